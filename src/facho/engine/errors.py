@@ -1,0 +1,61 @@
+"""Everything that can go wrong, named for what happened.
+
+    FachoError
+    ├── SnmpError
+    │   ├── NoAnswer         nothing came back in time; the OLT may be busy, away, or know another community
+    │   ├── BadAnswer        something came back that is not an answer to what was asked
+    │   └── Refused          an SNMPv3 agent does not accept our user, keys or time
+    ├── OltUnreachable       an OLT answered nothing at all in a whole run
+    ├── OltBusy              somebody else holds the lease of the OLT
+    ├── LeaseLost            we held it, and no longer do
+    ├── OltGone              the OLT was deleted or disabled before its turn came
+    └── UnknownBrand         no profile of that name
+"""
+
+
+class FachoError(Exception):
+    """Reads as a sentence. `is_temporary` says whether the same try may succeed later."""
+
+    is_temporary = True
+
+
+class SnmpError(FachoError):
+    """A request that brought no usable answer."""
+
+
+class NoAnswer(SnmpError):
+    """No answer came in time."""
+
+
+class BadAnswer(SnmpError):
+    """An answer that cannot be read, or that answers something else."""
+
+
+class Refused(SnmpError):
+    """The agent answered that it does not accept us."""
+
+    is_temporary = False
+
+
+class OltUnreachable(FachoError):
+    """The OLT answered nothing at all."""
+
+
+class OltBusy(FachoError):
+    """Somebody else holds the lease of the OLT."""
+
+
+class LeaseLost(FachoError):
+    """The lease ran out, or was taken over, while we held it."""
+
+
+class OltGone(FachoError):
+    """The OLT was deleted or disabled before its turn came."""
+
+    is_temporary = False
+
+
+class UnknownBrand(FachoError):
+    """No profile of that name."""
+
+    is_temporary = False

@@ -1,0 +1,215 @@
+"""The values that travel through Facho. Frozen: who wants another one makes another one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from facho.engine.oid import Oid
+from facho.engine.snmp import Agent
+
+
+class Status(StrEnum):
+    """How an execution stands."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    # Some rows were read, and kept.
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+    # Stopped by us, or by a crash.
+    INTERRUPTED = "INTERRUPTED"
+    # A link of a chain, or a slot, that did not run.
+    SKIPPED = "SKIPPED"
+
+
+class Cause(StrEnum):
+    """Why something did not run, was stopped, or had to wait."""
+
+    OLT_BUSY = "olt_busy"
+    NO_FREE_POLLER = "no_free_poller"
+    SCHEDULER_LATE = "scheduler_late"
+    ENGINE_DOWN = "engine_down"
+    STOPPED = "stopped"
+    DISABLED = "disabled"
+    UNREACHABLE = "unreachable"
+    LEASE_LOST = "lease_lost"
+
+
+class Trigger(StrEnum):
+    """Who wanted a run: its grid, or a person."""
+
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+
+
+class JobKind(StrEnum):
+    """How a job asks."""
+
+    # Finds out which ONUs there are; the only one whose silence about an ONU means something.
+    DISCOVERY = "discovery"
+    # Columns of known ONUs, by GET.
+    GET = "get"
+    # Columns one after the other, by GETBULK.
+    WALK = "walk"
+    # Columns of one index side by side, by GETBULK.
+    TABLE = "table"
+
+
+class Completeness(StrEnum):
+    """What a reading covers. PARTIAL is not EMPTY, and EMPTY is not silence."""
+
+    COMPLETE = "COMPLETE"
+    PARTIAL = "PARTIAL"
+    EMPTY = "EMPTY"
+
+
+@dataclass(frozen=True, slots=True)
+class RawOid:
+    """An OID that an admin wrote into a job: `decode` names how to read its value."""
+
+    name: str
+    oid: Oid
+    decode: str
+    # A scalar belongs to the OLT; anything else is a column, indexed like the brand's ONUs.
+    scalar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One job on one OLT: what to ask, and when. A chained node has a master and no schedule of its own."""
+
+    id: int
+    olt_id: int
+    name: str
+    kind: JobKind
+    interval: timedelta
+    priority: int = 40
+    master_id: int | None = None
+    next_check: datetime | None = None
+    run_requested_at: datetime | None = None
+    columns: tuple[str, ...] = ()
+    oids: tuple[RawOid, ...] = ()
+    # A run ends at this age with what it has.
+    timeout: timedelta = timedelta(minutes=5)
+    retries: int = 2
+    retry_delay: timedelta = timedelta(seconds=120)
+
+
+@dataclass(frozen=True, slots=True)
+class Olt:
+    """An OLT as a run needs it."""
+
+    id: int
+    name: str
+    brand: str
+    agent: Agent
+    # Hard limits that an admin set. None: the engine decides.
+    max_in_flight: int = 1
+    max_pdus_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeNode:
+    """A master and its chain: one unit of work, in one poller, under one lease of the OLT.
+
+    `slot` is the time it was due, or the time a person asked for it.
+    """
+
+    master: Node
+    chain: tuple[Node, ...]
+    slot: datetime
+    trigger: Trigger = Trigger.SCHEDULE
+    # Somebody is waiting for it.
+    urgent: bool = False
+
+    @property
+    def id(self) -> int:
+        return self.master.id
+
+    @property
+    def olt_id(self) -> int:
+        return self.master.olt_id
+
+    @property
+    def links(self) -> tuple[Node, ...]:
+        return (self.master, *self.chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A composite that is ours to run: one execution for each link, in order, and the slot that comes next."""
+
+    composite: CompositeNode
+    execution_ids: tuple[int, ...]
+    poller_id: int
+    # None where the master has no schedule: a chained node that was run by hand.
+    next_check: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to ask an OLT. The token grows with each holder, so a late one can be told from the present one."""
+
+    olt_id: int
+    holder: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of one ONU in one run. A value that the device does not have is None."""
+
+    index: str
+    slot: int | None
+    port: int | None
+    onu: int | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOnu:
+    """An ONU of the inventory, as far as planning a run needs it."""
+
+    index: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a run cost its OLT."""
+
+    pdus: int = 0
+    retransmissions: int = 0
+    varbinds: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    rtt_p50: float | None = None
+    rtt_p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The harvest of one link: rows by ONU, values of the OLT itself, how much of it there is, and at what cost."""
+
+    completeness: Completeness
+    readings: tuple[Reading, ...] = ()
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    traffic: Traffic = field(default_factory=Traffic)
+    # What went wrong, as sentences. Not empty whenever completeness is PARTIAL.
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an execution ended."""
+
+    status: Status
+    cause: Cause | None = None
+    error: str = ""
+    error_class: str = ""
+    readings: int = 0
+    completeness: Completeness | None = None
+    traffic: Traffic = field(default_factory=Traffic)

@@ -1,0 +1,135 @@
+"""What the engine needs from the world. Adapters in `adapters/` and `store/` fulfil these."""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from facho.engine.model import (
+    Cause,
+    Claim,
+    Collected,
+    CompositeNode,
+    KnownOnu,
+    Lease,
+    Node,
+    Olt,
+    Outcome,
+)
+from facho.engine.oid import Oid
+from facho.engine.snmp import Agent, Answer
+
+
+class Clock(Protocol):
+    """Time, real or virtual."""
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Snmp(Protocol):
+    """Asks an agent once: no retry, no interpretation.
+
+    Answers are by position, with the agent's error status in them. `NoAnswer`
+    after `timeout` seconds, `BadAnswer` for what cannot be read, `Refused`
+    where an SNMPv3 agent does not accept us.
+    """
+
+    async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer: ...
+
+    async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer: ...
+
+    async def get_bulk(
+        self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
+    ) -> Answer: ...
+
+    async def close(self) -> None: ...
+
+
+class NodeSource(Protocol):
+    """What an operator wants polled. The database carries intent: this reads it, and only what changed."""
+
+    async def revisions(self) -> Mapping[int, int]:
+        """Return for each enabled OLT a number that grows whenever anything about its nodes changes."""
+
+    async def nodes(self, olt_ids: Collection[int]) -> Sequence[Node]:
+        """Return the enabled nodes of these OLTs, chained ones included."""
+
+    async def olt(self, olt_id: int) -> Olt:
+        """Return the OLT as it is set up now; `OltGone` if it may not be asked any more."""
+
+
+class Ledger(Protocol):
+    """Who ran what, when, and how it ended. Each step is one transaction."""
+
+    async def schedule(self, first_checks: Mapping[int, datetime | None]) -> None:
+        """Set when these masters are due next; None takes a node off the grid."""
+
+    async def skip(self, node: Node, slots: Sequence[datetime], cause: Cause, *, next_check: datetime) -> None:
+        """Account for slots that will not run, and go on at `next_check`."""
+
+    async def claim(
+        self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
+    ) -> Claim | None:
+        """Take a composite's slot for ourselves and fix the next one, or return None if it is not there to be taken.
+
+        Slots that passed while it waited are accounted for as skipped, by the cause it waited for longest.
+        """
+
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
+        """Begin a claimed execution. False if it was begun, ended or interrupted by somebody else."""
+
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime) -> None:
+        """End executions. What a holder of an older lease says is not written."""
+
+    async def recover(self, now: datetime) -> int:
+        """End what a dead engine left open as INTERRUPTED, and return how many there were."""
+
+
+class ReadingSink(Protocol):
+    """Where readings go, and what is known from earlier ones."""
+
+    async def known(self, olt_id: int) -> Sequence[KnownOnu]: ...
+
+    async def write(
+        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
+    ) -> None:
+        """Keep a harvest in one transaction; `LeaseLost` if the lease is not the present one."""
+
+
+class OltLeases(Protocol):
+    """At most one holder an OLT, whoever and wherever it is."""
+
+    def hold(self, olt_id: int, holder: str) -> AbstractAsyncContextManager[Lease]:
+        """Hold the OLT inside a `with`; `OltBusy` if somebody else does."""
+
+
+class PollerWatch(Protocol):
+    """Told by a runner how far its composite is."""
+
+    def link_started(self, position: int, node: Node) -> None: ...
+
+
+class NodeRunner(Protocol):
+    """Runs one claimed composite, here or elsewhere, and returns how its links ended."""
+
+    async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]: ...
+
+
+class EventBus(Protocol):
+    """Carries news, never intent: losing one costs a page its freshness and nothing else."""
+
+    def publish(self, topic: str, payload: Mapping[str, Any]) -> None: ...
+
+    def subscribe(self, topics: Iterable[str]) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """Yield news as it comes, beginning with the last snapshot. Ends when the bus is closed."""
+
+    def latest(self, topic: str) -> Mapping[str, Any] | None:
+        """Return the last news of a topic."""
+
+    def close(self) -> None: ...
