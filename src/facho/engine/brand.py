@@ -1,14 +1,56 @@
 """What the engine needs to know of a maker. `brands/` fills these in."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
+from facho.engine.model import JobKind
 from facho.engine.oid import Arcs, Oid
 from facho.engine.snmp import Value
 
 Decoder = Callable[[Value], Any]
+
+# What can be known of an ONU besides which one it is (olt, index, slot, port, onu). A column that
+# fills anything else fills `extra`.
+ONU_FIELDS = (
+    "serial",
+    "mac",
+    "name",
+    "description",
+    "admin_state",
+    "state",
+    "rx_dbm",
+    "tx_dbm",
+    "olt_rx_dbm",
+    "distance_m",
+    "down_cause",
+    "last_up",
+    "last_down",
+    "model",
+    "software",
+    "line_profile",
+    "service_profile",
+    "temperature_c",
+    "voltage_v",
+    "in_octets",
+    "out_octets",
+)
+
+# What was observed of an ONU. What an admin set is its `admin_state`: enabled or disabled.
+ONU_STATES = (
+    "online",
+    "offline",
+    "los",
+    "dying_gasp",
+    "auth_failed",
+    "logging",
+    "syncing",
+    "degraded",
+    "disabled",
+    "unknown",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +75,9 @@ class IndexSpace:
 
     decode: Callable[[Arcs], Position | None]
     encode: Callable[[Position], Arcs]
+    # The ONUs of a port share no prefix, or the index does not follow from the position for certain:
+    # a column is walked whole and its rows placed by `decode`. A port then encodes to no arcs at all.
+    walk_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +90,8 @@ class Column:
     space: IndexSpace
     # Read live from each ONU by the OLT, one after the other: dear, and only useful for ONUs that are up.
     optical: bool = False
+    # Columns that must be read with it, or its value tells half of the truth.
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +103,23 @@ class Manners:
     timeout: float = 5.0
     retries: int = 3
     optical_timeout: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobTemplate:
+    """A job that makes sense for a maker, at an interval that its OLTs can live with.
+
+    One that follows another is its chain, and runs whenever that one does. A
+    discovery without columns reads what the brand says.
+    """
+
+    name: str
+    kind: JobKind
+    interval: timedelta
+    columns: tuple[str, ...] = ()
+    priority: int = 40
+    follows: str | None = None
+    timeout: timedelta = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +140,9 @@ class Brand:
     manners: Manners = field(default_factory=Manners)
     # Rules over a whole row, such as "an ONU that is off has no power".
     finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    templates: tuple[JobTemplate, ...] = ()
+
+    def with_needed(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return these columns and the ones they need, each once; a name that is no column stays as it is."""
+        needs = {name: column.needs for name, column in self.columns.items()}
+        return tuple(dict.fromkeys(each for name in names for each in (name, *needs.get(name, ()))))

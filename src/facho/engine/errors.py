@@ -1,15 +1,15 @@
 """Everything that can go wrong, named for what happened.
 
-    FachoError
-    ├── SnmpError
-    │   ├── NoAnswer         nothing came back in time; the OLT may be busy, away, or know another community
-    │   ├── BadAnswer        something came back that is not an answer to what was asked
-    │   └── Refused          an SNMPv3 agent does not accept our user, keys or time
-    ├── OltUnreachable       an OLT answered nothing at all in a whole run
-    ├── OltBusy              somebody else holds the lease of the OLT
-    ├── LeaseLost            we held it, and no longer do
-    ├── OltGone              the OLT was deleted or disabled before its turn came
-    └── UnknownBrand         no profile of that name
+FachoError
+├── SnmpError
+│   ├── NoAnswer         nothing came back in time; the OLT may be busy, away, or know another community
+│   ├── BadAnswer        something came back that is not an answer to what was asked
+│   └── Refused          an SNMPv3 agent does not accept our user, keys or time
+├── OltUnreachable       an OLT answered nothing at all in a whole run
+├── OltBusy              somebody else holds the lease of the OLT
+├── LeaseLost            we held it, and no longer do
+├── OltGone              the OLT was deleted or disabled before its turn came
+└── UnknownBrand         no profile of that name
 """
 
 

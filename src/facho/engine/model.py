@@ -86,6 +86,7 @@ class Node:
     name: str
     kind: JobKind
     interval: timedelta
+    olt_name: str = ""
     priority: int = 40
     master_id: int | None = None
     next_check: datetime | None = None
@@ -147,6 +148,16 @@ class Claim:
     poller_id: int
     # None where the master has no schedule: a chained node that was run by hand.
     next_check: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Slots of a node, one behind the other, that will not run."""
+
+    node: Node
+    slot: datetime
+    slots: int
+    cause: Cause
 
 
 @dataclass(frozen=True, slots=True)

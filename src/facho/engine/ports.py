@@ -15,6 +15,7 @@ from facho.engine.model import (
     Node,
     Olt,
     Outcome,
+    Skipped,
 )
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer
@@ -67,11 +68,11 @@ class NodeSource(Protocol):
 class Ledger(Protocol):
     """Who ran what, when, and how it ended. Each step is one transaction."""
 
-    async def schedule(self, first_checks: Mapping[int, datetime | None]) -> None:
+    async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
         """Set when these masters are due next; None takes a node off the grid."""
 
-    async def skip(self, node: Node, slots: Sequence[datetime], cause: Cause, *, next_check: datetime) -> None:
-        """Account for slots that will not run, and go on at `next_check`."""
+    async def skip(self, skipped: Sequence[Skipped]) -> None:
+        """Account for slots that will not run."""
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
@@ -84,7 +85,9 @@ class Ledger(Protocol):
     async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
         """Begin a claimed execution. False if it was begun, ended or interrupted by somebody else."""
 
-    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime) -> None:
+    async def close(
+        self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
+    ) -> None:
         """End executions. What a holder of an older lease says is not written."""
 
     async def recover(self, now: datetime) -> int:
@@ -96,9 +99,7 @@ class ReadingSink(Protocol):
 
     async def known(self, olt_id: int) -> Sequence[KnownOnu]: ...
 
-    async def write(
-        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
-    ) -> None:
+    async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
         """Keep a harvest in one transaction; `LeaseLost` if the lease is not the present one."""
 
 

@@ -1,0 +1,1 @@
+"""The only meeting of engine values and Django rows. Plain sync Django, crossed once a batch."""

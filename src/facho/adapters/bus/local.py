@@ -1,0 +1,71 @@
+"""News within one process: from the engine to whoever watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+# A watcher that is this far behind loses the oldest news; the next snapshot makes up for it.
+BACKLOG = 256
+
+News = tuple[str, Mapping[str, Any]]
+
+
+class LocalBus:
+    """Keeps the last news of each topic and hands new ones to all subscribers. Never waits for any of them."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Mapping[str, Any]] = {}
+        self._subscribers: set[_Subscriber] = set()
+        self._closed = False
+
+    def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
+        self._latest[topic] = payload
+        for subscriber in self._subscribers:
+            subscriber.put((topic, payload))
+
+    def latest(self, topic: str) -> Mapping[str, Any] | None:
+        return self._latest.get(topic)
+
+    async def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
+        """Yield news as it comes, the last snapshot first. Ends when the bus is closed."""
+        wanted = frozenset(topics)
+        subscriber = _Subscriber(wanted)
+        if "snapshot" in wanted and "snapshot" in self._latest:
+            subscriber.put(("snapshot", self._latest["snapshot"]))
+        if self._closed:
+            return
+        self._subscribers.add(subscriber)
+        try:
+            while (news := await subscriber.get()) is not None:
+                yield news
+        finally:
+            self._subscribers.discard(subscriber)
+
+    def close(self) -> None:
+        """End all subscriptions: an open stream would hold up the stop of the server."""
+        self._closed = True
+        for subscriber in self._subscribers:
+            subscriber.end()
+
+
+class _Subscriber:
+    """One watcher's backlog, bounded."""
+
+    def __init__(self, topics: frozenset[str]) -> None:
+        self._topics = topics
+        self._queue: asyncio.Queue[News | None] = asyncio.Queue(BACKLOG)
+
+    def put(self, news: News) -> None:
+        if news[0] in self._topics:
+            self._force(news)
+
+    def end(self) -> None:
+        self._force(None)
+
+    async def get(self) -> News | None:
+        return await self._queue.get()
+
+    def _force(self, item: News | None) -> None:
+        if self._queue.full():
+            self._queue.get_nowait()
+        self._queue.put_nowait(item)

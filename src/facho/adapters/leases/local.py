@@ -1,0 +1,28 @@
+"""Leases of OLTs within one process."""
+
+import itertools
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from facho.engine.errors import OltBusy
+from facho.engine.model import Lease
+
+
+class LocalLeases:
+    """At most one holder an OLT. A ttl is for holders that die; here they die with the process."""
+
+    def __init__(self, first_token: int | None = None) -> None:
+        # Tokens go on growing over restarts, without a file to keep them in.
+        self._tokens = itertools.count(time.time_ns() if first_token is None else first_token)
+        self._held: dict[int, Lease] = {}
+
+    @asynccontextmanager
+    async def hold(self, olt_id: int, holder: str) -> AsyncIterator[Lease]:
+        if olt_id in self._held:
+            raise OltBusy(f"OLT {olt_id} is held by {self._held[olt_id].holder}")
+        lease = self._held[olt_id] = Lease(olt_id, holder, next(self._tokens))
+        try:
+            yield lease
+        finally:
+            del self._held[olt_id]

@@ -1,0 +1,170 @@
+"""Runs one composite: from the lease of its OLT to the last reading of its last link."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from facho.engine.brand import Brand, Decoder
+from facho.engine.collect import collect
+from facho.engine.errors import FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
+from facho.engine.model import (
+    Cause,
+    Claim,
+    Collected,
+    Completeness,
+    JobKind,
+    Lease,
+    Node,
+    Olt,
+    Outcome,
+    Status,
+)
+from facho.engine.ports import Clock, EventBus, Ledger, NodeSource, OltLeases, PollerWatch, ReadingSink, Snmp
+
+logger = logging.getLogger(__name__)
+
+
+class Runner:
+    """Holds one lease from the master's start to the last link's end, and closes every execution it was given.
+
+    A master that fails does not stop its chain, unless the OLT is unreachable:
+    then the other links would only add silence to silence.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        nodes: NodeSource,
+        ledger: Ledger,
+        sink: ReadingSink,
+        snmp: Snmp,
+        leases: OltLeases,
+        bus: EventBus,
+        clock: Clock,
+        brand: Callable[[str], Brand],
+        raw_decoders: Mapping[str, Decoder],
+    ) -> None:
+        self._name = name
+        self._nodes = nodes
+        self._ledger = ledger
+        self._sink = sink
+        self._snmp = snmp
+        self._leases = leases
+        self._bus = bus
+        self._clock = clock
+        self._brand = brand
+        self._raw_decoders = raw_decoders
+
+    async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
+        """Run each link and return how they ended."""
+        outcomes: list[Outcome] = []
+        lease = None
+        try:
+            olt = await self._nodes.olt(claim.composite.olt_id)
+            async with self._leases.hold(olt.id, f"{self._name}/{claim.poller_id}") as lease:
+                await self._run_links(claim, olt, lease, watch, outcomes)
+        except (OltGone, OltBusy) as error:
+            await self._close_rest(claim, lease, outcomes, _not_run(error))
+        except asyncio.CancelledError:
+            await self._close_rest(claim, lease, outcomes, Outcome(Status.INTERRUPTED, Cause.STOPPED))
+            raise
+        return outcomes
+
+    async def _run_links(
+        self, claim: Claim, olt: Olt, lease: Lease, watch: PollerWatch, outcomes: list[Outcome]
+    ) -> None:
+        links = zip(claim.composite.links, claim.execution_ids, strict=True)
+        for position, (node, execution_id) in enumerate(links, 1):
+            watch.link_started(position, node)
+            if not await self._ledger.start(execution_id, lease=lease, now=self._clock.now()):
+                # Somebody ended it meanwhile: it is no longer ours to run.
+                outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
+                continue
+            self._tell(claim, node, execution_id, Status.RUNNING)
+            outcome = await self._run_link(node, execution_id, olt, lease)
+            outcomes.append(outcome)
+            await self._close(claim, [(node, execution_id)], outcome, lease)
+            if outcome.cause in (Cause.UNREACHABLE, Cause.LEASE_LOST):
+                rest = Outcome(Status.SKIPPED, outcome.cause)
+                await self._close_rest(claim, lease, outcomes, rest)
+                return
+
+    async def _run_link(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> Outcome:
+        """Collect, keep, and say how it went. Whatever goes wrong here is this link's alone."""
+        started = self._clock.now()
+        try:
+            collected = await self._collect(node, olt)
+            await self._sink.write(node, execution_id, collected, lease=lease, now=self._clock.now())
+        except OltUnreachable as error:
+            return _failed(error, Cause.UNREACHABLE)
+        except LeaseLost as error:
+            return Outcome(Status.INTERRUPTED, Cause.LEASE_LOST, str(error), type(error).__name__)
+        except FachoError as error:
+            return _failed(error)
+        except Exception as error:
+            # A defect of ours, or a database that is away, must not take the rest of the chain with it.
+            logger.exception("%s: %s ended in an error", olt.name, node.name)
+            return _failed(error)
+        if collected.readings or collected.scalars:
+            self._bus.publish("readings", {"olt_id": olt.id, "node_id": node.id, "count": len(collected.readings)})
+        seconds = (self._clock.now() - started).total_seconds()
+        logger.info("%s: %s took %.1f s, %d ONUs", olt.name, node.name, seconds, len(collected.readings))
+        return _outcome(collected)
+
+    async def _collect(self, node: Node, olt: Olt) -> Collected:
+        known = await self._sink.known(olt.id) if node.kind is JobKind.GET else ()
+        return await collect(
+            node,
+            olt,
+            self._brand(olt.brand),
+            snmp=self._snmp,
+            clock=self._clock,
+            deadline=self._clock.now() + node.timeout,
+            known=known,
+            raw_decoders=self._raw_decoders,
+        )
+
+    async def _close_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], outcome: Outcome) -> None:
+        """End the links that have not ended yet, all in the same way."""
+        links = list(zip(claim.composite.links, claim.execution_ids, strict=True))[len(outcomes) :]
+        if links:
+            outcomes += [outcome] * len(links)
+            await self._close(claim, links, outcome, lease)
+
+    async def _close(
+        self, claim: Claim, links: Sequence[tuple[Node, int]], outcome: Outcome, lease: Lease | None
+    ) -> None:
+        ids = [execution_id for _, execution_id in links]
+        await self._ledger.close(ids, outcome, lease=lease, now=self._clock.now())
+        for node, execution_id in links:
+            self._tell(claim, node, execution_id, outcome.status)
+
+    def _tell(self, claim: Claim, node: Node, execution_id: int, status: Status) -> None:
+        self._bus.publish(
+            "execution",
+            {"id": execution_id, "olt_id": claim.composite.olt_id, "node_id": node.id, "status": status.value},
+        )
+
+
+def _outcome(collected: Collected) -> Outcome:
+    """Return how a link ended by what it brought home. Some rows are PARTIAL; none, with errors, is a failure."""
+    status = Status.SUCCESS
+    if collected.completeness is Completeness.PARTIAL:
+        status = Status.PARTIAL if collected.readings or collected.scalars else Status.FAILED
+    return Outcome(
+        status,
+        error="\n".join(collected.errors),
+        readings=len(collected.readings),
+        completeness=collected.completeness,
+        traffic=collected.traffic,
+    )
+
+
+def _failed(error: Exception, cause: Cause | None = None) -> Outcome:
+    return Outcome(Status.FAILED, cause, str(error), type(error).__name__)
+
+
+def _not_run(error: FachoError) -> Outcome:
+    cause = Cause.OLT_BUSY if isinstance(error, OltBusy) else Cause.DISABLED
+    return Outcome(Status.SKIPPED, cause, str(error), type(error).__name__)

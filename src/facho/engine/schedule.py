@@ -1,0 +1,91 @@
+"""When things are due, and in what order. Only arithmetic: no clock, no I/O."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from facho.engine.model import CompositeNode, Node
+
+# A node this late counts as delayed: it goes first, and into the statistics.
+DELAYED_AFTER = timedelta(seconds=5)
+
+# A node that was just enabled runs after this, plus its share of the spread.
+FIRST_AFTER = timedelta(minutes=1)
+SPREAD = timedelta(minutes=1)
+
+# A slot that passed this short a time before the engine came up is late, not lost: a restart is no outage.
+RESTART_GRACE = timedelta(seconds=10)
+
+# Multiples of the golden ratio, less their whole part, fill an interval more evenly than chance, in any number.
+GOLDEN_RATIO = 0.6180339887498949
+
+
+def first_check(node: Node, now: datetime) -> datetime:
+    """Return when a node that was just enabled runs first, so that a hundred enabled at once do not start together."""
+    share = node.id * GOLDEN_RATIO % 1
+    first = now + FIRST_AFTER + share * min(node.interval, SPREAD)
+    return first.replace(microsecond=0)
+
+
+def next_check(slot: datetime, interval: timedelta, now: datetime) -> datetime:
+    """Return the first slot of the grid through `slot` that lies after both `slot` and `now`.
+
+    Slots are counted from the time the node was due, not from the time it
+    ended. An interval of 5 minutes is then 12 runs an hour, however long each
+    run takes. Slots missed while the OLT was busy are skipped, never made up
+    for: an OLT that comes back must not get an hour of queries at once.
+    """
+    return slot + (missed_slots(slot, interval, now) + 1) * interval
+
+
+def missed_slots(slot: datetime, interval: timedelta, now: datetime) -> int:
+    """Return how many slots after `slot` have come and gone by `now`."""
+    return max(now - slot, timedelta(0)) // interval
+
+
+def regrid(due: datetime, interval: timedelta, now: datetime) -> datetime:
+    """Return when a node is due whose interval has just changed.
+
+    The new grid goes through the old due time, so nodes that were spread stay
+    spread; a shorter interval takes effect at once, a longer one at that time.
+    """
+    if due <= now:
+        return due
+    return due - (due - now - timedelta(microseconds=1)) // interval * interval
+
+
+def group_chains(nodes: Iterable[Node]) -> dict[int, tuple[Node, tuple[Node, ...]]]:
+    """Return each master with its chain, most urgent link first, then by id.
+
+    A chained node whose master is not among them never runs.
+    """
+    masters: dict[int, Node] = {}
+    chains: defaultdict[int, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if node.master_id is None:
+            masters[node.id] = node
+        else:
+            chains[node.master_id].append(node)
+    return {
+        id_: (master, tuple(sorted(chains[id_], key=lambda link: (-link.priority, link.id))))
+        for id_, master in masters.items()
+    }
+
+
+def is_delayed(composite: CompositeNode, now: datetime) -> bool:
+    return now - composite.slot > DELAYED_AFTER
+
+
+def urgency(composite: CompositeNode, now: datetime) -> tuple[int, float, float, int]:
+    """Return a key that sorts the most urgent first.
+
+    What a person waits for comes first, then what is delayed, longest delay
+    first; among those in time the higher priority, then the earlier slot.
+    """
+    due = composite.slot.timestamp()
+    priority = -composite.master.priority
+    if composite.urgent:
+        return (0, due, priority, composite.id)
+    if is_delayed(composite, now):
+        return (1, due, priority, composite.id)
+    return (2, priority, due, composite.id)

@@ -1,0 +1,81 @@
+"""How things stand, as plain values for whoever watches. Published once a tick."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from facho.engine.manager import Poller, PollerManager
+from facho.engine.queue import Waiting, waits_for
+
+# How much of the queue is shown.
+QUEUE_SHOWN = 50
+
+
+def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
+    """Return the pollers, the head of the queue and the pool's statistics."""
+    busy_olts = manager.busy_olts
+    stats = _stats(manager, now)
+    return {
+        "at": now.isoformat(),
+        "pollers": [_poller(poller, now, manager.started_at) for poller in manager.pollers],
+        "queue": {
+            "size": stats["queue_size"],
+            "delayed": stats["delayed"],
+            "next": [_waiting(item, busy_olts, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
+        },
+        "stats": stats,
+    }
+
+
+def _stats(manager: PollerManager, now: datetime) -> dict[str, Any]:
+    pollers, saturation = manager.pollers, manager.saturation
+    busy = sum(not poller.is_free for poller in pollers)
+    return {
+        "total_pollers": len(pollers),
+        "free_pollers": len(pollers) - busy,
+        "busy_pollers": busy,
+        "busy_percentage": round(saturation.mean, 1),
+        "samples": [round(sample, 1) for sample in saturation.samples],
+        "is_saturated": saturation.is_saturated,
+        "queue_size": len(manager.queue),
+        "delayed": manager.queue.delayed(now),
+        "total_tasks_completed": sum(poller.tasks_completed for poller in pollers),
+        "total_tasks_delayed": sum(poller.tasks_delayed for poller in pollers),
+    }
+
+
+def _poller(poller: Poller, now: datetime, started_at: datetime) -> dict[str, Any]:
+    seconds = (now - poller.busy_since).total_seconds() if poller.busy_since else 0.0
+    composite, node = poller.composite, poller.node
+    return {
+        "id": poller.id,
+        "status": "FREE" if composite is None else "BUSY",
+        "olt_id": composite.olt_id if composite else None,
+        "olt": composite.master.olt_name if composite else None,
+        "node_id": node.id if node else None,
+        "node": node.name if node else None,
+        "link": poller.link or None,
+        "links": len(composite.links) if composite else None,
+        "busy_since": poller.busy_since.isoformat() if poller.busy_since else None,
+        "seconds": round(seconds, 1),
+        "busy_time": round(poller.busy_time + seconds, 1),
+        "total_time": round((now - started_at).total_seconds(), 1),
+        "tasks_completed": poller.tasks_completed,
+        "tasks_delayed": poller.tasks_delayed,
+    }
+
+
+def _waiting(waiting: Waiting, busy_olts: Collection[int], now: datetime) -> dict[str, Any]:
+    composite = waiting.composite
+    return {
+        "node_id": composite.id,
+        "node": composite.master.name,
+        "olt_id": composite.olt_id,
+        "olt": composite.master.olt_name,
+        "slot": composite.slot.isoformat(),
+        "late": round((now - composite.slot).total_seconds(), 1),
+        "priority": composite.master.priority,
+        "trigger": composite.trigger.value,
+        "links": len(composite.links),
+        "waiting_for": waits_for(composite, busy_olts).value,
+    }

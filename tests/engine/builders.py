@@ -1,0 +1,108 @@
+"""Nodes and stand-ins for the engine's tests."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from facho.adapters.clock import VirtualClock
+from facho.adapters.leases.local import LocalLeases
+from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.engine.model import Cause, Claim, CompositeNode, JobKind, Node, Outcome, Status, Trigger
+from facho.engine.ports import PollerWatch
+from facho.engine.scheduler import Scheduler
+
+T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
+SEC = timedelta(seconds=1)
+MIN = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def make_node(id: int = 1, *, olt_id: int = 1, interval: timedelta = 5 * MIN, **more) -> Node:
+    return Node(
+        id=id,
+        olt_id=olt_id,
+        name=f"node {id}",
+        kind=JobKind.TABLE,
+        interval=interval,
+        olt_name=f"OLT-{olt_id:02}",
+        **more,
+    )
+
+
+def make_composite(id: int = 1, *, slot: datetime = T0, chain: Sequence[Node] = (), **more) -> CompositeNode:
+    urgent = more.pop("urgent", False)
+    trigger = more.pop("trigger", Trigger.SCHEDULE)
+    return CompositeNode(make_node(id, **more), tuple(chain), slot, trigger, urgent)
+
+
+class StandInRunner:
+    """Runs nothing, but takes the time and ends the way it is told to. Notices two at once on one OLT."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        ledger: MemoryLedger,
+        *,
+        seconds: Callable[[Node, datetime], float] = lambda node, slot: 1.0,
+        outcome: Callable[[Node, datetime], Outcome] = lambda node, slot: Outcome(Status.SUCCESS),
+    ) -> None:
+        self.ran: list[int] = []
+        self.overlaps = 0
+        self._clock = clock
+        self._ledger = ledger
+        self._seconds = seconds
+        self._outcome = outcome
+        self._leases = LocalLeases(first_token=1)
+        self._busy: set[int] = set()
+
+    async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
+        composite = claim.composite
+        self.overlaps += composite.olt_id in self._busy
+        self._busy.add(composite.olt_id)
+        outcomes = []
+        async with self._leases.hold(composite.olt_id, "test") as lease:
+            for position, (node, id_) in enumerate(zip(composite.links, claim.execution_ids, strict=True), 1):
+                watch.link_started(position, node)
+                await self._ledger.start(id_, lease=lease, now=self._clock.now())
+                self.ran.append(node.id)
+                await self._clock.sleep(self._seconds(node, composite.slot))
+                outcome = self._outcome(node, composite.slot)
+                await self._ledger.close([id_], outcome, lease=lease, now=self._clock.now())
+                outcomes.append(outcome)
+                if outcome.cause is Cause.UNREACHABLE:
+                    rest = claim.execution_ids[position:]
+                    skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
+                    await self._ledger.close(rest, skipped, lease=lease, now=self._clock.now())
+                    break
+        self._busy.discard(composite.olt_id)
+        return outcomes
+
+
+class World:
+    """A scheduler with everything it needs, in memory."""
+
+    def __init__(self, clock: VirtualClock, nodes: Sequence[Node] = (), *, pollers: int = 10, **runner) -> None:
+        self.clock = clock
+        self.nodes = MemoryNodes(nodes)
+        self.ledger = MemoryLedger(self.nodes)
+        self.runner = StandInRunner(clock, self.ledger, **runner)
+        self.scheduler = self._scheduler(pollers)
+
+    def _scheduler(self, pollers: int) -> Scheduler:
+        return Scheduler(
+            pollers=pollers,
+            nodes=self.nodes,
+            ledger=self.ledger,
+            runner=self.runner,
+            clock=self.clock,
+        )
+
+    async def run_for(self, span: timedelta) -> None:
+        """Tick once a second for so long."""
+        end = self.clock.now() + span
+        while self.clock.now() < end:
+            await self.scheduler.step()
+            await self.clock.sleep(1)
+
+    @property
+    def rows(self):
+        return self.ledger.rows
