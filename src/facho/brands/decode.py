@@ -1,0 +1,263 @@
+"""Raw SNMP values into ours.
+
+A decoder never raises: what is missing, a sentinel, or not of the type that was expected, is None.
+"""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from facho.engine import oid
+from facho.engine.brand import Decoder
+from facho.engine.oid import Oid
+from facho.engine.snmp import Value
+
+# What many agents answer for a measurement they do not have: the largest Integer32.
+UNKNOWN = 2147483647
+# No transceiver on a PON measures power outside of these.
+LOWEST_DBM, HIGHEST_DBM = -60.0, 20.0
+
+HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+# Three in a row, or two that do not touch an ASCII letter.
+NOT_WESTERN = re.compile(rb"[\x80-\xff]{3}|(?<![A-Za-z])[\x80-\xff]{2}(?![A-Za-z])")
+# Letters of the Russian alphabet in cp1251. Common Chinese in GBK nearly always has bytes besides these.
+CYRILLIC_ONLY = re.compile(rb"[\xa8\xb8\xc0-\xff]+")
+SERIAL_TEXT = re.compile(rb"([!-~]{4})([0-9A-Fa-f]{8})")
+HEX_TEXT = re.compile(rb"[0-9A-Fa-f]{16}")
+MAC_TEXT = re.compile(rb"[0-9A-Fa-f]{2}([:. -]?[0-9A-Fa-f]{2}){5}")
+NUMBER = re.compile(rb"[+-]?\d+(\.\d+)?")
+
+
+def integer(value: Value) -> int | None:
+    """Return the number of any integer type of SNMP. Larger ones can only come from a broken answer."""
+    return value if isinstance(value, int) and -(2**63) <= value < 2**64 else None
+
+
+def counter(value: Value) -> int | None:
+    """Return an octet or packet counter. Half of what 64 bits hold takes 200 years at 10 Gbit/s: more is no count."""
+    number = integer(value)
+    return number if number is not None and 0 <= number < 2**63 else None
+
+
+def scaled(
+    factor: float,
+    offset: float = 0.0,
+    *,
+    none: Collection[int] = (UNKNOWN,),
+    low: float = -math.inf,
+    high: float = math.inf,
+    digits: int = 3,
+) -> Decoder:
+    """Return a decoder for `raw * factor + offset`; what is in `none` or comes out beyond the bounds is no value."""
+
+    def decode(value: Value) -> float | None:
+        number = integer(value)
+        if number is None or number in none:
+            return None
+        result = round(number * factor + offset, digits)
+        return result if low <= result <= high else None
+
+    return decode
+
+
+def power(factor: float, offset: float = 0.0, *, none: Collection[int] = (UNKNOWN,)) -> Decoder:
+    """Return a decoder for an optical power in dBm."""
+    return scaled(factor, offset, none=none, low=LOWEST_DBM, high=HIGHEST_DBM)
+
+
+def whole(*, none: Collection[int]) -> Decoder:
+    """Return a decoder for a number that is what it says, except for these."""
+
+    def decode(value: Value) -> int | None:
+        number = integer(value)
+        return None if number in none else number
+
+    return decode
+
+
+def choice(words: Mapping[int, str], other: str | None = None) -> Decoder:
+    """Return a decoder for an enumeration; a number that it does not list gives `other`."""
+
+    def decode(value: Value) -> str | None:
+        number = integer(value)
+        return None if number is None else words.get(number, other)
+
+    return decode
+
+
+def cause(words: Mapping[int, str], *, none: Collection[int] = ()) -> Decoder:
+    """Return a decoder for reasons, of which each firmware knows more: a new one is kept as `code_N`."""
+
+    def decode(value: Value) -> str | None:
+        number = integer(value)
+        return None if number is None or number in none else words.get(number, f"code_{number}")
+
+    return decode
+
+
+def text(value: Value) -> str | None:
+    """Return what people wrote, without NULs and trailing blanks; None if nothing is left.
+
+    The bytes say nothing about their encoding. What is not UTF-8 is guessed:
+
+    1. bytes above ASCII that stand alone, or two beside an ASCII letter, are Western accents (latin-1);
+    2. runs of nothing but Russian letters are cp1251;
+    3. other runs are GBK if they can be, else cp1251, else latin-1, which always fits.
+    """
+    if not isinstance(value, bytes):
+        return None
+    raw = value.replace(b"\0", b"")
+    return _decoded(raw).rstrip() or None
+
+
+def _decoded(raw: bytes) -> str:
+    for charset in ("utf-8", *_guesses(raw)):
+        try:
+            return raw.decode(charset)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1")
+
+
+def _guesses(raw: bytes) -> tuple[str, ...]:
+    if not NOT_WESTERN.search(raw):
+        return ("latin-1",)
+    if all(CYRILLIC_ONLY.fullmatch(run) for run in HIGH_BYTES.findall(raw)):
+        return ("cp1251",)
+    return ("gbk", "cp1251")
+
+
+def serial(value: Value) -> str | None:
+    """Return a GPON serial as people write it: four letters of the vendor and eight hex digits.
+
+    It is eight raw octets, and must never be read as text: the last four may
+    happen to be printable, blank or zero. Agents that have written it out
+    already, as 12 characters or 16 hex digits, are understood too.
+    """
+    if not isinstance(value, bytes):
+        return None
+    if len(value) == 8:
+        return _serial_of_octets(value)
+    written = value.strip(b'\0 "')
+    if match := SERIAL_TEXT.fullmatch(written):
+        return match[1].decode() + match[2].decode().upper()
+    if HEX_TEXT.fullmatch(written):
+        return _serial_of_octets(bytes.fromhex(written.decode()))
+    return None
+
+
+def _serial_of_octets(octets: bytes) -> str | None:
+    if not any(octets):
+        return None
+    vendor, number = octets[:4], octets[4:]
+    is_readable = all(0x21 <= byte <= 0x7E for byte in vendor)
+    return (vendor.decode() if is_readable else vendor.hex().upper()) + number.hex().upper()
+
+
+def date(value: Value) -> datetime | None:
+    """Return a DateAndTime (RFC 2579) in UTC. Eight octets have no zone and are taken as UTC."""
+    if not isinstance(value, bytes) or len(value) not in (8, 11):
+        return None
+    month, day, hour, minute, second, tenths = value[2:8]
+    year = int.from_bytes(value[:2], "big")
+    try:
+        # 60 is a leap second, which a datetime cannot say.
+        local = datetime(year, month, day, hour, minute, 59 if second == 60 else second, tenths * 100_000, tzinfo=UTC)
+        return local - _zone(value[8:])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _zone(octets: bytes) -> timedelta:
+    if not any(octets):
+        return timedelta(0)
+    sign, hours, minutes = octets
+    if sign not in b"+-" or hours > 14 or minutes > 59:
+        raise ValueError("not a time zone")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return offset if sign == ord("+") else -offset
+
+
+def date_text(value: Value) -> str | None:
+    """Return a DateAndTime as ISO 8601 text, for `extra`, which holds nothing but JSON."""
+    moment = date(value)
+    return moment.isoformat() if moment else None
+
+
+def mac(value: Value) -> str | None:
+    """Return a MAC address as `aa:bb:cc:dd:ee:ff`, from six octets or from text."""
+    if not isinstance(value, bytes):
+        return None
+    octets = value
+    if len(value) != 6:
+        written = value.strip(b"\0 ")
+        if not MAC_TEXT.fullmatch(written):
+            return None
+        octets = bytes.fromhex(re.sub(rb"[:. -]", b"", written).decode())
+    return octets.hex(":") if any(octets) else None
+
+
+def hexadecimal(value: Value) -> str | None:
+    """Return octets as hex digits."""
+    return value.hex() if isinstance(value, bytes) else None
+
+
+def address(value: Value) -> str | None:
+    """Return an IpAddress as people write it."""
+    return ".".join(map(str, value)) if isinstance(value, bytes) and len(value) == 4 else None
+
+
+def object_identifier(value: Value) -> str | None:
+    """Return an OID as people write it."""
+    if not isinstance(value, bytes):
+        return None
+    try:
+        return oid.text(Oid(value))
+    except ValueError:
+        return None
+
+
+def number_in_text(value: Value) -> float | None:
+    """Return the first number in a text such as `-21.5 dBm`, or a number as it is."""
+    if isinstance(value, bytes):
+        match = NUMBER.search(value)
+        number = float(match[0]) if match else math.inf
+        return number if math.isfinite(number) else None
+    plain = integer(value)
+    return None if plain is None else float(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class RawDecoder:
+    """A way to read an OID that an admin wrote into a job. Its values are JSON."""
+
+    name: str
+    label: str
+    decode: Decoder
+
+
+RAW_DECODERS: Mapping[str, RawDecoder] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            RawDecoder("integer", "Whole number", integer),
+            RawDecoder("tenths", "Number in tenths (÷ 10)", scaled(0.1)),
+            RawDecoder("hundredths", "Number in hundredths (÷ 100)", scaled(0.01)),
+            RawDecoder("thousandths", "Number in thousandths (÷ 1000)", scaled(0.001)),
+            RawDecoder("number", "Number inside a text", number_in_text),
+            RawDecoder("counter", "Counter", counter),
+            RawDecoder("truth", "Yes or no (1 = yes, 2 = no)", choice({1: "yes", 2: "no"})),
+            RawDecoder("seconds", "Time ticks, as seconds", scaled(0.01, none=())),
+            RawDecoder("text", "Text", text),
+            RawDecoder("hex", "Octets, as hex digits", hexadecimal),
+            RawDecoder("mac", "MAC address", mac),
+            RawDecoder("ip", "IP address", address),
+            RawDecoder("serial", "GPON serial", serial),
+            RawDecoder("date", "Date and time", date_text),
+            RawDecoder("oid", "Object identifier", object_identifier),
+        )
+    }
+)
