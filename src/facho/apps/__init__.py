@@ -1,0 +1,1 @@
+"""Everything a person clicks: plain Django, one skeleton an app (models, admin, api, urls)."""

@@ -1,0 +1,92 @@
+"""A model field whose value is encrypted in the database and shows nowhere else."""
+
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.exceptions import FieldError
+from django.db import models
+
+
+class WrongKeyError(Exception):
+    """A secret in the database was written with a key that we do not have."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A stored SNMP secret cannot be read with the keys at hand. "
+            "Give the key it was written with in FACHO_SECRET_KEYS, or restore secret.keys in the data directory."
+        )
+
+
+def cipher() -> MultiFernet:
+    """Return the cipher of the present keys: the first one writes, all of them read."""
+    return MultiFernet([Fernet(key) for key in settings.FACHO_SECRET_KEYS])
+
+
+class Secret:
+    """An encrypted text. It can be revealed, compared and asked whether it is there, and never prints itself."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    @classmethod
+    def of(cls, text: str) -> "Secret":
+        return cls(cipher().encrypt(text.encode()).decode() if text else "")
+
+    @property
+    def token(self) -> str:
+        return self._token
+
+    def reveal(self) -> str:
+        if not self._token:
+            return ""
+        try:
+            return cipher().decrypt(self._token).decode()
+        except InvalidToken:
+            raise WrongKeyError from None
+
+    def rotated(self) -> "Secret":
+        """Return the same secret under the first key."""
+        if not self._token:
+            return self
+        try:
+            return Secret(cipher().rotate(self._token.encode()).decode())
+        except InvalidToken:
+            raise WrongKeyError from None
+
+    def __bool__(self) -> bool:
+        return bool(self._token)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.reveal() == other.reveal()
+
+    def __hash__(self) -> int:
+        return hash(self._token)
+
+    def __repr__(self) -> str:
+        return "Secret(***)" if self._token else "Secret()"
+
+    __str__ = __repr__
+
+
+class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only in the stubs
+    """Takes a str or a `Secret`, gives a `Secret`. Cannot be searched for, and leaves no trace in a dump."""
+
+    def from_db_value(self, value: str | None, *_: Any) -> Secret:
+        return Secret(value or "")
+
+    def to_python(self, value: Any) -> Secret:
+        return value if isinstance(value, Secret) else Secret.of(value or "")
+
+    def get_prep_value(self, value: Any) -> str:
+        return self.to_python(value).token
+
+    def value_to_string(self, obj: models.Model) -> str:
+        return ""
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        raise FieldError(f"{self.name} is encrypted: it cannot be searched for")
+
+    get_transform = get_lookup

@@ -1,0 +1,163 @@
+"""The OLTs: where they are, how to talk to them, and what was last seen of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory.fields import SecretField
+from facho.brands import BRANDS
+from facho.engine.snmp import Agent, Community, User
+from facho.engine.snmp import Version as WireVersion
+
+
+def brand_choices() -> list[tuple[str, str]]:
+    """Return the makers that can be chosen. A callable, so that a new maker needs no migration."""
+    return [(brand.id, brand.label) for brand in BRANDS.values()]
+
+
+class Olt(models.Model):
+    """An OLT. People own everything above `reachability`; the engine owns the rest."""
+
+    class Version(models.TextChoices):
+        V1 = "1", "v1"
+        V2C = "2c", "v2c"
+        V3 = "3", "v3"
+
+    class Auth(models.TextChoices):
+        NONE = "", _("none")
+        SHA1 = "SHA1", "SHA-1"
+        SHA224 = "SHA224", "SHA-224"
+        SHA256 = "SHA256", "SHA-256"
+        SHA384 = "SHA384", "SHA-384"
+        SHA512 = "SHA512", "SHA-512"
+
+    class Priv(models.TextChoices):
+        NONE = "", _("none")
+        AES128 = "AES128", "AES-128"
+        AES192 = "AES192", "AES-192"
+        AES256 = "AES256", "AES-256"
+
+    class Reachability(models.TextChoices):
+        UNKNOWN = "unknown", _("not asked yet")
+        REACHABLE = "reachable", _("reachable")
+        SLOW = "slow", _("slow")
+        UNREACHABLE = "unreachable", _("unreachable")
+
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
+    host = models.CharField(_("address"), max_length=253, help_text=_("IP address or host name."))
+    port = models.PositiveIntegerField(
+        _("SNMP port"), default=161, validators=[MinValueValidator(1), MaxValueValidator(65535)]
+    )
+    location = models.CharField(_("location"), max_length=200, blank=True)
+    enabled = models.BooleanField(
+        _("enabled"), default=True, help_text=_("Polling starts one minute after an OLT is enabled.")
+    )
+
+    version = models.CharField(_("SNMP version"), max_length=2, choices=Version.choices, default=Version.V2C)
+    community = SecretField(_("community"), blank=True, default="")
+    v3_user = models.CharField(_("v3 user"), max_length=100, blank=True)
+    v3_auth = models.CharField(_("v3 authentication"), max_length=10, choices=Auth.choices, blank=True)
+    v3_auth_key = SecretField(_("v3 authentication password"), blank=True, default="")
+    v3_priv = models.CharField(_("v3 privacy"), max_length=10, choices=Priv.choices, blank=True)
+    v3_priv_key = SecretField(_("v3 privacy password"), blank=True, default="")
+
+    max_in_flight = models.PositiveSmallIntegerField(
+        _("requests in flight"),
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
+        help_text=_("How many requests the OLT may have to answer at once. Most want one."),
+    )
+    max_pdus_per_second = models.FloatField(
+        _("requests a second"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.1)],
+        help_text=_("Empty: as fast as it answers."),
+    )
+
+    reachability = models.CharField(
+        _("reachability"), max_length=12, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
+    )
+    last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
+    last_error = models.TextField(_("last error"), blank=True, editable=False)
+    extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
+
+    # Grows with every change of what the engine should do with this OLT; see `touch`.
+    revision = models.PositiveBigIntegerField(default=1, editable=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        db_table = "olts"
+        ordering = ["name"]
+        verbose_name = _("OLT")
+        verbose_name_plural = _("OLTs")
+        constraints = [
+            models.CheckConstraint(name="olt_port_range", condition=Q(port__gte=1, port__lte=65535)),
+            models.CheckConstraint(name="olt_in_flight_positive", condition=Q(max_in_flight__gte=1)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        Olt.touch([self.pk])
+
+    def clean(self) -> None:
+        super().clean()
+        # By the name of the relation: jobs know OLTs, and not the other way round.
+        if self.pk is not None and self.nodes.exclude(job__brand=self.brand).exists():
+            raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Take them off first.")})
+        if self.version == self.Version.V3:
+            self._clean_v3()
+        elif not SecretField().to_python(self.community):
+            raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
+
+    def _clean_v3(self) -> None:
+        if not self.v3_user:
+            raise ValidationError({"v3_user": _("SNMPv3 needs a user.")})
+        if self.v3_priv and not self.v3_auth:
+            raise ValidationError({"v3_auth": _("SNMPv3 has no privacy without authentication.")})
+        for chosen, name in ((self.v3_auth, "v3_auth_key"), (self.v3_priv, "v3_priv_key")):
+            password = SecretField().to_python(getattr(self, name)).reveal()
+            if chosen and len(password) < 8:
+                raise ValidationError({name: _("SNMPv3 passwords have at least 8 characters.")})
+
+    @staticmethod
+    def touch(olt_ids: Iterable[int]) -> None:
+        """Tell the engine to read these OLTs again at its next tick."""
+        Olt.objects.filter(pk__in=list(olt_ids)).update(revision=F("revision") + 1)
+
+    def enable(self) -> None:
+        self.enabled = True
+        self.save(update_fields=["enabled", "updated_at"])
+
+    def disable(self) -> None:
+        self.enabled = False
+        self.save(update_fields=["enabled", "updated_at"])
+
+    @property
+    def state(self) -> str:
+        """Return what a NOC wants to see: the admin's word first, then what was observed."""
+        return self.reachability if self.enabled else "disabled"
+
+    def agent(self) -> Agent:
+        """Return whom to ask, with the secrets in the clear. For the engine only."""
+        if self.version == self.Version.V3:
+            user = User(
+                name=self.v3_user,
+                auth=self.v3_auth,
+                auth_key=self.v3_auth_key.reveal(),
+                priv=self.v3_priv,
+                priv_key=self.v3_priv_key.reveal(),
+            )
+            return Agent(self.host, self.port, WireVersion.V3, user)
+        version = WireVersion.V1 if self.version == self.Version.V1 else WireVersion.V2C
+        return Agent(self.host, self.port, version, Community(self.community.reveal()))

@@ -1,0 +1,362 @@
+"""What is asked (`SnmpJob`), and where and when (`WorkflowNode`).
+
+A job is a template. Applied to OLTs it becomes one node on each, and the jobs
+that follow it become that node's chain. Whatever a person changes here bumps
+the revision of the OLTs concerned; the engine reads it at its next tick.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory.models import Olt, brand_choices
+from facho.brands import BRANDS
+from facho.brands.decode import RAW_DECODERS
+from facho.engine import oid
+from facho.engine.model import JobKind
+
+# Below this an OLT would be asked without a pause; above it, a quota of an hour means nothing.
+SHORTEST_INTERVAL = 10
+LONGEST_INTERVAL = 7 * 24 * 3600
+
+
+def raw_decoder_choices() -> list[tuple[str, str]]:
+    """Return how the value of a raw OID can be read."""
+    return [(decoder.name, decoder.label) for decoder in RAW_DECODERS.values()]
+
+
+def validate_oid(text: str) -> None:
+    """Refuse what is not an OID, with the reason."""
+    try:
+        oid.parse(text)
+    except ValueError as error:
+        raise ValidationError(str(error)) from error
+
+
+class TouchingQuerySet(models.QuerySet[Any]):
+    """Deleting rows tells the engine, also where nobody calls the rows' own `delete`."""
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        olt_ids = {olt_id for row in self for olt_id in row.olt_ids()}
+        result = super().delete()
+        Olt.touch(olt_ids)
+        return result
+
+
+class SnmpJob(models.Model):
+    """A template: what to ask, and how often unless a node says otherwise."""
+
+    class Kind(models.TextChoices):
+        DISCOVERY = JobKind.DISCOVERY.value, _("discovery")
+        GET = JobKind.GET.value, _("get")
+        WALK = JobKind.WALK.value, _("walk")
+        TABLE = JobKind.TABLE.value, _("table")
+
+    name = models.CharField(_("name"), max_length=100)
+    brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
+    kind = models.CharField(_("type"), max_length=12, choices=Kind.choices)
+    columns = models.JSONField(
+        _("columns"), default=list, blank=True, help_text=_("Names of columns of the brand, such as rx_dbm.")
+    )
+    follows = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="followers",
+        verbose_name=_("follows"),
+        help_text=_("Runs right behind this job, in the same poller, and has no schedule of its own."),
+    )
+    interval_seconds = models.PositiveIntegerField(
+        _("interval (s)"),
+        default=300,
+        validators=[MinValueValidator(SHORTEST_INTERVAL), MaxValueValidator(LONGEST_INTERVAL)],
+    )
+    priority = models.PositiveSmallIntegerField(
+        _("priority"), default=40, validators=[MaxValueValidator(100)], help_text=_("Higher is more urgent.")
+    )
+    timeout_seconds = models.PositiveIntegerField(
+        _("time limit (s)"),
+        default=300,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text=_("A run ends after this time, and keeps what it has read."),
+    )
+    retries = models.PositiveSmallIntegerField(_("retries"), default=2, validators=[MaxValueValidator(10)])
+    retry_delay_seconds = models.PositiveIntegerField(
+        _("delay between retries (s)"), default=120, validators=[MinValueValidator(1), MaxValueValidator(3600)]
+    )
+    enabled = models.BooleanField(_("enabled"), default=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    objects = TouchingQuerySet.as_manager()
+
+    class Meta:
+        db_table = "snmp_jobs"
+        ordering = ["brand", "-priority", "name"]
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        constraints = [
+            models.UniqueConstraint(name="job_name_once_per_brand", fields=["brand", "name"]),
+            models.CheckConstraint(name="job_interval_positive", condition=Q(interval_seconds__gte=SHORTEST_INTERVAL)),
+            models.CheckConstraint(name="job_not_its_own_chain", condition=~Q(follows=F("id"))),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            self._follow_its_master()
+            Olt.touch(self.olt_ids())
+
+    def clean(self) -> None:
+        super().clean()
+        self._clean_brand()
+        self._clean_columns()
+        self._clean_chain()
+
+    def _clean_brand(self) -> None:
+        if self._state.adding:
+            return
+        if self.nodes.exclude(olt__brand=self.brand).exists():
+            raise ValidationError({"brand": _("This job is applied to OLTs of another brand. Take it off them first.")})
+        if self.followers.exclude(brand=self.brand).exists():
+            raise ValidationError({"brand": _("Jobs of another brand follow this one. Let them follow another first.")})
+
+    def _clean_columns(self) -> None:
+        if not isinstance(self.columns, list) or not all(isinstance(name, str) for name in self.columns):
+            raise ValidationError({"columns": _('Columns are a list of names, such as ["rx_dbm", "tx_dbm"].')})
+        brand = BRANDS.get(self.brand)
+        unknown = [name for name in self.columns if brand and name not in brand.columns]
+        if brand and unknown:
+            raise ValidationError(
+                {
+                    "columns": _("%(brand)s has no column %(unknown)s. It has: %(known)s.")
+                    % {"brand": brand.label, "unknown": ", ".join(unknown), "known": ", ".join(brand.columns)}
+                }
+            )
+
+    def _clean_chain(self) -> None:
+        if self.follows is None:
+            return
+        if self.follows.pk == self.pk and self.pk is not None:
+            raise ValidationError({"follows": _("A job cannot follow itself.")})
+        if self.follows.follows_id is not None:
+            raise ValidationError(
+                {
+                    "follows": _(
+                        "%(job)s itself follows %(master)s. Follow %(master)s instead: a chain has one master."
+                    )
+                    % {"job": self.follows, "master": self.follows.follows}
+                }
+            )
+        if self.pk is not None and self.followers.exists():
+            raise ValidationError({"follows": _("Other jobs follow this one, so it cannot follow another.")})
+        if self.follows.brand != self.brand:
+            raise ValidationError({"follows": _("A job can only follow one of the same brand.")})
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        olt_ids = self.olt_ids()
+        result = super().delete(*args, **kwargs)
+        Olt.touch(olt_ids)
+        return result
+
+    def olt_ids(self) -> list[int]:
+        return list(self.nodes.values_list("olt_id", flat=True))
+
+    def apply_to(self, olts: Iterable[Olt]) -> list["WorkflowNode"]:
+        """Make this job a node on each of these OLTs, its followers with it; what is there already stays as it is."""
+        if self.follows is not None:
+            raise ValidationError(
+                _("%(job)s follows %(master)s: apply %(master)s, and it comes along.")
+                % {"job": self, "master": self.follows}
+            )
+        olts = list(olts)
+        strangers = [olt.name for olt in olts if olt.brand != self.brand]
+        if strangers:
+            raise ValidationError(
+                _("%(job)s is for %(brand)s; %(olts)s is of another brand.")
+                % {"job": self, "brand": self.get_brand_display(), "olts": ", ".join(strangers)}
+            )
+        with transaction.atomic():
+            nodes = [WorkflowNode.objects.get_or_create(olt=olt, job=self)[0] for olt in olts]
+            for follower in self.followers.all():
+                follower._follow_its_master()
+            Olt.touch([olt.pk for olt in olts])
+        return nodes
+
+    def _follow_its_master(self) -> None:
+        """Make the nodes of this job agree with what it follows: the same OLTs, chained, without a schedule."""
+        if self.follows_id is None:
+            self.nodes.filter(master__isnull=False).update(master=None)
+            return
+        masters = {node.olt_id: node for node in WorkflowNode.objects.filter(job_id=self.follows_id)}
+        self.nodes.exclude(olt_id__in=masters).delete()
+        for olt_id, master in masters.items():
+            WorkflowNode.objects.update_or_create(
+                olt_id=olt_id, job=self, defaults={"master": master, "next_run_at": None}
+            )
+
+
+class SnmpJobOid(models.Model):
+    """An OID that no brand knows, with a name and how to read its value."""
+
+    job = models.ForeignKey(SnmpJob, models.CASCADE, related_name="oids")
+    name = models.CharField(
+        _("name"),
+        max_length=60,
+        validators=[RegexValidator(r"^[a-z][a-z0-9_]*$", _("Small letters, digits and _, beginning with a letter."))],
+    )
+    oid = models.CharField(_("OID"), max_length=400, validators=[validate_oid])
+    decode = models.CharField(_("read as"), max_length=20, choices=raw_decoder_choices)
+    scalar = models.BooleanField(
+        _("scalar"), default=False, help_text=_("One value of the OLT itself, not a column with one an ONU.")
+    )
+
+    objects = TouchingQuerySet.as_manager()
+
+    class Meta:
+        db_table = "snmp_job_oids"
+        ordering = ["job", "id"]
+        verbose_name = _("raw OID")
+        verbose_name_plural = _("raw OIDs")
+        constraints = [models.UniqueConstraint(name="job_oid_name_once", fields=["job", "name"])]
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.oid}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        Olt.touch(self.olt_ids())
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        olt_ids = self.olt_ids()
+        result = super().delete(*args, **kwargs)
+        Olt.touch(olt_ids)
+        return result
+
+    def olt_ids(self) -> list[int]:
+        return self.job.olt_ids()
+
+
+class Workflow(Olt):
+    """An OLT seen as its nodes."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("workflow")
+        verbose_name_plural = _("workflows")
+
+
+class WorkflowNode(models.Model):
+    """One job on one OLT. Settings of its own are empty unless they differ, so a change of the job reaches it."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="nodes", verbose_name=_("OLT"))
+    job = models.ForeignKey(SnmpJob, models.CASCADE, related_name="nodes", verbose_name=_("job"))
+    master = models.ForeignKey(
+        "self", models.CASCADE, null=True, blank=True, editable=False, related_name="chain", verbose_name=_("master")
+    )
+    own_interval_seconds = models.PositiveIntegerField(
+        _("own interval (s)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(SHORTEST_INTERVAL), MaxValueValidator(LONGEST_INTERVAL)],
+        help_text=_("Empty: the job's."),
+    )
+    own_priority = models.PositiveSmallIntegerField(
+        _("own priority"), null=True, blank=True, validators=[MaxValueValidator(100)], help_text=_("Empty: the job's.")
+    )
+    own_enabled = models.BooleanField(_("enabled here"), null=True, blank=True, help_text=_("Empty: the job's."))
+
+    # Written by the engine only; `run_requested_at` by `request_run`.
+    next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
+    last_run_at = models.DateTimeField(_("last run"), null=True, editable=False)
+    run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    objects = TouchingQuerySet.as_manager()
+
+    class Meta:
+        db_table = "snmp_job_hosts"
+        ordering = ["olt", "job"]
+        verbose_name = _("node")
+        verbose_name_plural = _("nodes")
+        indexes = [models.Index(name="node_next_run", fields=["next_run_at"])]
+        constraints = [
+            models.UniqueConstraint(name="job_once_per_olt", fields=["olt", "job"]),
+            models.CheckConstraint(
+                name="chained_node_has_no_schedule", condition=Q(master__isnull=True) | Q(next_run_at__isnull=True)
+            ),
+            models.CheckConstraint(
+                name="node_interval_positive",
+                condition=Q(own_interval_seconds__isnull=True) | Q(own_interval_seconds__gte=SHORTEST_INTERVAL),
+            ),
+            models.CheckConstraint(
+                name="node_not_its_own_master", condition=Q(master__isnull=True) | ~Q(master=F("id"))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job} @ {self.olt}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        Olt.touch([self.olt_id])
+
+    def clean(self) -> None:
+        super().clean()
+        if self.master is not None and self.own_interval_seconds is not None:
+            raise ValidationError(
+                {
+                    "own_interval_seconds": _("This node runs whenever %(master)s does. Set the interval there.")
+                    % {"master": self.master}
+                }
+            )
+
+    @property
+    def interval_seconds(self) -> int:
+        return self.own_interval_seconds or self.job.interval_seconds
+
+    @property
+    def priority(self) -> int:
+        return self.job.priority if self.own_priority is None else self.own_priority
+
+    @property
+    def enabled(self) -> bool:
+        return self.job.enabled if self.own_enabled is None else self.own_enabled
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        olt_id = self.olt_id
+        result = super().delete(*args, **kwargs)
+        Olt.touch([olt_id])
+        return result
+
+    def olt_ids(self) -> list[int]:
+        return [self.olt_id]
+
+    def why_not_runnable(self) -> str | None:
+        """Return why asking for a run would lead nowhere, or None."""
+        if not self.olt.enabled:
+            return _("%(olt)s is disabled. Enable it first.") % {"olt": self.olt}
+        if not self.enabled:
+            return _("%(node)s is disabled. Enable it first.") % {"node": self}
+        return None
+
+    def request_run(self, now: datetime | None = None) -> bool:
+        """Ask the engine to run this node now. False if that was asked for already and has not begun."""
+        asked = WorkflowNode.objects.filter(pk=self.pk, run_requested_at__isnull=True).update(
+            run_requested_at=now or timezone.now()
+        )
+        if asked:
+            Olt.touch([self.olt_id])
+        self.refresh_from_db(fields=["run_requested_at"])
+        return bool(asked)

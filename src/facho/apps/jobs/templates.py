@@ -1,0 +1,34 @@
+"""Jobs that make sense for a maker, from its profile to rows."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import transaction
+
+from facho.apps.jobs.models import SnmpJob
+from facho.brands import brand
+from facho.engine.brand import JobTemplate
+
+
+@transaction.atomic
+def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda usual: usual) -> list[SnmpJob]:
+    """Create what the brand proposes and is not there yet; return all of it, masters before their chains."""
+    templates = sorted(brand(brand_id).templates, key=lambda template: template.follows is not None)
+    jobs: dict[str, SnmpJob] = {}
+    for template in templates:
+        jobs[template.name], _ = SnmpJob.objects.get_or_create(
+            brand=brand_id,
+            name=template.name,
+            defaults=_values(template, interval) | {"follows": jobs[template.follows] if template.follows else None},
+        )
+    return list(jobs.values())
+
+
+def _values(template: JobTemplate, interval: Callable[[timedelta], timedelta]) -> dict[str, object]:
+    return {
+        "kind": template.kind.value,
+        "columns": list(template.columns),
+        "interval_seconds": round(interval(template.interval).total_seconds()),
+        "priority": template.priority,
+        "timeout_seconds": round(template.timeout.total_seconds()),
+    }

@@ -1,0 +1,64 @@
+"""The last news of the engine, for views. A view never holds the engine: it reads what was published.
+
+The snapshot, published once a tick on the topic "snapshot":
+
+    at        when, ISO 8601 in UTC
+    pollers   [{id, status, olt_id, olt, node_id, node, link, links, busy_since, seconds,
+                busy_time, total_time, tasks_completed, tasks_delayed}]
+    queue     {size, delayed, next: [{node_id, node, olt_id, olt, slot, late, priority, trigger, links, waiting_for}]}
+    stats     {total_pollers, free_pollers, busy_pollers, busy_percentage, samples, is_saturated,
+               queue_size, delayed, total_tasks_completed, total_tasks_delayed}
+
+Topic "execution": {id, olt_id, node_id, status} when one starts or ends.
+Topic "readings": {olt_id, node_id, count} after they are committed.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from facho.engine.ports import EventBus
+
+# Twice the tick and a little: a snapshot older than this says nothing about now.
+STALE_AFTER = timedelta(seconds=5)
+
+EMPTY: Mapping[str, Any] = {
+    "at": None,
+    "pollers": [],
+    "queue": {"size": 0, "delayed": 0, "next": []},
+    "stats": {
+        "total_pollers": 0,
+        "free_pollers": 0,
+        "busy_pollers": 0,
+        "busy_percentage": 0.0,
+        "samples": [],
+        "is_saturated": False,
+        "queue_size": 0,
+        "delayed": 0,
+        "total_tasks_completed": 0,
+        "total_tasks_delayed": 0,
+    },
+}
+
+_bus: EventBus | None = None
+
+
+def attach(bus: EventBus | None) -> None:
+    """Say where the news comes from. Called once, by whoever puts the parts together."""
+    global _bus
+    _bus = bus
+
+
+def bus() -> EventBus | None:
+    return _bus
+
+
+def snapshot(now: datetime | None = None) -> dict[str, Any]:
+    """Return the last snapshot, with its `age` in seconds and whether it is `stale`. An honest stale beats a guess."""
+    latest = (_bus.latest("snapshot") if _bus else None) or EMPTY
+    if latest["at"] is None:
+        return {**latest, "age": None, "stale": True}
+    age = (now or timezone.now()) - datetime.fromisoformat(latest["at"])
+    return {**latest, "age": round(age.total_seconds(), 1), "stale": age > STALE_AFTER}

@@ -1,0 +1,302 @@
+"""What the engine did. It owns these tables; people read them."""
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.engine.model import Cause, Completeness, Status, Trigger
+
+STATUS_CHOICES = [
+    (Status.PENDING.value, _("pending")),
+    (Status.RUNNING.value, _("running")),
+    (Status.SUCCESS.value, _("success")),
+    (Status.PARTIAL.value, _("partial")),
+    (Status.FAILED.value, _("failed")),
+    (Status.INTERRUPTED.value, _("interrupted")),
+    (Status.SKIPPED.value, _("skipped")),
+]
+CAUSE_CHOICES = [
+    (Cause.OLT_BUSY.value, _("the OLT was busy")),
+    (Cause.NO_FREE_POLLER.value, _("no poller was free")),
+    (Cause.SCHEDULER_LATE.value, _("the scheduler was late")),
+    (Cause.ENGINE_DOWN.value, _("the engine was down")),
+    (Cause.STOPPED.value, _("the engine was stopped")),
+    (Cause.DISABLED.value, _("it was disabled")),
+    (Cause.UNREACHABLE.value, _("the OLT is unreachable")),
+    (Cause.LEASE_LOST.value, _("the lease of the OLT was lost")),
+]
+TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("by hand"))]
+
+
+class Execution(models.Model):
+    """One node, one slot. A link of a chain names the execution of its master and runs in the same poller."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="executions", verbose_name=_("OLT"))
+    node = models.ForeignKey(
+        WorkflowNode, models.SET_NULL, null=True, related_name="executions", verbose_name=_("node")
+    )
+    # What the node was called: history outlives it.
+    node_name = models.CharField(_("job"), max_length=100)
+    master_execution = models.ForeignKey(
+        "self", models.CASCADE, null=True, related_name="links", verbose_name=_("master")
+    )
+    poller_id = models.PositiveIntegerField(_("poller"), null=True)
+    trigger = models.CharField(_("started by"), max_length=10, choices=TRIGGER_CHOICES, default=Trigger.SCHEDULE)
+    slot = models.DateTimeField(_("due"))
+    # A skipped row may stand for several slots in a row, from `slot` on.
+    slots = models.PositiveIntegerField(_("slots"), default=1)
+    status = models.CharField(_("status"), max_length=12, choices=STATUS_CHOICES, default=Status.PENDING)
+    cause = models.CharField(_("cause"), max_length=20, choices=CAUSE_CHOICES, blank=True)
+    error = models.TextField(_("error"), blank=True)
+    error_class = models.CharField(_("kind of error"), max_length=60, blank=True)
+    # Seconds by cause; they add up to the time from slot to claim.
+    waits = models.JSONField(_("waited"), default=dict)
+    claimed_at = models.DateTimeField(_("claimed"), null=True)
+    started_at = models.DateTimeField(_("started"), null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    lease_token = models.BigIntegerField(null=True)
+
+    readings = models.PositiveIntegerField(_("ONUs read"), default=0)
+    completeness = models.CharField(
+        _("completeness"), max_length=10, blank=True, choices=[(item.value, item.value) for item in Completeness]
+    )
+    pdus = models.PositiveIntegerField(_("requests"), default=0)
+    retransmissions = models.PositiveIntegerField(_("repeated requests"), default=0)
+    varbinds = models.PositiveIntegerField(_("values"), default=0)
+    bytes_sent = models.PositiveBigIntegerField(default=0)
+    bytes_received = models.PositiveBigIntegerField(default=0)
+    rtt_p50 = models.FloatField(_("round trip, median (s)"), null=True)
+    rtt_p95 = models.FloatField(_("round trip, 95 % (s)"), null=True)
+
+    class Meta:
+        db_table = "snmp_executions"
+        ordering = ["-id"]
+        verbose_name = _("execution")
+        verbose_name_plural = _("executions")
+        constraints = [
+            models.UniqueConstraint(name="one_execution_per_slot", fields=["node", "slot"]),
+            models.UniqueConstraint(
+                name="one_running_execution_per_olt", fields=["olt"], condition=Q(status=Status.RUNNING.value)
+            ),
+            models.CheckConstraint(
+                name="a_running_execution_has_started",
+                condition=~Q(status=Status.RUNNING.value) | Q(started_at__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(name="execution_by_olt", fields=["olt", "-slot"]),
+            models.Index(name="execution_by_slot", fields=["-slot"]),
+            models.Index(
+                name="execution_open",
+                fields=["status"],
+                condition=Q(status__in=[Status.PENDING.value, Status.RUNNING.value]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node_name} @ {self.olt} {self.slot:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def duration(self) -> float | None:
+        """Return the seconds it ran."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return (self.ended_at - self.started_at).total_seconds()
+
+    @property
+    def lateness(self) -> float | None:
+        """Return the seconds between its slot and its start."""
+        return (self.started_at - self.slot).total_seconds() if self.started_at else None
+
+
+class ExecutionAttempt(models.Model):
+    """One try at an execution."""
+
+    execution = models.ForeignKey(Execution, models.CASCADE, related_name="attempts")
+    number = models.PositiveSmallIntegerField(_("attempt"))
+    status = models.CharField(_("status"), max_length=12, choices=STATUS_CHOICES)
+    error_class = models.CharField(_("kind of error"), max_length=60, blank=True)
+    error = models.TextField(_("error"), blank=True)
+    started_at = models.DateTimeField(_("started"))
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    pdus = models.PositiveIntegerField(_("requests"), default=0)
+
+    class Meta:
+        db_table = "execution_attempts"
+        ordering = ["execution", "number"]
+        verbose_name = _("attempt")
+        verbose_name_plural = _("attempts")
+        constraints = [models.UniqueConstraint(name="attempt_once", fields=["execution", "number"])]
+
+    def __str__(self) -> str:
+        return f"{self.execution_id} #{self.number}"
+
+
+class Poller(models.Model):
+    """A seat for one composite at a time, as it last reported."""
+
+    class Status(models.TextChoices):
+        FREE = "FREE", _("free")
+        BUSY = "BUSY", _("busy")
+
+    poller_id = models.PositiveIntegerField(_("poller"), unique=True)
+    worker = models.CharField(_("worker"), max_length=200, blank=True)
+    status = models.CharField(_("status"), max_length=4, choices=Status.choices, default=Status.FREE)
+    current_olt_id = models.BigIntegerField(_("OLT"), null=True)
+    current_node_id = models.BigIntegerField(_("node"), null=True)
+    link = models.PositiveSmallIntegerField(_("link"), null=True)
+    links = models.PositiveSmallIntegerField(_("links"), null=True)
+    busy_since = models.DateTimeField(_("busy since"), null=True)
+    busy_time = models.FloatField(_("time busy (s)"), default=0)
+    total_time = models.FloatField(_("time in all (s)"), default=0)
+    tasks_completed = models.PositiveBigIntegerField(_("composites run"), default=0)
+    tasks_delayed = models.PositiveBigIntegerField(_("of these late"), default=0)
+    updated_at = models.DateTimeField(_("reported"))
+
+    class Meta:
+        db_table = "pollers"
+        ordering = ["poller_id"]
+        verbose_name = _("poller")
+        verbose_name_plural = _("pollers")
+
+    def __str__(self) -> str:
+        return f"Poller {self.poller_id}"
+
+
+class PollerStats(models.Model):
+    """The pool at one minute: what a chart of the last days is drawn from."""
+
+    timestamp = models.DateTimeField(_("time"), unique=True)
+    total_pollers = models.PositiveIntegerField(_("pollers"))
+    busy_pollers = models.PositiveIntegerField(_("busy"))
+    busy_percentage = models.FloatField(_("busy (%)"))
+    queue_size = models.PositiveIntegerField(_("queue"))
+    delayed = models.PositiveIntegerField(_("delayed"))
+    is_saturated = models.BooleanField(_("saturated"))
+    total_tasks_completed = models.PositiveBigIntegerField(_("composites run"))
+    total_tasks_delayed = models.PositiveBigIntegerField(_("of these late"))
+
+    class Meta:
+        db_table = "poller_stats"
+        ordering = ["-timestamp"]
+        verbose_name = _("pool statistics")
+        verbose_name_plural = _("pool statistics")
+
+    def __str__(self) -> str:
+        return f"{self.timestamp:%Y-%m-%d %H:%M}"
+
+
+class QuotaTracker(models.Model):
+    """What one OLT owed and got in one hour, by job. The sum holds in every row at every moment."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="quotas")
+    task_type = models.CharField(_("job"), max_length=100)
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    quota_required = models.PositiveIntegerField(_("required"), default=0)
+    quota_completed = models.PositiveIntegerField(_("completed"), default=0)
+    quota_failed = models.PositiveIntegerField(_("failed"), default=0)
+    quota_skipped = models.PositiveIntegerField(_("skipped"), default=0)
+    quota_pending = models.PositiveIntegerField(_("pending"), default=0)
+    total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
+    status = models.CharField(_("status"), max_length=20, default="IN_PROGRESS")
+
+    class Meta:
+        db_table = "quota_tracker"
+        ordering = ["-period_start", "olt", "task_type"]
+        verbose_name = _("quota")
+        verbose_name_plural = _("quotas")
+        constraints = [
+            models.UniqueConstraint(name="one_quota_per_hour", fields=["olt", "task_type", "period_start"]),
+            models.CheckConstraint(
+                name="quota_balances",
+                condition=Q(
+                    quota_required=F("quota_completed") + F("quota_failed") + F("quota_skipped") + F("quota_pending")
+                ),
+            ),
+        ]
+        indexes = [models.Index(name="quota_status", fields=["status"])]
+
+    def __str__(self) -> str:
+        return f"{self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+
+
+class QuotaViolation(models.Model):
+    """An hour in which an OLT got too little."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="violations")
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    report = models.JSONField(_("report"), default=dict)
+    severity = models.CharField(_("severity"), max_length=10)
+    notified = models.BooleanField(_("notified"), default=False)
+    notified_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        db_table = "quota_violations"
+        ordering = ["-period_start"]
+        verbose_name = _("quota violation")
+        verbose_name_plural = _("quota violations")
+        indexes = [
+            models.Index(name="violation_by_olt", fields=["olt", "created_at"]),
+            models.Index(name="violation_severity", fields=["severity"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.severity} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+
+
+class CoordinatorLog(models.Model):
+    """What the engine decided, in sentences."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="logs", verbose_name=_("OLT"))
+    event_type = models.CharField(_("event"), max_length=30)
+    level = models.CharField(_("level"), max_length=10)
+    message = models.TextField(_("message"))
+    details = models.JSONField(_("details"), default=dict)
+    timestamp = models.DateTimeField(_("time"))
+
+    class Meta:
+        db_table = "coordinator_logs"
+        ordering = ["-id"]
+        verbose_name = _("log entry")
+        verbose_name_plural = _("log")
+        indexes = [
+            models.Index(name="log_by_olt", fields=["olt", "timestamp"]),
+            models.Index(name="log_by_event", fields=["event_type", "timestamp"]),
+            models.Index(name="log_by_level", fields=["level", "timestamp"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.message[:80]
+
+
+class ExecutionPlan(models.Model):
+    """What an OLT's hour was expected to look like."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans")
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    plan_data = models.JSONField(_("plan"), default=list)
+    status = models.CharField(_("status"), max_length=12, default="ACTIVE")
+    total_tasks = models.PositiveIntegerField(default=0)
+    completed_tasks = models.PositiveIntegerField(default=0)
+    failed_tasks = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "execution_plans"
+        ordering = ["-period_start"]
+        verbose_name = _("plan")
+        verbose_name_plural = _("plans")
+        indexes = [
+            models.Index(name="plan_by_olt", fields=["olt", "period_start"]),
+            models.Index(name="plan_status", fields=["status"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt} {self.period_start:%Y-%m-%d %H}h"

@@ -1,0 +1,59 @@
+"""What `facho check` looks at, and every start with it: ids and hints as Django's own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from facho.runtime import config
+
+
+@register
+def environment(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
+    """Find settings that nobody reads: a misspelt one would silently not hold."""
+    return [
+        Error(
+            f"{name} is not a setting of Facho.",
+            hint=f"Did you mean {meant}?" if meant else f"The settings are {', '.join(sorted(config.KNOWN_NAMES))}.",
+            id="facho.E001",
+        )
+        for name, meant in config.unknown_names().items()
+    ]
+
+
+@register("database")
+def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckMessage]:
+    """Find a database that is not there, or not up to date, or whose secrets we cannot read."""
+    if not databases:
+        return []
+    try:
+        connection.ensure_connection()
+        pending = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        return [
+            Error(
+                f"The database cannot be reached: {error}".strip(),
+                hint="Check DATABASE_URL, and that the server runs.",
+                id="facho.E002",
+            )
+        ]
+    if pending:
+        return [Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")]
+    return _secrets()
+
+
+def _secrets() -> list[CheckMessage]:
+    from facho.apps.inventory.fields import SecretField, WrongKeyError
+
+    olt = apps.get_model("inventory", "Olt")
+    names = [field.name for field in olt._meta.concrete_fields if isinstance(field, SecretField)]
+    for row in olt.objects.using(DEFAULT_DB_ALIAS).only("name", *names):
+        try:
+            for name in names:
+                getattr(row, name).reveal()
+        except WrongKeyError as error:
+            return [Error(f"{row.name}: {error}", id="facho.E003")]
+    return []

@@ -1,0 +1,147 @@
+"""The `facho` command."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from facho import __version__
+from facho.runtime import config as facho_config
+from facho.runtime.config import Config, ConfigError
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a subcommand. What a person did wrong ends it with a sentence, not with a traceback."""
+    arguments = _parser().parse_args(argv)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
+    try:
+        arguments.command(arguments)
+    except ConfigError as error:
+        sys.exit(f"facho: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="facho", description="Collects ONUs from OLTs over SNMP, on a strict schedule."
+    )
+    parser.add_argument("--version", action="version", version=f"facho {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", run_engine, "run web and engine in one process, on the port of FACHO_PORT")
+    run.add_argument("--host", help="address to listen on (FACHO_HOST)")
+    run.add_argument("--port", type=int, help="port to listen on (FACHO_PORT)")
+
+    demo = _command(commands, "demo", run_demo, "run everything on simulated OLTs")
+    demo.add_argument("--port", type=int, default=8000, help="port to listen on (default %(default)s)")
+    demo.add_argument(
+        "--data", type=Path, default=Path("demo-data"), help="where all state lives (default %(default)s)"
+    )
+    demo.add_argument("--olts", type=int, default=6, help="how many simulated OLTs (default %(default)s)")
+    demo.add_argument("--onus", type=int, default=2100, help="how many ONUs in all, at least (default %(default)s)")
+
+    _command(commands, "migrate", migrate, "bring the database up to date")
+    create = _command(commands, "createsuperuser", create_superuser, "create a user who may do everything")
+    create.add_argument("--username")
+    create.add_argument("--email", default="")
+    create.add_argument("--noinput", action="store_true", help="take the password from DJANGO_SUPERUSER_PASSWORD")
+    _command(commands, "check", check, "say what is wrong with the configuration")
+    _command(commands, "rotate-keys", rotate_keys, "encrypt all SNMP secrets with a new key")
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    function: Callable[[argparse.Namespace], None],
+    text: str,
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    command.set_defaults(command=function)
+    return command
+
+
+def _prepare() -> Config:
+    """Make sure that there is a data directory and a key, then start Django."""
+    config = facho_config.load()
+    facho_config.prepare(config)
+    import django
+
+    django.setup()
+    from facho.runtime import checks  # noqa: F401 - registers them
+
+    return facho_config.load()
+
+
+def run_engine(arguments: argparse.Namespace) -> None:
+    for name in ("host", "port"):
+        value = getattr(arguments, name)
+        if value is not None:
+            os.environ[f"FACHO_{name.upper()}"] = str(value)
+    config = _prepare()
+    from django.core.management import call_command
+
+    from facho.runtime import embedded, logs
+
+    logs.configure(config)
+    _refuse_on_errors()
+    call_command("migrate", verbosity=0, interactive=False)
+    embedded.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
+
+
+def run_demo(arguments: argparse.Namespace) -> None:
+    from facho.runtime import demo
+
+    demo.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=_prepare)
+
+
+def migrate(arguments: argparse.Namespace) -> None:
+    _prepare()
+    from django.core.management import call_command
+
+    call_command("migrate", interactive=False)
+
+
+def create_superuser(arguments: argparse.Namespace) -> None:
+    _prepare()
+    from django.core.management import CommandError, call_command
+
+    try:
+        call_command(
+            "createsuperuser",
+            username=arguments.username,
+            email=arguments.email,
+            interactive=not arguments.noinput,
+        )
+    except CommandError as error:
+        raise ConfigError(str(error)) from error
+
+
+def check(arguments: argparse.Namespace) -> None:
+    config = _prepare()
+    _refuse_on_errors(warnings_too=True)
+    print(f"Everything is in order. Data in {config.data_dir}, database {config.database['ENGINE']}.")
+
+
+def rotate_keys(arguments: argparse.Namespace) -> None:
+    config = _prepare()
+    from facho.runtime import keys
+
+    count = keys.rotate(config)
+    print(f"The SNMP secrets of {count} OLTs are encrypted with the first key now. Restart Facho to use it.")
+
+
+def _refuse_on_errors(*, warnings_too: bool = False) -> None:
+    from django.core import checks
+
+    messages = checks.run_checks(databases=["default"])
+    level = checks.WARNING if warnings_too else checks.ERROR
+    serious = [message for message in messages if message.level >= level]
+    if serious:
+        raise ConfigError("\n".join(f"{message.msg} {message.hint or ''}".strip() for message in serious))
+
+
+if __name__ == "__main__":
+    main()

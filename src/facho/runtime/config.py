@@ -1,0 +1,217 @@
+"""Facho's own settings, from the environment. A bad value stops the start with a sentence, never a guess."""
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
+
+import dj_database_url
+from cryptography.fernet import Fernet
+
+KEY_FILE = "secret.keys"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+LANGUAGES = ("en", "es")
+
+# Read by the test suite, not by Facho.
+FOREIGN_NAMES = {"FACHO_RECORDINGS"}
+
+
+class ConfigError(Exception):
+    """A setting that Facho cannot start with. The message names it and says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What `FACHO_*` and `DATABASE_URL` say."""
+
+    data_dir: Path
+    host: str
+    port: int
+    pollers: int
+    language: str
+    time_zone: str
+    log_level: str
+    allowed_hosts: tuple[str, ...]
+    public_url: str
+    database: dict[str, object] = field(repr=False)
+    secret_keys: tuple[str, ...] = field(repr=False)
+
+    @property
+    def key_file(self) -> Path:
+        return self.data_dir / KEY_FILE
+
+    @property
+    def is_sqlite(self) -> bool:
+        return str(self.database["ENGINE"]).endswith("sqlite3")
+
+
+KNOWN_NAMES = {
+    "FACHO_DATA_DIR",
+    "FACHO_HOST",
+    "FACHO_PORT",
+    "FACHO_POLLERS",
+    "FACHO_LANGUAGE",
+    "FACHO_TIME_ZONE",
+    "FACHO_LOG_LEVEL",
+    "FACHO_ALLOWED_HOSTS",
+    "FACHO_PUBLIC_URL",
+    "FACHO_SECRET_KEYS",
+}
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Config:
+    """Read and check everything. Nothing is created here; see `prepare`."""
+    data_dir = Path(environ.get("FACHO_DATA_DIR") or "data").expanduser().absolute()
+    return Config(
+        data_dir=data_dir,
+        host=environ.get("FACHO_HOST") or "127.0.0.1",
+        port=_number(environ, "FACHO_PORT", 8000, 1, 65535),
+        pollers=_number(environ, "FACHO_POLLERS", 10, 1, 1000),
+        language=_choice(environ, "FACHO_LANGUAGE", "en", LANGUAGES),
+        time_zone=_time_zone(environ),
+        log_level=_choice(environ, "FACHO_LOG_LEVEL", "INFO", LOG_LEVELS),
+        allowed_hosts=tuple(_list(environ, "FACHO_ALLOWED_HOSTS")),
+        public_url=_public_url(environ),
+        database=_database(environ, data_dir),
+        secret_keys=_secret_keys(environ, data_dir),
+    )
+
+
+def unknown_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return each FACHO_ variable that nobody reads, with the name that was probably meant, or nothing."""
+    strangers = {name for name in environ if name.startswith("FACHO_")} - KNOWN_NAMES - FOREIGN_NAMES
+    return {name: next(iter(difflib.get_close_matches(name, KNOWN_NAMES, 1)), "") for name in sorted(strangers)}
+
+
+def prepare(config: Config) -> None:
+    """Make the data directory and, where the environment gives no key, a key of its own."""
+    try:
+        config.data_dir.mkdir(parents=True, exist_ok=True)
+        probe = config.data_dir / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"The data directory {config.data_dir} cannot be written to ({error.strerror}). "
+            "Give another one in FACHO_DATA_DIR, or make this one writable for the user that runs Facho."
+        ) from error
+    if not config.secret_keys:
+        write_keys(config.key_file, [Fernet.generate_key().decode()])
+
+
+def write_keys(path: Path, keys: list[str]) -> None:
+    """Write the key file in one step, readable for its owner only."""
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write("".join(f"{key}\n" for key in keys))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _number(environ: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    raw = environ.get(name, "").strip()
+    if not raw:
+        return default
+    if not raw.isdecimal() or not low <= int(raw) <= high:
+        raise ConfigError(
+            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or leave it out for {default}."
+        )
+    return int(raw)
+
+
+def _choice(environ: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:
+    value = environ.get(name, "").strip() or default
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}. It can be {', '.join(choices)}.")
+    return value
+
+
+def _list(environ: Mapping[str, str], name: str) -> list[str]:
+    return [part.strip() for part in environ.get(name, "").split(",") if part.strip()]
+
+
+def _time_zone(environ: Mapping[str, str]) -> str:
+    name = environ.get("FACHO_TIME_ZONE", "").strip() or "UTC"
+    if name != "UTC" and name not in available_timezones():
+        raise ConfigError(f"FACHO_TIME_ZONE is {name!r}, which is no time zone. Write one like America/Lima.")
+    return ZoneInfo(name).key
+
+
+def _public_url(environ: Mapping[str, str]) -> str:
+    url = environ.get("FACHO_PUBLIC_URL", "").strip().rstrip("/")
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+        raise ConfigError(f"FACHO_PUBLIC_URL is {url!r}. Write where people reach Facho, like https://noc.example.net.")
+    return url
+
+
+def _database(environ: Mapping[str, str], data_dir: Path) -> dict[str, object]:
+    url = environ.get("DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'facho.sqlite3'}"
+    try:
+        database = dict(dj_database_url.parse(url, conn_max_age=600, conn_health_checks=True))
+    except (ValueError, KeyError):
+        database = {}
+    engine = str(database.get("ENGINE", ""))
+    if engine.endswith("sqlite3"):
+        database["OPTIONS"] = sqlite_options()
+        return database
+    if not engine.endswith("postgresql") or not database.get("NAME"):
+        # The address may carry a password, so it is not repeated here.
+        raise ConfigError(
+            "DATABASE_URL is not an address of SQLite or PostgreSQL. "
+            "Write one like postgresql://user:password@host:5432/facho, or leave it out for SQLite."
+        )
+    return database
+
+
+def sqlite_options() -> dict[str, object]:
+    """Return how Facho uses SQLite.
+
+    IMMEDIATE takes the write lock at the start of a transaction: with the
+    default, two that read and then write make one fail as locked. FULL costs
+    one fsync a commit and keeps every closed execution when the plug is pulled.
+    """
+    return {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;",
+    }
+
+
+def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
+    keys = _list(environ, "FACHO_SECRET_KEYS")
+    source = "FACHO_SECRET_KEYS"
+    file = data_dir / KEY_FILE
+    if not keys and file.exists():
+        source = str(file)
+        try:
+            keys = file.read_text().split()
+        except OSError as error:
+            raise ConfigError(
+                f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."
+            ) from error
+        if not keys:
+            raise ConfigError(f"{file} is empty. Restore it from a backup: without it no SNMP secret can be read.")
+    for position, key in enumerate(keys, 1):
+        try:
+            Fernet(key)
+        except ValueError as error:
+            raise ConfigError(
+                f"Key {position} in {source} is not a Fernet key (32 bytes in URL-safe base64). Make one with: "
+                'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
+            ) from error
+    return tuple(keys)
+
+
+def load_or_exit() -> Config:
+    """Read the settings for a command, or end it with the sentence that says what is wrong."""
+    try:
+        return load()
+    except ConfigError as error:
+        sys.exit(f"facho: {error}")

@@ -1,0 +1,152 @@
+"""Django's settings. Everything that differs between installations comes from `config.py`."""
+
+import hashlib
+import hmac
+import secrets
+
+from django.urls import reverse_lazy
+from django.utils.translation import gettext_lazy as _
+
+from facho.runtime import config as facho_config
+
+CONFIG = facho_config.load()
+
+# Without a key of its own (no `facho` command has prepared the data directory yet) nothing can be stored for later.
+FACHO_SECRET_KEYS = list(CONFIG.secret_keys) or ["".join(("A" * 43, "="))]
+
+
+def _derived(key: str) -> str:
+    """Return what signs sessions. One secret to keep and to rotate is enough."""
+    return hmac.new(key.encode(), b"django", hashlib.sha256).hexdigest()
+
+
+SECRET_KEY = _derived(CONFIG.secret_keys[0]) if CONFIG.secret_keys else secrets.token_hex(32)
+SECRET_KEY_FALLBACKS = [_derived(key) for key in CONFIG.secret_keys[1:]]
+
+DEBUG = False
+_local = ["localhost", "127.0.0.1", "[::1]"]
+_public_host = [CONFIG.public_url.split("//")[1].rsplit(":", 1)[0]] if CONFIG.public_url else []
+ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *_public_host, *_local]
+CSRF_TRUSTED_ORIGINS = [CONFIG.public_url] if CONFIG.public_url else []
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = CONFIG.public_url.startswith("https://")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if CONFIG.public_url else None
+SESSION_COOKIE_NAME = "facho_session"
+CSRF_COOKIE_NAME = "facho_csrf"
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "unfold.contrib.import_export",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "import_export",
+    "rest_framework",
+    "rest_framework.authtoken",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "facho.apps.inventory",
+    "facho.apps.jobs",
+    "facho.apps.polling",
+    "facho.apps.telemetry",
+    "facho.apps.dashboard",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "facho.runtime.urls"
+ASGI_APPLICATION = "facho.runtime.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": CONFIG.database}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = reverse_lazy("login")
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = LOGIN_URL
+
+LANGUAGE_CODE = CONFIG.language
+LANGUAGES = [("en", "English"), ("es", "Español")]
+LOCALE_PATHS = [facho_config.Path(__file__).parent.parent / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = CONFIG.time_zone
+
+STATIC_URL = "static/"
+STATIC_ROOT = CONFIG.data_dir / "static"
+# Files are served straight from the packages: an installation has no collectstatic step to forget.
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_AUTOREFRESH = False
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.DjangoModelPermissions"],
+    "DEFAULT_PAGINATION_CLASS": "facho.apps.inventory.pagination.Pages",
+    "DEFAULT_FILTER_BACKENDS": [
+        "django_filters.rest_framework.DjangoFilterBackend",
+        "rest_framework.filters.SearchFilter",
+        "rest_framework.filters.OrderingFilter",
+    ],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_THROTTLE_RATES": {"login": "10/min"},
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Facho",
+    "DESCRIPTION": "What runs, what ran, and what the ONUs said. Times are UTC, powers dBm, durations seconds.",
+    "VERSION": "v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+UNFOLD = {
+    "SITE_TITLE": "Facho",
+    "SITE_HEADER": "Facho",
+    "SITE_SUBHEADER": _("OLT and ONU collection"),
+    "SITE_SYMBOL": "cell_tower",
+    "SITE_URL": "/",
+    "SHOW_VIEW_ON_SITE": False,
+}
+
+LOGGING_CONFIG = None

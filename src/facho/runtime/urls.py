@@ -1,0 +1,13 @@
+"""Where everything lives on the web."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("facho.apps.inventory.urls")),
+    path("api/v1/", include("facho.apps.jobs.urls")),
+    path("api/v1/", include("facho.apps.polling.urls")),
+    path("api/v1/", include("facho.apps.telemetry.urls")),
+    path("", include("facho.apps.dashboard.urls")),
+]

@@ -1,0 +1,8 @@
+"""What every test shares: an installation of its own, made before Django reads its settings."""
+
+import os
+import tempfile
+
+os.environ["FACHO_DATA_DIR"] = tempfile.mkdtemp(prefix="facho-tests-")
+os.environ["FACHO_SECRET_KEYS"] = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
