@@ -1,0 +1,82 @@
+"""Runs every check: `python3 dev.py test`. With arguments, only pytest with those arguments.
+
+Each step runs even if one before it failed; the exit status says whether all
+passed, and the last lines say what was skipped.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from servers import postgres
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+# The suites whose promises depend on the database.
+DATABASE_SUITES = ["tests/contracts", "tests/store", "tests/apps"]
+
+failed: list[str] = []
+skipped: list[str] = []
+
+
+def main(arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    if arguments:
+        return subprocess.run([BIN / "pytest", *arguments]).returncode
+    with tempfile.TemporaryDirectory(prefix="facho-check-") as folder:
+        os.environ["FACHO_DATA_DIR"] = folder
+        static_checks()
+        tests()
+    os.environ.pop("FACHO_DATA_DIR")
+    for reason in skipped:
+        print(f"\n!!! SKIPPED: {reason}")
+    print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'All checks passed.'}")
+    return 1 if failed else 0
+
+
+def static_checks() -> None:
+    step("lint", "ruff", "check", "src", "tests", "dev.py")
+    step("format", "ruff", "format", "--check", "src", "tests", "dev.py")
+    step("types", "mypy")
+    step("layers", "lint-imports")
+    step("migrations", "python", "-m", "django", "makemigrations", "--check", "--dry-run")
+
+
+def tests() -> None:
+    step("tests", "pytest", "-q", "-n", "2", "-m", "not browser")
+    with ExitStack() as stack:
+        server = stack.enter_context(postgres())
+        if server.url is None:
+            skipped.append(f"the database suites on PostgreSQL: {server.reason}")
+        else:
+            step("tests on PostgreSQL", "pytest", "-q", *DATABASE_SUITES, DATABASE_URL=server.url)
+    if chromium() is None:
+        skipped.append("the browser tests: there is no Chromium, and only root can install it (apt-get install chromium)")
+    else:
+        step("browser", "pytest", "-q", "-m", "browser", "tests/acceptance")
+
+
+def step(name: str, program: str, *arguments: str, **environment: str) -> None:
+    print(f"\n=== {name}", flush=True)
+    variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "facho.runtime.settings", **environment}
+    if subprocess.run([BIN / program, *arguments], env=variables).returncode:
+        failed.append(name)
+
+
+def chromium() -> str | None:
+    """Return where Chromium is, installing it where that is possible."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+        subprocess.run(["apt-get", "update", "-qq"], **quiet)
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], **quiet)
+        found = shutil.which("chromium")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
