@@ -1,0 +1,99 @@
+"""`python -m facho.simulator`: the fleet of the demonstration in a process of its own.
+
+It says where its OLTs are in one line of JSON, and runs until its standard
+input ends. A parent that dies, however suddenly, takes it along that way.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from facho.simulator.fleet import Fleet, OltSpec, demo_fleet
+from facho.simulator.pdulog import PduLog
+
+STDIN = 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the fleet that the arguments describe."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    specs = demo_fleet(options.olts, options.onus, options.seed, options.ports)
+    try:
+        with PduLog(options.log) as log:
+            asyncio.run(_serve(specs, log))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return 0
+
+
+async def _serve(specs: Sequence[OltSpec], log: PduLog) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    threading.Thread(target=_watch_stdin, args=(loop, stop), daemon=True).start()
+    async with Fleet(specs, log=log) as fleet:
+        sys.stdout.write(json.dumps(describe(fleet)) + "\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+def describe(fleet: Fleet) -> list[dict[str, object]]:
+    """Return what somebody needs to know to poll the fleet."""
+    return [
+        {
+            "name": olt.name,
+            "brand": olt.spec.brand,
+            "host": olt.host,
+            "port": olt.port,
+            "community": olt.spec.community,
+            "onus": len(olt.device.plant.onus),
+        }
+        for olt in fleet
+    ]
+
+
+def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Wait for the end of standard input in a thread: a file or /dev/null cannot be waited for in the loop."""
+    # Where there never was a standard input its number may belong to another file by now.
+    while sys.stdin and os.read(STDIN, 4096):
+        pass
+    # RuntimeError: the loop has ended for another reason.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(stop.set)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m facho.simulator", description=__doc__)
+    parser.add_argument("--olts", type=_count, default=6, help="how many OLTs; every sixth never answers")
+    parser.add_argument("--onus", type=_count, default=2100, help="how many ONUs the OLTs that answer have together")
+    parser.add_argument("--seed", type=int, default=1, help="another seed makes other ONUs")
+    parser.add_argument("--ports", type=_ports, default=(), help="UDP ports to prefer, like 16101,16102")
+    parser.add_argument("--log", type=Path, help="a file that gets a line of JSON for each request")
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("there must be at least 1")
+    return number
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    ports = tuple(int(part) for part in text.split(","))
+    if not all(0 <= port <= 65535 for port in ports):
+        raise argparse.ArgumentTypeError("ports lie between 0 and 65535")
+    return ports
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""An SNMP agent without sockets: a datagram comes in, an answer goes out, or nothing does.
+
+It keeps to RFC 3416 and, for version 1, to RFC 1157 and RFC 3584, except where its faults say otherwise.
+"""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from facho.adapters.snmp.codec import PduType, Request, decode_request, encode_response_parts, encode_varbind
+from facho.engine.errors import BadAnswer
+from facho.engine.snmp import ErrorStatus, Tag, Version
+from facho.simulator.device import Device
+from facho.simulator.faults import WELL, Faults, Spoiling
+from facho.simulator.lookup import Dies, Fails, Lookup
+
+# An answer to a GETBULK is filled up to here, so that it fits into one Ethernet frame.
+BULK_SIZE = 1400
+# Any other answer that would be larger than this is refused with tooBig.
+MAX_SIZE = 8192
+# Lengths above 127 take up to two octets more, in each of three nested sequences.
+LENGTH_RESERVE = 6
+
+KINDS = {PduType.GET: "get", PduType.GET_NEXT: "getnext", PduType.GET_BULK: "getbulk", PduType.SET: "set"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent says to one datagram (None: nothing), and how many seconds it has worked for it."""
+
+    payload: bytes | None
+    kind: str = "unreadable"
+    asked: int = 0
+    answered: int = 0
+    work: float = 0.0
+
+
+class Agent:
+    """Answers for one device. Who does not know its community gets no answer, as from real ones.
+
+    `faults` may be exchanged at any time.
+    """
+
+    def __init__(self, device: Device, community: str = "public", faults: Faults = WELL, seed: int = 0) -> None:
+        self.device = device
+        self.faults = faults
+        self.bulk_size = BULK_SIZE
+        self.max_size = MAX_SIZE
+        self._community = community.encode()
+        self._onu_numbers = {onu.position: number for number, onu in enumerate(device.plant.onus)}
+        self._random = Random(f"agent {seed}")
+
+    def handle(self, datagram: bytes, now: float) -> bytes | None:
+        """Return the answer to a datagram, if there is one. `now` is the time of day that values depend on."""
+        return self.serve(datagram, now).payload
+
+    def serve(self, datagram: bytes, now: float) -> Reply:
+        """Return the answer to a datagram, and what it cost."""
+        try:
+            request = decode_request(datagram)
+        except BadAnswer:
+            return Reply(None)
+        kind, asked = KINDS[request.pdu_type], len(request.oids)
+        if self.faults.mute or request.community != self._community or not _is_possible(request):
+            return Reply(None, kind, asked)
+        lookup = self._lookup(request, now)
+        try:
+            status, index, varbinds = self._answer(request, lookup)
+        except Dies:
+            return Reply(None, kind, asked, work=self.faults.per_pdu)
+        payload, answered = self._pack(request, status, index, varbinds)
+        return Reply(payload, kind, asked, answered, self._work(request, lookup, answered))
+
+    def _lookup(self, request: Request, now: float) -> Lookup:
+        position = self.faults.gen_err_at
+        poisoned = None if position is None else self._onu_numbers.get(position)
+        return Lookup(self.device.mib, request.version, self.faults, poisoned, now)
+
+    def _answer(self, request: Request, lookup: Lookup) -> tuple[int, int, list[bytes]]:
+        """Return error status, error index and variables."""
+        try:
+            return ErrorStatus.NO_ERROR, 0, self._varbinds(request, lookup)
+        except Fails as failure:
+            return failure.status, failure.index, _echo(request, failure.status)
+
+    def _varbinds(self, request: Request, lookup: Lookup) -> list[bytes]:
+        if self.faults.too_big_above is not None and _wanted(request) > self.faults.too_big_above:
+            raise Fails(ErrorStatus.TOO_BIG, 0)
+        if request.pdu_type == PduType.GET_BULK:
+            return self._bulk(request, lookup)
+        if request.pdu_type == PduType.SET:
+            raise Fails(ErrorStatus.NO_SUCH_NAME if request.version == Version.V1 else ErrorStatus.NO_ACCESS, 1)
+        read = lookup.get if request.pdu_type == PduType.GET else lookup.get_next
+        varbinds = [read(number, oid) for number, oid in enumerate(request.oids, 1)]
+        if sum(map(len, varbinds)) > self.max_size - _overhead(request):
+            raise Fails(ErrorStatus.TOO_BIG, 0)
+        return varbinds
+
+    def _bulk(self, request: Request, lookup: Lookup) -> list[bytes]:
+        """Return as many variables as fit. An agent that dies on the way answers what it has."""
+        once, repetitions = _bulk_shape(request)
+        if self._hangs(request):
+            return []
+        left = self.bulk_size - _overhead(request)
+        varbinds: list[bytes] = []
+        try:
+            for varbind in lookup.bulk(request.oids, once, repetitions):
+                left -= len(varbind)
+                if left < 0:
+                    break
+                varbinds.append(varbind)
+        except Dies:
+            if not varbinds:
+                raise
+        if left < 0 and not varbinds:
+            raise Fails(ErrorStatus.TOO_BIG, 0)
+        return varbinds
+
+    def _pack(self, request: Request, status: int, index: int, varbinds: list[bytes]) -> tuple[bytes, int]:
+        """Return the datagram, whole or spoiled, and how many variables are in it."""
+        spoiling = self.faults.spoiling if self._random.random() < self.faults.spoiled else None
+        if spoiling is Spoiling.EMPTY:
+            varbinds = []
+        elif spoiling is Spoiling.HALF:
+            varbinds = varbinds[: len(varbinds) // 2]
+        elif spoiling is Spoiling.STRAY:
+            request = replace(request, request_id=request.request_id ^ 1)
+        payload = encode_response_parts(request, status, index, varbinds)
+        if spoiling is Spoiling.NOISE:
+            payload = self._random.randbytes(len(payload))
+        elif spoiling is Spoiling.CUT:
+            payload = payload[: len(payload) // 2]
+        return payload, len(varbinds)
+
+    def _hangs(self, request: Request) -> bool:
+        is_bulk = request.pdu_type == PduType.GET_BULK
+        return is_bulk and request.max_repetitions <= 0 and self.faults.zero_repetitions_hang > 0
+
+    def _work(self, request: Request, lookup: Lookup, answered: int) -> float:
+        faults = self.faults
+        hang = faults.zero_repetitions_hang if self._hangs(request) else 0.0
+        return hang + faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row
+
+
+def _is_possible(request: Request) -> bool:
+    """Say whether the version has this PDU. There is no GETBULK in version 1."""
+    return not (request.version == Version.V1 and request.pdu_type == PduType.GET_BULK)
+
+
+def _bulk_shape(request: Request) -> tuple[int, int]:
+    """Return how many variables are read once, and how often the others are."""
+    return min(max(request.non_repeaters, 0), len(request.oids)), max(request.max_repetitions, 0)
+
+
+def _wanted(request: Request) -> int:
+    """Return how many variables the answer would have."""
+    if request.pdu_type != PduType.GET_BULK:
+        return len(request.oids)
+    once, repetitions = _bulk_shape(request)
+    return once + repetitions * (len(request.oids) - once)
+
+
+def _overhead(request: Request) -> int:
+    return len(encode_response_parts(request, 0, 0, ())) + LENGTH_RESERVE
+
+
+def _echo(request: Request, status: int) -> list[bytes]:
+    """Return the variables of an error: those of the request, but none where even they might be too big."""
+    if status == ErrorStatus.TOO_BIG and request.version != Version.V1:
+        return []
+    return [encode_varbind(oid, Tag.NULL, None) for oid in request.oids]

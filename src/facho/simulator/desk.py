@@ -1,0 +1,71 @@
+"""When answers leave: the queue of an agent that does one thing at a time, and the network behind it."""
+
+from collections import deque
+from dataclasses import dataclass
+from random import Random
+
+from facho.simulator.agent import Agent, Reply
+from facho.simulator.pdulog import Pdu, PduLog
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """An answer, and when it is on its way."""
+
+    at: float
+    payload: bytes
+
+
+class Queue:
+    """Requests that wait or are served, one after the other."""
+
+    def __init__(self) -> None:
+        self._ends: deque[float] = deque()
+
+    def waiting(self, now: float) -> int:
+        while self._ends and self._ends[0] <= now:
+            self._ends.popleft()
+        return len(self._ends)
+
+    def serve(self, now: float, work: float) -> float:
+        """Put a request at the end, and return when it will be done."""
+        end = max(now, self._ends[-1] if self._ends else now) + work
+        if end > now:
+            self._ends.append(end)
+        return end
+
+
+class Desk:
+    """Takes what arrives for an agent, decides what becomes of it and writes it down. The socket only does as told."""
+
+    def __init__(self, agent: Agent, log: PduLog, seed: int = 0) -> None:
+        self.agent = agent
+        self._log = log
+        self._queue = Queue()
+        self._random = Random(f"desk {seed}")
+
+    def take(self, datagram: bytes, source: int, now: float) -> Departure | None:
+        """Return what is to be sent and when, or None. `source` is the port that it came from."""
+        limit = self.agent.faults.queue_limit
+        is_full = limit is not None and self._queue.waiting(now) >= limit
+        reply = self.agent.serve(datagram, now)
+        departure = None if is_full else self._depart(reply, now)
+        self._log.add(
+            Pdu(
+                arrived=now,
+                answered=departure.at if departure else None,
+                agent=self.agent.device.name,
+                source=source,
+                kind=reply.kind,
+                asked=reply.asked,
+                answered_variables=reply.answered if departure else 0,
+            )
+        )
+        return departure
+
+    def _depart(self, reply: Reply, now: float) -> Departure | None:
+        faults = self.agent.faults
+        done = self._queue.serve(now, reply.work)
+        if reply.payload is None or self._random.random() < faults.loss:
+            return None
+        return Departure(done + faults.latency + self._random.uniform(0, faults.jitter), reply.payload)

@@ -1,0 +1,63 @@
+"""The socket of an agent: one UDP port of a loopback address."""
+
+import asyncio
+import time
+from ipaddress import ip_address
+from typing import cast
+
+from facho.simulator.desk import Desk
+
+# What asyncio hands over: host and port, and two more numbers for IPv6.
+Address = tuple[str, int] | tuple[str, int, int, int]
+
+
+class Endpoint(asyncio.DatagramProtocol):
+    """Hands datagrams to the desk, and sends answers when the desk says. Waiting is the event loop's business."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._loop = asyncio.get_running_loop()
+        # The time of day as it would be without steps: answers must leave in order of their delays.
+        self._epoch = time.time() - self._loop.time()
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # What comes here is one, although not every event loop derives its own from that class.
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+
+    def error_received(self, exc: Exception) -> None:
+        """Go on: an asker that left before its answer came is none of an agent's business."""
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        departure = self._desk.take(data, addr[1], self._epoch + self._loop.time())
+        if departure is None:
+            return
+        delay = departure.at - self._epoch - self._loop.time()
+        if delay > 0:
+            self._loop.call_later(delay, self._send, departure.payload, addr)
+        else:
+            self._send(departure.payload, addr)
+
+    def _send(self, payload: bytes, addr: Address) -> None:
+        if self._transport:
+            self._transport.sendto(payload, addr)
+
+
+async def open_endpoint(desk: Desk, host: str, port: int) -> tuple[asyncio.DatagramTransport, int]:
+    """Open a port for an agent, and return which one it became: any free one if this one is taken.
+
+    Simulated OLTs know no secrets and no manners: they are only for the machine they run on.
+    """
+    if not ip_address(host).is_loopback:
+        raise ValueError(f"a simulated OLT listens on loopback addresses only, not on {host}")
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(desk), local_addr=(host, port))
+    except OSError:
+        if not port:
+            raise
+        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(desk), local_addr=(host, 0))
+    return transport, transport.get_extra_info("sockname")[1]

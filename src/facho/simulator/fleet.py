@@ -1,0 +1,175 @@
+"""Many simulated OLTs in one event loop, and the fleet that the demonstration shows."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from facho.simulator import huawei, zte
+from facho.simulator.agent import Agent
+from facho.simulator.desk import Desk
+from facho.simulator.device import Device
+from facho.simulator.endpoint import open_endpoint
+from facho.simulator.faults import WELL, Faults
+from facho.simulator.pdulog import PduLog
+from facho.simulator.plant import share
+
+HOST = "127.0.0.1"
+
+BUILDERS: Mapping[str, Callable[[str, int, int, int], Device]] = MappingProxyType(
+    {"huawei": huawei.build, "zte_c300": zte.build}
+)
+
+# An OLT with an old control card behind a slow link. Each ONU's optics take it a while, one after the other.
+SLOW = Faults(
+    latency=0.02, jitter=0.02, per_pdu=0.004, per_varbind=0.0003, per_optical_row=0.015, zero_repetitions_hang=45.0
+)
+MUTE = Faults(mute=True)
+# A demonstration repeats these six kinds for as many OLTs as are asked for.
+DEMO_KINDS = (
+    ("huawei", WELL),
+    ("zte_c300", SLOW),
+    ("huawei", MUTE),
+    ("huawei", WELL),
+    ("zte_c300", WELL),
+    ("huawei", WELL),
+)
+DEMO_NAMES = (
+    "CENTRAL",
+    "NORTE",
+    "SUR",
+    "ESTE",
+    "OESTE",
+    "PUERTO",
+    "LOMAS",
+    "VALLE",
+    "RIBERA",
+    "LAGUNA",
+    "MOLINO",
+    "ALAMEDA",
+    "MIRADOR",
+    "PRADERA",
+    "SIERRA",
+    "COSTA",
+)
+# The OLT of the demonstration with a cut fibre.
+DEMO_DARK = 3
+GOLDEN_RATIO = 0.6180339887
+
+
+@dataclass(frozen=True, slots=True)
+class OltSpec:
+    """What a simulated OLT is to be. The same seed makes the same ONUs; port 0 is any free one."""
+
+    name: str
+    brand: str = "huawei"
+    onus: int = 64
+    seed: int = 1
+    community: str = "public"
+    faults: Faults = WELL
+    port: int = 0
+    # PON ports whose fibre is cut.
+    dark_ports: int = 0
+
+
+class SimulatedOlt:
+    """An OLT of a fleet, listening."""
+
+    def __init__(self, spec: OltSpec, agent: Agent, transport: asyncio.DatagramTransport, host: str, port: int) -> None:
+        self.spec = spec
+        self.agent = agent
+        self.host = host
+        self.port = port
+        self._transport = transport
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def device(self) -> Device:
+        return self.agent.device
+
+    def change(self, faults: Faults) -> None:
+        """Behave differently from the next request on."""
+        self.agent.faults = faults
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class Fleet:
+    """Simulated OLTs that live as long as the `async with` they are opened by."""
+
+    def __init__(self, specs: Sequence[OltSpec], *, host: str = HOST, log: PduLog | None = None) -> None:
+        names = [spec.name for spec in specs]
+        if len(set(names)) < len(names):
+            raise ValueError("each OLT of a fleet needs a name of its own")
+        self.log = PduLog() if log is None else log
+        self._specs = specs
+        self._host = host
+        self._olts: dict[str, SimulatedOlt] = {}
+
+    async def __aenter__(self) -> Self:
+        try:
+            for spec in self._specs:
+                self._olts[spec.name] = await self._open(spec)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    def __getitem__(self, name: str) -> SimulatedOlt:
+        return self._olts[name]
+
+    def __iter__(self) -> Iterator[SimulatedOlt]:
+        return iter(self._olts.values())
+
+    def __len__(self) -> int:
+        return len(self._olts)
+
+    async def _open(self, spec: OltSpec) -> SimulatedOlt:
+        agent = Agent(build(spec), spec.community, spec.faults, spec.seed)
+        transport, port = await open_endpoint(Desk(agent, self.log, spec.seed), self._host, spec.port)
+        return SimulatedOlt(spec, agent, transport, self._host, port)
+
+    async def _close(self) -> None:
+        for olt in self:
+            olt.close()
+        self._olts.clear()
+        # A transport lets go of its socket in the next round of the loop.
+        await asyncio.sleep(0)
+
+
+def build(spec: OltSpec) -> Device:
+    """Return the device of a specification."""
+    builder = BUILDERS.get(spec.brand)
+    if builder is None:
+        raise ValueError(f"there is no simulated {spec.brand!r}; there are {', '.join(sorted(BUILDERS))}")
+    return builder(spec.name, spec.onus, spec.seed, spec.dark_ports)
+
+
+def demo_fleet(olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[int] = ()) -> list[OltSpec]:
+    """Return the fleet of the demonstration: the OLTs that answer have this many ONUs together, unevenly shared."""
+    kinds = [DEMO_KINDS[number % len(DEMO_KINDS)] for number in range(olts)]
+    weights = [0.0 if faults.mute else 0.6 + GOLDEN_RATIO * number % 1 for number, (_, faults) in enumerate(kinds)]
+    sizes = share(onus, weights)
+    return [
+        OltSpec(
+            name=f"OLT-{DEMO_NAMES[number % len(DEMO_NAMES)]}-{number + 1:02d}",
+            brand=brand,
+            # Nobody will see the ONUs of a mute one; it has some nevertheless, should it learn to speak.
+            onus=64 if faults.mute else sizes[number],
+            seed=seed * 1000 + number,
+            faults=faults,
+            port=ports[number] if number < len(ports) else 0,
+            dark_ports=int(number == DEMO_DARK),
+        )
+        for number, (brand, faults) in enumerate(kinds)
+    ]

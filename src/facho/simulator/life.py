@@ -1,0 +1,144 @@
+"""How an ONU lives: when it is up, what its optics say, what its counters show.
+
+Everything is a function of the time, so a simulator that is started again goes
+on where it was, and two that run side by side agree.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import pi, sin
+
+from facho.engine.brand import Position
+
+DAY = 86400.0
+
+# How far the power of an ONU wanders from its usual value, in dB, and how long it takes to come back.
+DRIFT_DB = 0.3
+DRIFT_SECONDS = 420.0
+# How much of the traffic comes and goes with the hour of the day.
+DAILY_SWING = 0.6
+# An ONU that has just come back is being ranged and configured for this long.
+SYNC_SECONDS = 12.0
+
+
+class Down(Enum):
+    """Why an ONU is down."""
+
+    LOS = "los"
+    DYING_GASP = "dying_gasp"
+    OFFLINE = "offline"
+    # An admin switched it off.
+    DEACTIVATED = "deactivated"
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """An ONU goes down for `down` seconds in each `period`; the healthy ones seldom, the broken ones nearly always."""
+
+    period: float
+    down: float
+    phase: float
+
+    def at(self, now: float) -> tuple[bool, float, float]:
+        """Return whether it is up, and when it last came up and went down."""
+        since_down = (now + self.phase) % self.period
+        last_down = now - since_down
+        if since_down < self.down:
+            return False, last_down - (self.period - self.down), last_down
+        return True, last_down + self.down, last_down
+
+
+@dataclass(frozen=True, slots=True)
+class Onu:
+    """An ONU as it was installed. Powers are what they are on an average day."""
+
+    position: Position
+    serial: bytes
+    mac: bytes
+    name: str
+    description: str
+    # What the operator's old tool wrote texts in.
+    charset: str
+    model: str
+    software: str
+    line_profile: str
+    service_profile: str
+    distance_m: int
+    enabled: bool
+    cycle: Cycle
+    cause: Down
+    rx_dbm: float
+    tx_dbm: float
+    olt_rx_dbm: float
+    temperature_c: float
+    voltage_v: float
+    # Octets a second, from the ONU and to it.
+    in_rate: float
+    out_rate: float
+    # Where in its drift it is, from 0 to 1, so that not all move together.
+    phase: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optics:
+    """What the OLT reads from an ONU that is up."""
+
+    rx_dbm: float
+    tx_dbm: float
+    olt_rx_dbm: float
+    temperature_c: float
+    voltage_v: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An ONU at one moment. `optics` is None while it is down; an ONU that was never up or down has no such time."""
+
+    up: bool
+    # Up, but still being configured.
+    syncing: bool
+    # Why it went down last.
+    cause: Down
+    last_up: float | None
+    last_down: float | None
+    distance_m: int | None
+    optics: Optics | None
+    in_octets: int
+    out_octets: int
+
+
+def observe(onu: Onu, now: float) -> Observed:
+    """Return how the ONU stands at a time."""
+    if not onu.enabled:
+        return Observed(False, False, Down.DEACTIVATED, None, None, None, None, 0, 0)
+    up, last_up, last_down = onu.cycle.at(now)
+    ended = now if up else last_down
+    return Observed(
+        up=up,
+        syncing=up and now - last_up < SYNC_SECONDS,
+        cause=onu.cause,
+        last_up=last_up,
+        last_down=last_down,
+        distance_m=onu.distance_m if up else None,
+        optics=_optics(onu, now) if up else None,
+        # The counters of an ONU start anew when it registers.
+        in_octets=_octets(onu.in_rate, last_up, ended),
+        out_octets=_octets(onu.out_rate, last_up, ended),
+    )
+
+
+def _optics(onu: Onu, now: float) -> Optics:
+    drift = DRIFT_DB * sin(2 * pi * (now / DRIFT_SECONDS + onu.phase))
+    return Optics(
+        rx_dbm=onu.rx_dbm + drift,
+        tx_dbm=onu.tx_dbm + drift / 8,
+        olt_rx_dbm=onu.olt_rx_dbm + drift,
+        temperature_c=onu.temperature_c + 3 * sin(2 * pi * (now / DAY + onu.phase)),
+        voltage_v=onu.voltage_v,
+    )
+
+
+def _octets(rate: float, begin: float, end: float) -> int:
+    """Return what flowed between two times at a rate that swings with the hour but never falls to nothing."""
+    swing = DAILY_SWING * DAY / (2 * pi)
+    return int(rate * (end - begin + swing * (sin(2 * pi * begin / DAY) - sin(2 * pi * end / DAY))))

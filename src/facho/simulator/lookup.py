@@ -1,0 +1,121 @@
+"""How the variables of one request are found in a MIB, with the faults that lie in the table itself."""
+
+from collections.abc import Iterator, Sequence
+
+from facho.adapters.snmp.codec import encode_varbind
+from facho.engine.oid import Oid
+from facho.engine.snmp import ErrorStatus, Missing, Tag, Version
+from facho.simulator.faults import Disorder, Faults
+from facho.simulator.mib import Mib, Place
+
+
+class Fails(Exception):  # nothing of ours went wrong: the agent reports an error
+    """The whole request is answered with an error status."""
+
+    def __init__(self, status: ErrorStatus, index: int) -> None:
+        super().__init__(status, index)
+        self.status = status
+        self.index = index
+
+
+class Dies(Exception):  # a fault that is played, not one that happened
+    """From here on there is no answer."""
+
+
+class Lookup:
+    """Reads for one request. `number` is the position of a variable in it, from 1, which errors refer to."""
+
+    def __init__(self, mib: Mib, version: Version, faults: Faults, poisoned: int | None, now: float) -> None:
+        self._mib = mib
+        self._is_v1 = version == Version.V1
+        self._faults = faults
+        self._poisoned = poisoned
+        self._now = now
+        # The ONUs whose optics were looked at.
+        self.lit: set[int] = set()
+
+    def get(self, number: int, oid: Oid) -> bytes:
+        """Return the variable of this name; where there is none it says which kind of none."""
+        place = self._mib.find(oid)
+        if place and not self._is_hidden(place):
+            return self._read(place, number)
+        if self._is_v1:
+            raise Fails(ErrorStatus.NO_SUCH_NAME, number)
+        missing = Missing.NO_SUCH_OBJECT if self._mib.column_of(oid) is None else Missing.NO_SUCH_INSTANCE
+        return encode_varbind(oid, missing.value, missing)
+
+    def get_next(self, number: int, oid: Oid) -> bytes:
+        """Return the variable behind this name."""
+        place = self._after(oid)
+        while place and self._is_hidden(place):
+            place = self._mib.skip_column(place)
+        if place:
+            return self._read(place, number)
+        if self._is_v1:
+            raise Fails(ErrorStatus.NO_SUCH_NAME, number)
+        return _end_of_mib(oid)
+
+    def bulk(self, oids: Sequence[Oid], once: int, repetitions: int) -> Iterator[bytes]:
+        """Yield the first `once` variables, then row by row the others, until all of them are at the end."""
+        for number, oid in enumerate(oids[:once], 1):
+            yield self.get_next(number, oid)
+        names = list(oids[once:])
+        places = [self._after(oid) for oid in names]
+        for _ in range(repetitions if names else 0):
+            is_last = not any(places)
+            for at, place in enumerate(places):
+                if place is None:
+                    yield _end_of_mib(names[at])
+                    continue
+                yield self._read(place, once + at + 1)
+                names[at] = self._mib.columns[place[0]].name(place[1])
+                places[at] = self._step(place)
+            if is_last:
+                return
+
+    def _read(self, place: Place, number: int) -> bytes:
+        column, row = self._mib.columns[place[0]], place[1]
+        if column.rows.of_onus:
+            self._trip(row, column.rows.subjects[row], number)
+        if column.optical:
+            self.lit.add(column.rows.subjects[row])
+        return column.varbind(row, self._now)
+
+    def _trip(self, row: int, onu: int, number: int) -> None:
+        """Stumble over a row that the agent cannot get past."""
+        if self._faults.dies_at_row is not None and row >= self._faults.dies_at_row:
+            raise Dies
+        if onu == self._poisoned:
+            raise Fails(ErrorStatus.GEN_ERR, number)
+
+    def _is_hidden(self, place: Place) -> bool:
+        """Say whether version 1 cannot show it: it has no 64 bit counters (RFC 3584, 4.2.2.1)."""
+        return self._is_v1 and self._mib.columns[place[0]].tag == Tag.COUNTER64
+
+    def _after(self, oid: Oid) -> Place | None:
+        place = self._mib.find(oid)
+        return self._step(place) if place else self._mib.after(oid)
+
+    def _step(self, place: Place) -> Place | None:
+        """Return what the agent believes to come next."""
+        number, row = place
+        rows = self._mib.columns[number].rows
+        if self._faults.disorder and rows.of_onus:
+            row = _disordered(self._faults.disorder, row, self._faults.disorder_at_row - 1, len(rows))
+            return (number, row) if row < len(rows) else self._mib.skip_column(place)
+        return self._mib.step(place)
+
+
+def _disordered(disorder: Disorder, row: int, at: int, rows: int) -> int:
+    """Return the row that follows `row` where the agent trips behind the row `at`."""
+    if disorder is Disorder.SWAP and at + 2 < rows:
+        return {at: at + 2, at + 2: at + 1, at + 1: at + 3}.get(row, row + 1)
+    if disorder is Disorder.LOOP and row == at:
+        return 0
+    if disorder is Disorder.REPEAT and row == at:
+        return row
+    return row + 1
+
+
+def _end_of_mib(oid: Oid) -> bytes:
+    return encode_varbind(oid, Tag.END_OF_MIB_VIEW, Missing.END_OF_MIB_VIEW)

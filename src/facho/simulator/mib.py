@@ -1,0 +1,125 @@
+"""What an agent can tell, in the order of SNMP: columns of rows, compared as numbers.
+
+Rows that share an index are kept once, however many columns they have, so an
+OLT of a thousand ONUs and thirty columns is small and found by two bisections.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from facho.adapters.snmp.codec import encode_varbind
+from facho.engine.oid import Arcs, Oid, arcs, from_arcs, pack
+from facho.engine.snmp import Tag
+
+Raw = int | bytes
+# Which column, which of its rows.
+Place = tuple[int, int]
+
+
+class Rows:
+    """An index: its numbers in order, and what each stands for: which ONU, which port, or 0 for a scalar."""
+
+    def __init__(self, entries: Iterable[tuple[Arcs, int]], *, of_onus: bool = False) -> None:
+        ordered = sorted(entries)
+        self.of_onus = of_onus
+        self.indexes = [index for index, _ in ordered]
+        self.subjects = [subject for _, subject in ordered]
+        self.suffixes = [pack(index) for index in self.indexes]
+        self.by_suffix = {suffix: row for row, suffix in enumerate(self.suffixes)}
+
+    def __len__(self) -> int:
+        return len(self.indexes)
+
+
+SCALAR = Rows([((0,), 0)])
+
+
+class Column:
+    """One object of an agent. `read` gives its value for a subject at a time; a `fixed` one is read only once."""
+
+    def __init__(
+        self,
+        oid: Arcs,
+        rows: Rows,
+        tag: Tag,
+        read: Callable[[int, float], Raw],
+        *,
+        fixed: bool = False,
+        optical: bool = False,
+    ) -> None:
+        self.oid = oid
+        self.prefix = from_arcs(oid)
+        self.rows = rows
+        self.tag = tag
+        # Read live from each ONU, one after the other.
+        self.optical = optical
+        self._read = read
+        self._fixed = [self._encode(row, 0.0) for row in range(len(rows))] if fixed else None
+
+    def name(self, row: int) -> Oid:
+        return Oid(self.prefix + self.rows.suffixes[row])
+
+    def varbind(self, row: int, now: float) -> bytes:
+        """Return the encoded variable of a row as it is at a time."""
+        return self._fixed[row] if self._fixed is not None else self._encode(row, now)
+
+    def _encode(self, row: int, now: float) -> bytes:
+        return encode_varbind(self.name(row), self.tag, self._read(self.rows.subjects[row], now))
+
+
+class Mib:
+    """All columns of an agent, in order."""
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        self.columns: Sequence[Column] = sorted(columns, key=lambda column: column.oid)
+        self._oids = [column.oid for column in self.columns]
+        for one, other in pairwise(self._oids):
+            if other[: len(one)] == one:
+                raise ValueError(f"columns overlap: {one} and {other}")
+        self._by_prefix = {column.prefix: number for number, column in enumerate(self.columns)}
+        self._prefix_sizes = sorted({len(prefix) for prefix in self._by_prefix}, reverse=True)
+
+    def column_of(self, oid: Oid) -> int | None:
+        """Return the column that an OID lies in, whether or not there is such a row."""
+        for size in self._prefix_sizes:
+            number = self._by_prefix.get(Oid(oid[:size]))
+            if number is not None:
+                return number
+        return None
+
+    def find(self, oid: Oid) -> Place | None:
+        """Return where exactly this OID is."""
+        number = self.column_of(oid)
+        if number is None:
+            return None
+        column = self.columns[number]
+        row = column.rows.by_suffix.get(oid[len(column.prefix) :])
+        return None if row is None else (number, row)
+
+    def after(self, oid: Oid) -> Place | None:
+        """Return the first place whose OID is larger, or None at the end of everything."""
+        place = self.find(oid)
+        if place:
+            return self.step(place)
+        numbers = arcs(oid)
+        number = bisect_right(self._oids, numbers) - 1
+        if number >= 0 and numbers[: len(self._oids[number])] == self._oids[number]:
+            row = bisect_left(self.columns[number].rows.indexes, numbers[len(self._oids[number]) :])
+            return self._settle(number, row)
+        return self._settle(number + 1, 0)
+
+    def step(self, place: Place) -> Place | None:
+        """Return the place behind this one."""
+        return self._settle(place[0], place[1] + 1)
+
+    def skip_column(self, place: Place) -> Place | None:
+        """Return the first place of the columns that follow."""
+        return self._settle(place[0] + 1, 0)
+
+    def _settle(self, number: int, row: int) -> Place | None:
+        while number < len(self.columns):
+            if row < len(self.columns[number].rows):
+                return number, row
+            number, row = number + 1, 0
+        return None

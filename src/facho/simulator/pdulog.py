@@ -1,0 +1,124 @@
+"""What agents were asked, as they saw it: the judge of what a collector claims about itself."""
+
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+# About two hours of a busy fleet; older ones are forgotten, and still counted.
+KEPT_PDUS = 200_000
+
+
+class Pdu(NamedTuple):
+    """One request. Times are seconds since 1970; `answered` is None where no answer left."""
+
+    arrived: float
+    answered: float | None
+    agent: str
+    source: int
+    kind: str
+    asked: int
+    answered_variables: int
+
+    @property
+    def ended(self) -> float:
+        """Return until when the request kept its agent. One that was not answered kept it for no time."""
+        return self.arrived if self.answered is None else self.answered
+
+
+def source_of(pdu: Pdu) -> Any:
+    return pdu.source
+
+
+class PduLog:
+    """Keeps the last PDUs of any number of agents, and writes them to a file if there is one."""
+
+    def __init__(self, path: Path | None = None, kept: int = KEPT_PDUS) -> None:
+        self._pdus: deque[Pdu] = deque(maxlen=kept)
+        self._counts: Counter[tuple[str, str]] = Counter()
+        # Line by line, so that the file is whole even if we are killed.
+        self._file: IO[str] | None = path.open("a", buffering=1, encoding="utf-8") if path else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def add(self, pdu: Pdu) -> None:
+        self._pdus.append(pdu)
+        self._counts[pdu.agent, pdu.kind] += 1
+        if self._file:
+            self._file.write(json.dumps(pdu._asdict()) + "\n")
+
+    def clear(self) -> None:
+        """Forget everything, the counts too. The file stays as it is."""
+        self._pdus.clear()
+        self._counts.clear()
+
+    def pdus(self, agent: str | None = None) -> list[Pdu]:
+        """Return what is kept, in the order of arrival."""
+        return [pdu for pdu in self._pdus if agent in (None, pdu.agent)]
+
+    def count(self, agent: str | None = None, kind: str | None = None) -> int:
+        """Return how many PDUs there ever were."""
+        return sum(
+            number
+            for (its_agent, its_kind), number in self._counts.items()
+            if agent in (None, its_agent) and kind in (None, its_kind)
+        )
+
+    def overlaps(self, agent: str | None = None, by: Callable[[Pdu], Any] = source_of) -> list[tuple[Pdu, Pdu]]:
+        """Return the pairs that one agent had to serve at once for different askers. `by` tells askers apart."""
+        return [
+            (earlier, pdu) for pdu, others in self._in_flight(agent) for earlier in others if by(earlier) != by(pdu)
+        ]
+
+    def peak_in_flight(self, agent: str | None = None) -> int:
+        """Return the most requests that one agent ever had at once."""
+        return max((len(others) + 1 for _, others in self._in_flight(agent)), default=0)
+
+    def peak_rate(self, agent: str | None = None, window: float = 1.0) -> float:
+        """Return the most PDUs a second that one agent got within any such window, in seconds."""
+        peak = 0
+        for pdus in self._by_agent(agent):
+            recent: deque[float] = deque()
+            for pdu in pdus:
+                recent.append(pdu.arrived)
+                while recent[0] <= pdu.arrived - window:
+                    recent.popleft()
+                peak = max(peak, len(recent))
+        return peak / window
+
+    def _in_flight(self, agent: str | None) -> Iterator[tuple[Pdu, list[Pdu]]]:
+        """Yield each PDU with those that its agent was still busy with."""
+        for pdus in self._by_agent(agent):
+            busy: list[Pdu] = []
+            for pdu in pdus:
+                busy = [other for other in busy if other.ended > pdu.arrived]
+                yield pdu, busy
+                busy.append(pdu)
+
+    def _by_agent(self, agent: str | None) -> Iterable[list[Pdu]]:
+        groups: dict[str, list[Pdu]] = defaultdict(list)
+        for pdu in self.pdus(agent):
+            groups[pdu.agent].append(pdu)
+        return groups.values()
+
+
+def read_log(path: Path) -> PduLog:
+    """Return a log that was written to a file, by this process or another one."""
+    log = PduLog()
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            log.add(Pdu(**json.loads(line)))
+    return log

@@ -1,0 +1,173 @@
+"""The outside plant of a synthetic OLT: its PON ports and the ONUs on them, all from one seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import ceil
+from random import Random
+
+from facho.engine.brand import Position
+from facho.simulator.life import DAY, Cycle, Down, Onu
+
+ONUS_PER_PORT = 45
+PORTS_PER_CARD = 16
+# Of the ports of a card, this share has customers.
+PORTS_IN_USE = 0.85
+MAX_ONUS_PER_PORT = 128
+# Ids from here on are only for the one that is far from the others.
+FAR_ONU = 119
+
+# How the ONUs that are down got there, and how many of a thousand.
+LONG_DOWN = ((Down.LOS, 35), (Down.DYING_GASP, 25), (Down.OFFLINE, 15), (Down.DEACTIVATED, 10))
+WEAK_SHARE = 0.02
+WEAK_DBM = -28.0
+# One ONU in so many has a bad connector: it is gone for minutes, many times a day.
+FLAPPING_ONE_IN = 150
+LATIN_1_SHARE = 0.05
+
+OLT_TX_DBM = 4.0
+FIBRE_DB_PER_KM = 0.35
+
+FIRST_NAMES = ("Rosa", "José", "Carmen", "Luis", "María", "Julio", "Ana", "Víctor", "Elena", "Raúl", "Lucía", "Óscar")
+LAST_NAMES = ("Quispe", "Núñez", "Flores", "Rojas", "Huamán", "Peña", "Vargas", "Ibáñez", "Castillo", "Mamani", "Ríos")
+STREETS = ("Av. Los Álamos", "Jr. Lima", "Calle Unión", "Psje. San Martín", "Av. Grau", "Jr. Ayacucho", "Calle Nueve")
+LINE_PROFILES = ("LINE-100M", "LINE-200M", "LINE-300M", "LINE-600M")
+SERVICE_PROFILES = ("RESIDENCIAL", "RESIDENCIAL-TV", "NEGOCIO")
+
+# Ends of serials that trip up those who read them as text: printable, with a blank or a zero at the end.
+TRICKY_SERIALS = (b"PW:y", b"&BY ", b"\x01\x02\x03\x00", b"7 \x00 ", b'"A1"')
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of ONU that customers have."""
+
+    vendor: bytes
+    name: str
+    software: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chassis:
+    """Where a maker counts from, and which of its slots take PON cards."""
+
+    shelf: int
+    slots: Sequence[int]
+    first_port: int
+    first_onu: int
+    models: Sequence[Model]
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """The PON ports of an OLT, in order, and the ONUs that hang on them, in order. Some ports have none."""
+
+    ports: tuple[Position, ...]
+    onus: tuple[Onu, ...]
+
+
+def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
+    """Return a plant with exactly this many ONUs; on `dark_ports` of its ports the fibre is cut."""
+    random = Random(f"plant {seed}")
+    used = max(1, ceil(onus / ONUS_PER_PORT))
+    ports = _ports(chassis, ceil(used / PORTS_IN_USE))
+    lit = sorted(random.sample(range(len(ports)), used))
+    sizes = share(onus, [random.uniform(0.6, 1.4) for _ in lit])
+    dark = set(random.sample(lit, min(dark_ports, used)))
+    grown: list[Onu] = []
+    for number, size in zip(lit, sizes, strict=True):
+        cut = Cycle(30 * DAY, 29.9 * DAY, random.uniform(0, 30 * DAY)) if number in dark else None
+        for onu_id in _onu_ids(random, size, chassis.first_onu):
+            port = ports[number]
+            position = Position(port.shelf, port.slot, port.port, onu_id)
+            grown.append(_onu(random, position, chassis, len(grown), cut))
+    return Plant(ports, tuple(grown))
+
+
+def share(total: int, weights: Sequence[float]) -> list[int]:
+    """Share out a whole number by weights. The parts add up to it."""
+    sums = [0.0, *accumulate(weights)]
+    bounds = [round(total * part / sums[-1]) for part in sums]
+    return [high - low for low, high in pairwise(bounds)]
+
+
+def _ports(chassis: Chassis, wanted: int) -> tuple[Position, ...]:
+    cards = ceil(wanted / PORTS_PER_CARD)
+    if cards > len(chassis.slots):
+        raise ValueError(f"the chassis has {len(chassis.slots)} slots for PON cards; {cards} would be needed")
+    first = chassis.first_port
+    return tuple(
+        Position(chassis.shelf, slot, port)
+        for slot in chassis.slots[:cards]
+        for port in range(first, first + PORTS_PER_CARD)
+    )
+
+
+def _onu_ids(random: Random, size: int, first: int) -> list[int]:
+    """Return ids as years of coming and going leave them: with gaps, and one far from the others. 7 is always there."""
+    if not size:
+        return []
+    near = [number for number in range(first, first + min(size + size // 5 + 8, FAR_ONU)) if number != 7]
+    ids = {7, *random.sample(near, size - 1)}
+    if size > 20:
+        ids.remove(max(ids))
+        ids.add(first + random.randrange(FAR_ONU, MAX_ONUS_PER_PORT))
+    return sorted(ids)
+
+
+def _onu(random: Random, position: Position, chassis: Chassis, number: int, cut: Cycle | None) -> Onu:
+    model = random.choice(chassis.models)
+    cause, cycle = _fate(random, number)
+    if cut:
+        cause, cycle = Down.LOS, cut
+    kilometres = random.uniform(0.3, 12)
+    loss = FIBRE_DB_PER_KM * kilometres + random.gauss(20, 1.1)
+    if random.random() < WEAK_SHARE:
+        loss = OLT_TX_DBM - WEAK_DBM + random.gauss(0, 0.4)
+    tx_dbm = random.uniform(1.8, 3.2)
+    out_rate = 10 ** random.uniform(3.7, 6.3)
+    return Onu(
+        position=position,
+        serial=model.vendor + _serial_end(random, number),
+        mac=b"\x00\x25\x9e" + random.randbytes(3),
+        name=f"{random.choice(FIRST_NAMES)} {random.choice(LAST_NAMES)}",
+        description=f"{random.choice(STREETS)} {random.randrange(100, 999)}",
+        charset="latin-1" if random.random() < LATIN_1_SHARE else "utf-8",
+        model=model.name,
+        software=model.software,
+        line_profile=random.choice(LINE_PROFILES),
+        service_profile=random.choice(SERVICE_PROFILES),
+        distance_m=round(1000 * kilometres),
+        enabled=cause is not Down.DEACTIVATED,
+        cycle=cycle,
+        cause=cause,
+        rx_dbm=OLT_TX_DBM - loss,
+        tx_dbm=tx_dbm,
+        # 1310 nm loses a little more on the way back.
+        olt_rx_dbm=tx_dbm - loss - 1,
+        temperature_c=random.uniform(36, 58),
+        voltage_v=random.uniform(3.22, 3.36),
+        in_rate=out_rate * random.uniform(0.04, 0.2),
+        out_rate=out_rate,
+        phase=random.random(),
+    )
+
+
+def _fate(random: Random, number: int) -> tuple[Down, Cycle]:
+    """Return why this ONU goes down, and how often and for how long."""
+    if number % FLAPPING_ONE_IN == FLAPPING_ONE_IN // 3:
+        period, down = random.uniform(360, 1200), random.uniform(60, 200)
+        return random.choice((Down.LOS, Down.DYING_GASP)), Cycle(period, down, random.uniform(0, period))
+    draw = random.randrange(1000)
+    for cause, share_of_1000 in LONG_DOWN:
+        if draw < share_of_1000:
+            return cause, Cycle(90 * DAY, 89 * DAY, random.uniform(0, 90 * DAY))
+        draw -= share_of_1000
+    period = random.uniform(5, 40) * DAY
+    return Down.DYING_GASP, Cycle(period, random.uniform(90, 600), random.uniform(0, period))
+
+
+def _serial_end(random: Random, number: int) -> bytes:
+    if number < len(TRICKY_SERIALS):
+        return TRICKY_SERIALS[number]
+    return random.randbytes(4)
