@@ -130,14 +130,15 @@ def test_a_slot_that_was_waiting_when_its_node_was_disabled_is_accounted_for(clo
         nodes = [make_node(1, next_check=T0, priority=90), make_node(2, next_check=T0)]
         world = World(clock, nodes, seconds=lambda node, slot: 100.0)
         await world.run_for(5 * SEC)
-        world.nodes.remove(2)
-        world.nodes.rows[2] = replace(nodes[1], next_check=None)
-        await world.scheduler.manager.stop()
+        world.nodes.disable_node(2)
+        await world.run_for(200 * SEC)
         return world
 
     world = virtually(story())
 
-    assert slots(world.rows, 2) == []
+    (row,) = [row for row in world.rows if row.node.id == 2]
+    assert (row.slot, row.status, row.cause) == (T0, Status.SKIPPED, Cause.DISABLED)
+    assert world.nodes.rows[2].next_check is None
 
 
 def test_a_new_interval_takes_effect_without_a_burst(clock, virtually):

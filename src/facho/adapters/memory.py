@@ -48,6 +48,7 @@ class MemoryNodes:
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self.rows: dict[int, Node] = {}
         self.enabled: dict[int, bool] = {}
+        self._disabled_nodes: set[int] = set()
         self._revisions: dict[int, int] = {}
         for node in nodes:
             self.put(node)
@@ -59,6 +60,10 @@ class MemoryNodes:
 
     def remove(self, node_id: int) -> None:
         self._touch(self.rows.pop(node_id).olt_id)
+
+    def disable_node(self, node_id: int) -> None:
+        self._disabled_nodes.add(node_id)
+        self._touch(self.rows[node_id].olt_id)
 
     def enable(self, olt_id: int, enabled: bool = True) -> None:
         self.enabled[olt_id] = enabled
@@ -79,7 +84,11 @@ class MemoryNodes:
         return {olt_id: revision for olt_id, revision in self._revisions.items() if self.enabled[olt_id]}
 
     async def nodes(self, olt_ids: Collection[int]) -> Sequence[Node]:
-        return [node for node in self.rows.values() if node.olt_id in olt_ids and self.enabled[node.olt_id]]
+        return [
+            node
+            for node in self.rows.values()
+            if node.olt_id in olt_ids and self.enabled[node.olt_id] and node.id not in self._disabled_nodes
+        ]
 
     async def olt(self, olt_id: int) -> Olt:
         if not self.enabled.get(olt_id):

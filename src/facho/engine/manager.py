@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Claim, CompositeNode, Node
 from facho.engine.ports import Clock, Ledger, NodeRunner
 from facho.engine.queue import NodeQueue, Waiting
@@ -173,8 +174,18 @@ class PollerManager:
         now = self._clock.now()
         self.queue.mark(self.busy_olts, now)
         busy = sum(not poller.is_free for poller in self.pollers)
-        self.saturation.add(100.0 * busy / len(self.pollers))
+        self._sample(100.0 * busy / len(self.pollers))
         self.seat()
+
+    def _sample(self, busy_percentage: float) -> None:
+        before = self.saturation.is_saturated
+        self.saturation.add(busy_percentage)
+        if self.saturation.is_saturated and not before:
+            message = "the pollers were busy %.0f %% of the last minute: there are too few"
+            tell(logger, logging.WARNING, Event.POOL_SATURATED, message, self.saturation.mean)
+        elif before and not self.saturation.is_saturated:
+            message = "the pollers are busy %.0f %% again: there are enough"
+            tell(logger, logging.INFO, Event.POOL_RELIEVED, message, self.saturation.mean)
 
     async def stop(self) -> None:
         """Interrupt what runs, and wait until it has been written down."""

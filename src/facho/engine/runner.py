@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import collect
 from facho.engine.errors import FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
+from facho.engine.events import Event, tell
 from facho.engine.model import (
     Cause,
     Claim,
@@ -85,6 +86,7 @@ class Runner:
             outcome = await self._run_link(node, execution_id, olt, lease)
             outcomes.append(outcome)
             await self._close(claim, [(node, execution_id)], outcome, lease)
+            _tell_failure(olt, node, outcome)
             if outcome.cause in (Cause.UNREACHABLE, Cause.LEASE_LOST):
                 rest = Outcome(Status.SKIPPED, outcome.cause)
                 await self._close_rest(claim, lease, outcomes, rest)
@@ -145,6 +147,13 @@ class Runner:
             "execution",
             {"id": execution_id, "olt_id": claim.composite.olt_id, "node_id": node.id, "status": status.value},
         )
+
+
+def _tell_failure(olt: Olt, node: Node, outcome: Outcome) -> None:
+    if outcome.status is Status.FAILED:
+        unreachable = outcome.cause is Cause.UNREACHABLE
+        event = Event.OLT_UNREACHABLE if unreachable else Event.RUN_FAILED
+        tell(logger, logging.WARNING, event, "%s: %s failed: %s", olt.name, node.name, outcome.error, olt_id=olt.id)
 
 
 def _outcome(collected: Collected) -> Outcome:

@@ -1,10 +1,12 @@
 """The one clock of Facho: once a second it reads what changed and offers what is due."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
+from facho.engine.events import Event, tell
 from facho.engine.manager import PollerManager
 from facho.engine.model import Cause, Claim, CompositeNode, Node, Skipped, Trigger
 from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource
@@ -13,6 +15,20 @@ from facho.engine.schedule import RESTART_GRACE, first_check, group_chains, miss
 logger = logging.getLogger(__name__)
 
 TICK = timedelta(seconds=1)
+
+# A master and its chain.
+Links = tuple[Node, tuple[Node, ...]]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a change in the database means for the grid."""
+
+    # For the ledger: when masters are due now; None takes one off the grid.
+    checks: dict[int, datetime | None] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    # For the heap.
+    dues: dict[int, datetime] = field(default_factory=dict)
 
 
 class Scheduler:
@@ -46,7 +62,7 @@ class Scheduler:
         self._on_tick = on_tick
         self._clock = clock
         self._revisions: dict[int, int] = {}
-        self._composites: dict[int, tuple[Node, tuple[Node, ...]]] = {}
+        self._composites: dict[int, Links] = {}
         self._by_olt: dict[int, set[int]] = {}
         # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
         self._due: dict[int, datetime] = {}
@@ -57,7 +73,13 @@ class Scheduler:
         """Tick for ever, on the second."""
         interrupted = await self._ledger.recover(self._clock.now())
         if interrupted:
-            logger.warning("%d executions were left open by an engine that died; they are interrupted now", interrupted)
+            tell(
+                logger,
+                logging.WARNING,
+                Event.EXECUTIONS_RECOVERED,
+                "%d executions were left open by an engine that died; they are interrupted now",
+                interrupted,
+            )
         while True:
             await self.step()
             now = self._clock.now()
@@ -103,67 +125,86 @@ class Scheduler:
         revisions = await self._nodes.revisions()
         changed = {olt_id for olt_id, revision in revisions.items() if self._revisions.get(olt_id) != revision}
         gone = self._revisions.keys() - revisions.keys()
-        if changed or gone or not self._has_started:
+        if changed or gone:
             nodes = await self._nodes.nodes(changed) if changed else ()
             await self._take_over(changed | gone, nodes)
-            self._revisions = dict(revisions)
-            self._has_started = True
+        self._revisions = dict(revisions)
+        self._has_started = True
 
     async def _take_over(self, olt_ids: Collection[int], nodes: Collection[Node]) -> None:
-        now = self._clock.now()
+        """Follow a change: write down what it means first, so that a database that fails leaves it to the next tick."""
         composites = group_chains(nodes)
-        before = {node_id for olt_id in olt_ids for node_id in self._by_olt.pop(olt_id, ())}
-        await self._drop(before - composites.keys(), now)
-        checks: dict[int, datetime | None] = {}
-        skipped: list[Skipped] = []
-        for node_id, (master, chain) in composites.items():
-            old = self._composites.get(node_id)
-            self._composites[node_id] = (master, chain)
-            self._by_olt.setdefault(master.olt_id, set()).add(node_id)
-            due = self._meet(master, now, skipped) if old is None else self._change(old[0], master, now)
-            if due is not None and due != master.next_check:
-                checks[node_id] = due
-        await self._ledger.schedule(checks)
-        await self._ledger.skip(skipped)
+        before = {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
+        plan = self._compare(before, composites, self._clock.now())
+        await self._ledger.schedule(plan.checks)
+        await self._ledger.skip(plan.skipped)
+        self._apply(before - composites.keys(), composites, plan)
         self._offer_requests(nodes, composites)
 
-    def _meet(self, master: Node, now: datetime, skipped: list[Skipped]) -> datetime:
-        """Put a master on the heap that was not known before; slots that passed without us are skipped."""
+    def _compare(self, before: set[int], composites: Mapping[int, Links], now: datetime) -> Plan:
+        """Decide what becomes of each master: dropped, met for the first time, or moved to another grid."""
+        plan = Plan()
+        for node_id in before - composites.keys():
+            plan.checks[node_id] = None
+            plan.skipped += self._slot_of_dropped(node_id, now)
+        for node_id, (master, _) in composites.items():
+            if node_id not in before:
+                plan.dues[node_id] = self._first_due(master, now, plan.skipped)
+            elif node_id in self._due and self._composites[node_id][0].interval != master.interval:
+                plan.dues[node_id] = regrid(self._due[node_id], master.interval, now)
+        plan.checks |= {id_: due for id_, due in plan.dues.items() if due != composites[id_][0].next_check}
+        return plan
+
+    def _first_due(self, master: Node, now: datetime, skipped: list[Skipped]) -> datetime:
+        """Return when a master is due that we did not know; slots that passed while the engine was down are lost."""
         due = master.next_check
         if due is None or (self._has_started and due + RESTART_GRACE < now):
-            due = first_check(master, now)
-        elif due + RESTART_GRACE < now:
+            return first_check(master, now)
+        if due + RESTART_GRACE < now:
             lost = missed_slots(due, master.interval, now) + 1
             skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN))
-            due = next_check(due, master.interval, now)
-        self._put(master.id, due)
+            return next_check(due, master.interval, now)
         return due
 
-    def _change(self, old: Node, new: Node, now: datetime) -> datetime | None:
-        """Follow a change of a known master. Its place on the grid is ours to know, not the row's."""
-        due = self._due.get(new.id)
-        if due is None:
-            self.manager.renew(new.id, self._composites[new.id])
-            return None
-        if old.interval != new.interval:
-            due = regrid(due, new.interval, now)
-            self._put(new.id, due)
-            return due
-        return None
+    def _slot_of_dropped(self, node_id: int, now: datetime) -> list[Skipped]:
+        """Return the slots that a node was waiting with when it was disabled."""
+        waiting = self.manager.queue.find(node_id)
+        if waiting is None or waiting.composite.trigger is not Trigger.SCHEDULE:
+            return []
+        composite = waiting.composite
+        lost = missed_slots(composite.slot, composite.master.interval, now) + 1
+        return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED)]
 
-    async def _drop(self, node_ids: Collection[int], now: datetime) -> None:
-        """Let go of masters that were disabled or deleted; a slot that was waiting is accounted for."""
-        skipped = []
-        for node_id in node_ids:
-            waiting = self.manager.queue.withdraw(node_id)
-            if waiting is not None and waiting.composite.trigger is Trigger.SCHEDULE:
-                composite = waiting.composite
-                lost = missed_slots(composite.slot, composite.master.interval, now) + 1
-                skipped.append(Skipped(composite.master, composite.slot, lost, Cause.DISABLED))
-        self._forget(node_ids)
-        if node_ids:
-            await self._ledger.schedule(dict.fromkeys(node_ids))
-            await self._ledger.skip(skipped)
+    def _apply(self, dropped: Collection[int], composites: Mapping[int, Links], plan: Plan) -> None:
+        for node_id in dropped:
+            self.manager.queue.withdraw(node_id)
+        self._forget(dropped)
+        for node_id, links in composites.items():
+            self._composites[node_id] = links
+            self._by_olt.setdefault(links[0].olt_id, set()).add(node_id)
+            self.manager.renew(node_id, links)
+        for node_id, due in plan.dues.items():
+            self._put(node_id, due)
+        self._tell_of(dropped, plan)
+
+    def _tell_of(self, dropped: Collection[int], plan: Plan) -> None:
+        if plan.dues:
+            tell(logger, logging.INFO, Event.NODES_SCHEDULED, "%d nodes have a new place on the grid", len(plan.dues))
+        if dropped:
+            tell(logger, logging.INFO, Event.NODES_REMOVED, "%d nodes are not polled any more", len(dropped))
+        for item in plan.skipped:
+            tell(
+                logger,
+                logging.WARNING,
+                Event.SLOTS_LOST,
+                "%s: %s missed %d slots from %s on (%s)",
+                item.node.olt_name,
+                item.node.name,
+                item.slots,
+                item.slot.isoformat(timespec="seconds"),
+                item.cause.value,
+                olt_id=item.node.olt_id,
+            )
 
     def _forget(self, node_ids: Collection[int]) -> None:
         for node_id in node_ids:
@@ -172,7 +213,7 @@ class Scheduler:
             if known is not None:
                 self._by_olt.get(known[0].olt_id, set()).discard(node_id)
 
-    def _offer_requests(self, nodes: Collection[Node], composites: dict[int, tuple[Node, tuple[Node, ...]]]) -> None:
+    def _offer_requests(self, nodes: Collection[Node], composites: Mapping[int, Links]) -> None:
         """Offer what a person asked for. A chained node can be run alone; a master brings its chain."""
         for node in nodes:
             if node.run_requested_at is not None:

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+from pathlib import Path
 
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
@@ -103,7 +104,7 @@ LOGOUT_REDIRECT_URL = LOGIN_URL
 
 LANGUAGE_CODE = CONFIG.language
 LANGUAGES = [("en", "English"), ("es", "Español")]
-LOCALE_PATHS = [facho_config.Path(__file__).parent.parent / "locale"]
+LOCALE_PATHS = [Path(__file__).parent.parent / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = CONFIG.time_zone
