@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from facho.engine.events import Event, tell
-from facho.engine.model import Cause, Claim, CompositeNode, Node
+from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status
 from facho.engine.ports import Clock, Ledger, NodeRunner
 from facho.engine.queue import NodeQueue, Waiting
 from facho.engine.schedule import is_delayed
@@ -150,15 +150,22 @@ class PollerManager:
             # The next tick seats again: a database that is away must not be asked in a tight loop.
             return
         finally:
+            # What waited for this OLT until now did not wait for a poller.
+            self.queue.mark(self.busy_olts, self._clock.now())
             poller.rise(self._clock.now())
         self.seat()
 
     async def _claim(self, poller: Poller, waiting: Waiting) -> Claim | None:
         composite = waiting.composite
+        claiming = asyncio.ensure_future(
+            self._ledger.claim(composite, poller_id=poller.id, now=self._clock.now(), waits=dict(waiting.waits))
+        )
         try:
-            claim = await self._ledger.claim(
-                composite, poller_id=poller.id, now=self._clock.now(), waits=dict(waiting.waits)
-            )
+            claim = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # The slot may be ours by now, and nobody will run it.
+            await self._give_up(await claiming)
+            raise
         except Exception:
             # The database may be away for a while. Nothing has been asked of the OLT yet, so waiting costs it nothing.
             self.queue.put_back(waiting)
@@ -168,6 +175,12 @@ class PollerManager:
         else:
             self._on_claimed(claim)
         return claim
+
+    async def _give_up(self, claim: Claim | None) -> None:
+        """End the executions of a slot that was taken in the moment of stopping."""
+        if claim is not None:
+            stopped = Outcome(Status.INTERRUPTED, Cause.STOPPED)
+            await self._ledger.close(claim.execution_ids, stopped, lease=None, now=self._clock.now())
 
     def tick(self) -> None:
         """Once a second: account for what waits, sample the load, fill the seats."""

@@ -83,7 +83,10 @@ class Ledger(Protocol):
         """
 
     async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
-        """Begin a claimed execution. False if it was begun, ended or interrupted by somebody else."""
+        """Begin a claimed execution. False if it was begun, ended or interrupted by somebody else.
+
+        What an earlier holder left running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
+        """
 
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime

@@ -41,17 +41,15 @@ class NodeQueue:
 
     def offer(self, composite: CompositeNode, now: datetime) -> None:
         """Take a composite in. One that waits already is not doubled: its slot and its urgency are kept together."""
+        waiting = Waiting(composite, composite.slot)
+        waiting.mark(Cause.SCHEDULER_LATE, now)
         present = self._waiting.get(composite.id)
-        if present is None:
-            waiting = Waiting(composite, composite.slot)
-            waiting.mark(Cause.SCHEDULER_LATE, now)
-            self._waiting[composite.id] = waiting
-        else:
-            present.composite = _merged(present.composite, composite)
+        self._waiting[composite.id] = _merged(present, waiting, composite) if present else waiting
 
     def put_back(self, waiting: Waiting) -> None:
         """Take back what could not be begun, with the time it has waited."""
-        self._waiting.setdefault(waiting.composite.id, waiting)
+        later = self._waiting.get(waiting.composite.id)
+        self._waiting[waiting.composite.id] = _merged(waiting, later, later.composite) if later else waiting
 
     def find(self, node_id: int) -> Waiting | None:
         return self._waiting.get(node_id)
@@ -85,7 +83,12 @@ def waits_for(composite: CompositeNode, busy_olts: Collection[int]) -> Cause:
     return Cause.OLT_BUSY if composite.olt_id in busy_olts else Cause.NO_FREE_POLLER
 
 
-def _merged(present: CompositeNode, new: CompositeNode) -> CompositeNode:
-    """Return one composite for two wishes. A slot that is due is never lost to a manual run: the run serves both."""
-    slotted = present if present.trigger is Trigger.SCHEDULE else new
-    return replace(new, slot=slotted.slot, trigger=slotted.trigger, urgent=present.urgent or new.urgent)
+def _merged(first: Waiting, second: Waiting, newest: CompositeNode) -> Waiting:
+    """Return one for two wishes, with the newest links.
+
+    A slot that is due is never lost to a manual run: the run serves both, and has waited since the slot.
+    """
+    kept = first if first.composite.trigger is Trigger.SCHEDULE else second
+    urgent = first.composite.urgent or second.composite.urgent
+    kept.composite = replace(kept.composite, master=newest.master, chain=newest.chain, urgent=urgent)
+    return kept

@@ -70,6 +70,10 @@ class Runner:
         except asyncio.CancelledError:
             await self._close_rest(claim, lease, outcomes, Outcome(Status.INTERRUPTED, Cause.STOPPED))
             raise
+        except Exception as error:
+            # A secret that cannot be read, or a database that was away for a moment: nothing may stay open for it.
+            logger.exception("%s: %s could not be run", claim.composite.master.olt_name, claim.composite.master.name)
+            await self._close_rest(claim, lease, outcomes, _failed(error))
         return outcomes
 
     async def _run_links(
@@ -84,8 +88,9 @@ class Runner:
                 continue
             self._tell(claim, node, execution_id, Status.RUNNING)
             outcome = await self._run_link(node, execution_id, olt, lease)
-            outcomes.append(outcome)
             await self._close(claim, [(node, execution_id)], outcome, lease)
+            # Not before it is written: a link that is stopped in between must be closed with the rest.
+            outcomes.append(outcome)
             _tell_failure(olt, node, outcome)
             if outcome.cause in (Cause.UNREACHABLE, Cause.LEASE_LOST):
                 rest = Outcome(Status.SKIPPED, outcome.cause)
@@ -131,8 +136,8 @@ class Runner:
         """End the links that have not ended yet, all in the same way."""
         links = list(zip(claim.composite.links, claim.execution_ids, strict=True))[len(outcomes) :]
         if links:
-            outcomes += [outcome] * len(links)
             await self._close(claim, links, outcome, lease)
+            outcomes += [outcome] * len(links)
 
     async def _close(
         self, claim: Claim, links: Sequence[tuple[Node, int]], outcome: Outcome, lease: Lease | None

@@ -67,6 +67,8 @@ class Scheduler:
         # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
         self._due: dict[int, datetime] = {}
         self._heap: list[tuple[datetime, int]] = []
+        # Slots that were not there to be taken; the next sync finds out what became of their nodes.
+        self._refused: dict[int, CompositeNode] = {}
         self._has_started = False
 
     async def run(self) -> None:
@@ -111,10 +113,10 @@ class Scheduler:
             self._put(claim.composite.id, claim.next_check)
 
     def refused(self, composite: CompositeNode) -> None:
-        """Read an OLT again whose node was not as we thought it to be."""
+        """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
         logger.info("%s: the slot of %s was taken already", composite.master.olt_name, composite.master.name)
-        self._forget([composite.id])
-        self._revisions.pop(composite.olt_id, None)
+        if composite.trigger is Trigger.SCHEDULE:
+            self._refused[composite.id] = composite
 
     def _put(self, node_id: int, due: datetime) -> None:
         self._due[node_id] = due
@@ -123,32 +125,41 @@ class Scheduler:
     async def sync(self) -> None:
         """Take over what changed in the database since the last time."""
         revisions = await self._nodes.revisions()
-        changed = {olt_id for olt_id, revision in revisions.items() if self._revisions.get(olt_id) != revision}
+        # More may be refused while we read: those are for the next time.
+        refused = dict(self._refused)
+        doubtful = {composite.olt_id for composite in refused.values()} & revisions.keys()
+        changed = doubtful | {id_ for id_, revision in revisions.items() if self._revisions.get(id_) != revision}
         gone = self._revisions.keys() - revisions.keys()
-        if changed or gone:
+        if changed or gone or refused:
             nodes = await self._nodes.nodes(changed) if changed else ()
-            await self._take_over(changed | gone, nodes)
+            await self._take_over(changed | gone, nodes, refused)
+        self._refused = {id_: each for id_, each in self._refused.items() if refused.get(id_) is not each}
         self._revisions = dict(revisions)
         self._has_started = True
 
-    async def _take_over(self, olt_ids: Collection[int], nodes: Collection[Node]) -> None:
+    async def _take_over(
+        self, olt_ids: Collection[int], nodes: Collection[Node], refused: Mapping[int, CompositeNode]
+    ) -> None:
         """Follow a change: write down what it means first, so that a database that fails leaves it to the next tick."""
         composites = group_chains(nodes)
         before = {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
-        plan = self._compare(before, composites, self._clock.now())
+        plan = self._compare(before, composites, refused, self._clock.now())
         await self._ledger.schedule(plan.checks)
         await self._ledger.skip(plan.skipped)
         self._apply(before - composites.keys(), composites, plan)
         self._offer_requests(nodes, composites)
 
-    def _compare(self, before: set[int], composites: Mapping[int, Links], now: datetime) -> Plan:
-        """Decide what becomes of each master: dropped, met for the first time, or moved to another grid."""
+    def _compare(
+        self, before: set[int], composites: Mapping[int, Links], refused: Mapping[int, CompositeNode], now: datetime
+    ) -> Plan:
+        """Decide what becomes of each master: dropped, met for the first time or anew, or moved to another grid."""
         plan = Plan()
-        for node_id in before - composites.keys():
+        for node_id in (before | refused.keys()) - composites.keys():
             plan.checks[node_id] = None
-            plan.skipped += self._slot_of_dropped(node_id, now)
+            waiting = self.manager.queue.find(node_id)
+            plan.skipped += _slot_of_dropped(waiting.composite if waiting else refused.get(node_id), now)
         for node_id, (master, _) in composites.items():
-            if node_id not in before:
+            if node_id not in before or node_id in refused:
                 plan.dues[node_id] = self._first_due(master, now, plan.skipped)
             elif node_id in self._due and self._composites[node_id][0].interval != master.interval:
                 plan.dues[node_id] = regrid(self._due[node_id], master.interval, now)
@@ -165,15 +176,6 @@ class Scheduler:
             skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN))
             return next_check(due, master.interval, now)
         return due
-
-    def _slot_of_dropped(self, node_id: int, now: datetime) -> list[Skipped]:
-        """Return the slots that a node was waiting with when it was disabled."""
-        waiting = self.manager.queue.find(node_id)
-        if waiting is None or waiting.composite.trigger is not Trigger.SCHEDULE:
-            return []
-        composite = waiting.composite
-        lost = missed_slots(composite.slot, composite.master.interval, now) + 1
-        return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED)]
 
     def _apply(self, dropped: Collection[int], composites: Mapping[int, Links], plan: Plan) -> None:
         for node_id in dropped:
@@ -220,3 +222,11 @@ class Scheduler:
                 _, chain = composites.get(node.id, (node, ()))
                 asked = CompositeNode(node, chain, node.run_requested_at, Trigger.MANUAL, urgent=True)
                 self.manager.offer(asked)
+
+
+def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
+    """Return the slots that a node was waiting with when it was disabled."""
+    if composite is None or composite.trigger is not Trigger.SCHEDULE:
+        return []
+    lost = missed_slots(composite.slot, composite.master.interval, now) + 1
+    return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED)]

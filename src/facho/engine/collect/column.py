@@ -1,0 +1,103 @@
+"""What has been read of one column in a walk, where it goes on, and whether it has come to its end."""
+
+from collections.abc import Iterable
+
+from facho.engine.brand import Column
+from facho.engine.oid import Oid, unpack
+from facho.engine.snmp import Missing, Value
+
+# An agent that leads in a circle is left after this many answers in a row without a new row.
+MAX_BARREN = 6
+
+# More rows than any OLT has ONUs; what goes beyond is invented.
+MAX_ROWS = 200_000
+
+
+class ColumnWalk:
+    """The walk over one column. It is open until it reaches its end or is stopped with a reason.
+
+    Order is not relied upon: agents repeat OIDs and go backwards. A row counts
+    once, and a walk goes on as long as new ones come.
+    """
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        # Raw values by the bytes of their index, in the order they came.
+        self.rows: dict[bytes, Value] = {}
+        # Whose successors are asked for next.
+        self.cursor: Oid = column.oid
+        self.is_complete = False
+        self.stopped = ""
+        self._barren = 0
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.is_complete or self.stopped)
+
+    @property
+    def last(self) -> bytes | None:
+        """Return the index of the last row that was new."""
+        return next(reversed(self.rows), None)
+
+    def stop(self, reason: str) -> None:
+        """End the walk before its end. What was read is kept."""
+        if self.is_open:
+            self.stopped = reason
+
+    def end(self) -> None:
+        """Note that the column was read to its end."""
+        if self.is_open:
+            self.is_complete = True
+
+    def absorb(self, answered: Iterable[tuple[Oid, Value]]) -> None:
+        """Take this column's part of an answer: its variables, in order."""
+        prefix, rows = self.column.oid, self.rows
+        length = len(prefix)
+        newest = lead = None
+        for oid, value in answered:
+            if value is Missing.END_OF_MIB_VIEW:
+                self.end()
+                return
+            if not oid.startswith(prefix):
+                self._leave(oid)
+                return
+            lead = oid
+            index = oid[length:]
+            # A name without a value is no row, and neither is the column itself.
+            if index and index not in rows and value.__class__ is not Missing:
+                rows[index] = value
+                newest = oid
+        if lead is not None:
+            self._move(newest, lead)
+
+    def _leave(self, oid: Oid) -> None:
+        if is_behind(oid, self.column.oid):
+            self.end()
+        else:
+            self.stop("the agent went back to before the column")
+
+    def _move(self, newest: Oid | None, lead: Oid) -> None:
+        """Go on behind the newest row; where there is none, ask once more, and then follow the agent for a while.
+
+        Going on behind a repeated row could lead in a circle that the agent
+        itself leaves when it is asked for the rows behind the last new one.
+        """
+        self._barren = 0 if newest else self._barren + 1
+        if self._barren != 1:
+            self.cursor = newest or lead
+        if self._barren >= MAX_BARREN:
+            self.stop(f"{MAX_BARREN} answers in a row brought nothing new")
+        elif len(self.rows) >= MAX_ROWS:
+            self.stop(f"the limit of {MAX_ROWS:,} rows was reached")
+
+
+def is_behind(oid: Oid, other: Oid) -> bool:
+    """Return whether an OID comes later than another. One that is cut off comes nowhere.
+
+    Numbers are compared, not bytes and not text: 23 comes after 8, and a number
+    from 128 on has more bytes than one below.
+    """
+    try:
+        return unpack(oid) > unpack(other)
+    except ValueError:
+        return False

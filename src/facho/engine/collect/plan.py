@@ -1,0 +1,82 @@
+"""What one node asks of one OLT: which columns, which of them together, and which scalars. Only names and OIDs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from facho.engine.brand import Brand, Column, Decoder, IndexSpace
+from facho.engine.model import JobKind, Node
+from facho.engine.oid import Oid
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value of the OLT itself."""
+
+    name: str
+    oid: Oid
+    decode: Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask. `problems` are sentences about what a node names and nobody has."""
+
+    columns: tuple[Column, ...]
+    scalars: tuple[Scalar, ...]
+    problems: tuple[str, ...]
+    # The column that decides which ONUs exist; None where a run does not decide that.
+    anchor: Column | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.columns or self.scalars)
+
+
+def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> Plan:
+    """Return what the node asks of a device of this brand."""
+    problems: list[str] = []
+    columns = _brand_columns(node, brand, problems)
+    scalars = []
+    for raw in node.oids:
+        decode = raw_decoders.get(raw.decode)
+        if decode is None:
+            problems.append(f"{raw.name}: there is no way to decode called {raw.decode!r}")
+        elif raw.scalar:
+            scalars.append(Scalar(raw.name, raw.oid, decode))
+        else:
+            columns.append(Column(raw.name, raw.oid, decode, brand.space))
+    if not (columns or scalars or problems):
+        problems.append(f"{node.name}: the job names no columns and no OIDs, so there is nothing to ask")
+    anchor = columns[0] if node.kind is JobKind.DISCOVERY and columns else None
+    return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor)
+
+
+def _brand_columns(node: Node, brand: Brand, problems: list[str]) -> list[Column]:
+    names = node.columns
+    if node.kind is JobKind.DISCOVERY:
+        # Silence about an ONU means something only in the column that lists all of them.
+        names = (*brand.discovery[:1], *(node.columns or brand.discovery))
+    columns = []
+    for name in brand.with_needed(names):
+        column = brand.columns.get(name)
+        if column is None:
+            problems.append(f"{name}: {brand.label} has no column of that name")
+        else:
+            columns.append(column)
+    return columns
+
+
+def groups(columns: Sequence[Column], kind: JobKind) -> list[tuple[Column, ...]]:
+    """Return the columns that are walked side by side, in the order of their turns.
+
+    Columns of one space have the same rows, so one GETBULK can carry them all.
+    Dear columns come last and among themselves: the cheap ones need not wait for
+    an OLT that asks each ONU, and are safe when the time runs out.
+    """
+    if kind is JobKind.WALK:
+        return [(column,) for column in columns]
+    together: dict[tuple[bool, IndexSpace], list[Column]] = {}
+    for column in columns:
+        together.setdefault((column.optical, column.space), []).append(column)
+    ordered = sorted(together.items(), key=lambda item: item[0][0])
+    return [tuple(group) for _, group in ordered]

@@ -1,0 +1,170 @@
+"""What a node asks, before anything is sent."""
+
+from dataclasses import replace
+
+import pytest
+from collect_fakes import COLUMNS, TABLE, make_brand, make_node
+
+from facho.engine.collect.plan import groups, make_plan
+from facho.engine.collect.size import MAX_COLUMNS, PATIENCE, BulkSize
+from facho.engine.model import JobKind, RawOid
+from facho.engine.oid import parse
+
+RAW = RawOid("vlan", parse(f"{TABLE}.9"), "number")
+UPTIME = RawOid("uptime", parse("1.3.6.1.2.1.1.3.0"), "number", scalar=True)
+
+
+def plan_of(node):
+    return make_plan(node, make_brand(), {"number": int})
+
+
+def fields(columns):
+    return [column.field for column in columns]
+
+
+def test_a_discovery_without_columns_reads_what_the_brand_says():
+    plan = plan_of(make_node(JobKind.DISCOVERY))
+
+    assert fields(plan.columns) == ["serial", "state"]
+    assert plan.anchor is COLUMNS["serial"]
+
+
+def test_a_discovery_always_reads_the_column_that_says_which_onus_exist():
+    plan = plan_of(make_node(JobKind.DISCOVERY, "rx_dbm", "name"))
+
+    assert fields(plan.columns) == ["serial", "rx_dbm", "name"]
+    assert plan.anchor is COLUMNS["serial"]
+
+
+@pytest.mark.parametrize("kind", [JobKind.GET, JobKind.WALK, JobKind.TABLE])
+def test_any_other_job_without_columns_has_nothing_to_ask(kind):
+    plan = plan_of(make_node(kind))
+
+    assert plan.is_empty
+    assert plan.problems == ("Optical power: the job names no columns and no OIDs, so there is nothing to ask",)
+    assert plan.anchor is None
+
+
+def test_raw_oids_are_columns_of_the_brands_space_or_scalars():
+    plan = plan_of(make_node(JobKind.TABLE, oids=(RAW, UPTIME)))
+
+    assert [(column.field, column.oid, column.space) for column in plan.columns] == [
+        ("vlan", RAW.oid, make_brand().space)
+    ]
+    assert [(scalar.name, scalar.oid) for scalar in plan.scalars] == [("uptime", UPTIME.oid)]
+    assert plan.problems == ()
+
+
+def test_what_nobody_has_is_named_and_the_rest_is_asked():
+    raw = RawOid("vlan", RAW.oid, "roman")
+
+    plan = plan_of(make_node(JobKind.TABLE, "colour", "name", oids=(raw,)))
+
+    assert fields(plan.columns) == ["name"]
+    assert plan.problems == (
+        "colour: Acme has no column of that name",
+        "vlan: there is no way to decode called 'roman'",
+    )
+
+
+def test_a_column_brings_the_ones_it_needs():
+    columns = COLUMNS | {"state": replace(COLUMNS["state"], needs=("distance_m",))}
+
+    plan = make_plan(make_node(JobKind.TABLE, "state", "name"), make_brand(columns=columns), {})
+
+    assert fields(plan.columns) == ["state", "distance_m", "name"]
+
+
+def test_a_column_named_twice_is_read_once():
+    assert fields(plan_of(make_node(JobKind.TABLE, "name", "name")).columns) == ["name"]
+
+
+@pytest.mark.parametrize("kind", [JobKind.TABLE, JobKind.DISCOVERY])
+def test_columns_share_a_request_if_they_share_a_space_and_a_price(kind):
+    node = make_node(kind, "serial", "rx_dbm", "name", "tx_dbm", oids=(RAW,))
+
+    together = groups(plan_of(node).columns, kind)
+
+    assert [fields(group) for group in together] == [["serial", "name", "vlan"], ["rx_dbm", "tx_dbm"]]
+
+
+def test_a_walk_has_one_column_at_a_time_in_the_order_of_the_job():
+    together = groups(plan_of(make_node(JobKind.WALK, "rx_dbm", "serial", "name")).columns, JobKind.WALK)
+
+    assert [fields(group) for group in together] == [["rx_dbm"], ["serial"], ["name"]]
+
+
+def sizes(size):
+    return size.repetitions, size.columns
+
+
+def test_a_size_halves_its_repetitions_first_and_never_reaches_zero():
+    size = BulkSize(10, 5)
+    seen = []
+
+    while size.shrink(size.columns):
+        seen.append(sizes(size))
+
+    assert seen == [(5, 5), (2, 5), (1, 5), (1, 2), (1, 1)]
+
+
+def test_a_size_shrinks_from_what_was_asked_and_not_from_what_was_allowed():
+    size = BulkSize(1, 12)
+
+    size.shrink(3)
+
+    assert sizes(size) == (1, 1)
+
+
+def test_a_size_never_grows_by_shrinking():
+    size = BulkSize(1, 8)
+
+    size.shrink(2)
+    size.shrink(8)
+
+    assert sizes(size) == (1, 1)
+
+
+def test_a_size_says_when_all_is_well_again():
+    size = BulkSize(2, 1)
+    before = size.succeeded()
+    size.shrink(1)
+
+    after = [size.succeeded() for _ in range(PATIENCE)]
+
+    assert before
+    assert after == [False] * (PATIENCE - 1) + [True]
+
+
+def test_a_size_grows_back_the_way_it_came_and_not_beyond():
+    size = BulkSize(4, 3)
+    while size.shrink(size.columns):
+        pass
+    seen = []
+
+    for _ in range(6):
+        for _ in range(PATIENCE):
+            size.succeeded()
+        seen.append(sizes(size))
+
+    assert seen == [(1, 2), (1, 3), (2, 3), (4, 3), (4, 3), (4, 3)]
+
+
+@pytest.mark.parametrize(("costly", "wait"), [(False, 2), (True, 8)])
+def test_a_size_that_fails_again_is_tried_less_often(costly, wait):
+    size = BulkSize(4, 1)
+    size.shrink(1)
+    for _ in range(PATIENCE):
+        size.succeeded()
+    size.shrink(1, costly=costly)
+
+    for _ in range(wait * PATIENCE - 1):
+        size.succeeded()
+    before = sizes(size)
+    size.succeeded()
+
+    assert (before, sizes(size)) == ((2, 1), (4, 1))
+
+
+def test_a_request_has_a_sensible_number_of_columns():
+    assert BulkSize(10, 40).columns == MAX_COLUMNS
