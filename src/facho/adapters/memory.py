@@ -108,7 +108,8 @@ class MemoryLedger:
 
     async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
         for node_id, check in checks.items():
-            self._set(node_id, next_check=check)
+            if node_id in self._nodes.rows and self._nodes.rows[node_id].master_id is None:
+                self._set(node_id, next_check=check)
 
     async def skip(self, skipped: Sequence[Skipped]) -> None:
         for item in skipped:
@@ -119,7 +120,9 @@ class MemoryLedger:
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         master = self._nodes.rows.get(composite.id)
-        if master is None or not self._nodes.enabled[composite.olt_id] or (composite.id, composite.slot) in self._taken:
+        if master is None or not self._nodes.enabled[composite.olt_id]:
+            return None
+        if any((node.id, composite.slot) in self._taken for node in composite.links):
             return None
         check = None
         if composite.trigger is Trigger.SCHEDULE:
@@ -151,11 +154,18 @@ class MemoryLedger:
         row = self.rows[execution_id]
         if row.status is not Status.PENDING:
             return False
+        self._interrupt_older(lease, now)
         if row.node.olt_id in self._running:
             raise OltBusy(f"OLT {row.node.olt_id} has another execution running")
         self._running[row.node.olt_id] = row.id
         row.status, row.started_at, row.token = Status.RUNNING, now, lease.token
         return True
+
+    def _interrupt_older(self, lease: Lease, now: datetime) -> None:
+        """End what an earlier holder of the OLT left running."""
+        left = self.rows[self._running[lease.olt_id]] if lease.olt_id in self._running else None
+        if left is not None and left.token is not None and left.token < lease.token:
+            self._end(left, Outcome(Status.INTERRUPTED, Cause.LEASE_LOST), now)
 
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime

@@ -20,6 +20,9 @@ class LocalBus:
 
     def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
         self._latest[topic] = payload
+        if self._closed:
+            # Late news would push the end out of a full backlog.
+            return
         for subscriber in self._subscribers:
             subscriber.put((topic, payload))
 

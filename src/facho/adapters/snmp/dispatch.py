@@ -1,0 +1,49 @@
+"""The SNMP port for every version: each agent is asked by the adapter that speaks its version."""
+
+from collections.abc import Sequence
+
+from facho.adapters.snmp.community import CommunitySnmp
+from facho.engine.errors import NoAnswer
+from facho.engine.oid import Oid
+from facho.engine.ports import Snmp
+from facho.engine.snmp import Agent, Answer, Version
+
+
+class SnmpByVersion:
+    """Asks v1 and v2c agents with a community, v3 agents as a user."""
+
+    def __init__(self, community: Snmp | None = None, usm: Snmp | None = None) -> None:
+        self._community = community or CommunitySnmp()
+        self._usm = usm
+        self._closed = False
+
+    async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+        return await self._for(agent).get(agent, oids, timeout=timeout)
+
+    async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+        return await self._for(agent).get_next(agent, oids, timeout=timeout)
+
+    async def get_bulk(
+        self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
+    ) -> Answer:
+        return await self._for(agent).get_bulk(
+            agent, oids, non_repeaters=non_repeaters, max_repetitions=max_repetitions, timeout=timeout
+        )
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._community.close()
+        if self._usm is not None:
+            await self._usm.close()
+
+    def _for(self, agent: Agent) -> Snmp:
+        if agent.version != Version.V3:
+            return self._community
+        if self._usm is None:
+            if self._closed:
+                raise NoAnswer(f"Facho stopped before it asked {agent.host}")
+            # The library is only loaded where an OLT speaks v3: most installations never need it.
+            from facho.adapters.snmp.usm import UsmSnmp
+
+            self._usm = UsmSnmp()
+        return self._usm

@@ -1,0 +1,135 @@
+"""UDP for many agents at once: one non-blocking socket for each address family, and names that are looked up once."""
+
+import asyncio
+import contextlib
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from facho.engine.errors import NoAnswer
+
+# Hundreds of OLTs may answer while the loop is busy elsewhere. The system may grant less than this.
+RECEIVE_BUFFER = 4 * 1024 * 1024
+MAX_DATAGRAM = 65535
+# After so many datagrams the loop gets a turn; the rest are read on its next one.
+DATAGRAMS_A_TURN = 64
+# How long a name that was looked up is believed, in seconds, and how many are remembered.
+NAME_TTL = 300.0
+MAX_NAMES = 10_000
+
+# Host and port, as the socket spells them.
+Address = tuple[str, int]
+Receiver = Callable[[bytes, Address], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where datagrams for an agent go, and whence its answers must come."""
+
+    family: int
+    sockaddr: tuple[str, int] | tuple[str, int, int, int]
+
+    @property
+    def address(self) -> Address:
+        return self.sockaddr[0], self.sockaddr[1]
+
+
+class Names:
+    """Finds out addresses. A numeric one is free; a name is asked for once in a while."""
+
+    def __init__(self, ttl: float = NAME_TTL) -> None:
+        self._ttl = ttl
+        self._known: dict[tuple[str, int], tuple[float, Peer]] = {}
+
+    async def find(self, host: str, port: int, *, timeout: float) -> Peer:
+        """Return where `host` is; `NoAnswer` if nobody can say so in time."""
+        loop = asyncio.get_running_loop()
+        known = self._known.get((host, port))
+        if known is not None and known[0] > loop.time():
+            return known[1]
+        peer = _numeric(host, port) or await self._look_up(loop, host, port, timeout)
+        if len(self._known) >= MAX_NAMES:
+            self._known.clear()
+        self._known[host, port] = (loop.time() + self._ttl, peer)
+        return peer
+
+    async def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, port: int, timeout: float) -> Peer:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        except TimeoutError:
+            raise NoAnswer(f"the name {host} could not be looked up in {timeout:g} s") from None
+        # An empty label or one of over 63 characters is a UnicodeError, long before DNS is asked.
+        except (OSError, UnicodeError) as error:
+            raise NoAnswer(f"the name {host} is not known: {error}") from error
+        return _peer(found[0])
+
+
+def _numeric(host: str, port: int) -> Peer | None:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return None
+    return _peer(found[0])
+
+
+def _peer(found: tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]) -> Peer:
+    family, _, _, _, sockaddr = found
+    return Peer(family, sockaddr)  # type: ignore[arg-type]  # (int, bytes) is for Pythons without IPv6
+
+
+class Sockets:
+    """The sockets of one adapter. They are opened on the loop that first sends through them.
+
+    Every datagram goes to `receive` with the address it came from; to know
+    which of them are answers is the receiver's business.
+    """
+
+    def __init__(self, receive: Receiver) -> None:
+        self._receive = receive
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[int, socket.socket] = {}
+        # Datagrams that were not sent, and errors that the network reported, by name.
+        self.errors: Counter[str] = Counter()
+
+    def send(self, data: bytes, peer: Peer) -> None:
+        """Send, or raise OSError. A full send buffer loses the datagram, as any router on the way might."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self.close()
+            self._loop = loop
+        sock = self._open.get(peer.family) or self._bind(loop, peer.family)
+        try:
+            sock.sendto(data, peer.sockaddr)
+        except BlockingIOError:
+            self.errors["send buffer full"] += 1
+
+    def close(self) -> None:
+        """Close all sockets. A later `send` opens them again."""
+        for sock in self._open.values():
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._open.clear()
+
+    def _bind(self, loop: asyncio.AbstractEventLoop, family: int) -> socket.socket:
+        sock = socket.socket(family, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        loop.add_reader(sock.fileno(), self._drain, sock)
+        self._open[family] = sock
+        return sock
+
+    def _drain(self, sock: socket.socket) -> None:
+        for _ in range(DATAGRAMS_A_TURN):
+            try:
+                data, sender = sock.recvfrom(MAX_DATAGRAM)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                # An ICMP error of an earlier datagram, to whichever agent; the socket itself is well.
+                self.errors[type(error).__name__] += 1
+                continue
+            self._receive(data, (sender[0], sender[1]))

@@ -1,0 +1,163 @@
+"""The SNMP port for v3, on the library `snmp`: it does all that is security, and none of it is done here.
+
+Keys, signatures, ciphers, engine ids and time windows are the library's. It
+works keys out of passwords slowly, so that happens in a thread; nothing else
+that it does waits for anything.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from snmp.requests import Timeout
+from snmp.v3.manager import (
+    AuthenticationFailure,
+    PrivacyFailure,
+    RequestError,
+    TimeWindowFailure,
+    UnknownUserName,
+    UnsupportedSecurityLevel,
+)
+
+from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
+from facho.adapters.snmp.usm_keys import Keys
+from facho.adapters.snmp.usm_session import LATE, Session, get_bulk_pdu, get_next_pdu, get_pdu
+from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
+from facho.engine.oid import Oid
+from facho.engine.snmp import Agent, Answer, User, Version
+
+logger = logging.getLogger(__name__)
+
+REFUSED = "does not accept user {user}"
+REFUSALS = {
+    AuthenticationFailure: "does not accept the signature of user {user}: check its authentication and password",
+    PrivacyFailure: "cannot decrypt what user {user} asks: check its privacy and password",
+    UnknownUserName: "does not know user {user}",
+    UnsupportedSecurityLevel: "does not let user {user} ask at this security level: check authentication and privacy",
+    TimeWindowFailure: "does not agree on the time with us; it may need a new engine id",
+}
+
+
+class UsmSnmp:
+    """Asks v3 agents.
+
+    What is not signed, is old or belongs to another request is not an answer:
+    it is dropped, and the request goes on waiting for a true one. If none came
+    in time, the error tells silence (`NoAnswer`) from messages that could not
+    be accepted (`BadAnswer`) and from an agent that does not accept us
+    (`Refused`). Since anybody can forge the latter's report, it too is raised
+    only when the time is over.
+
+    The first request to an agent costs one more message, by which the library
+    finds out its engine id.
+    """
+
+    def __init__(self, *, names: Names | None = None) -> None:
+        self._names = names or Names()
+        self._sockets = Sockets(self._receive)
+        self._keys = Keys()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sessions: dict[Address, dict[User, Session]] = {}
+        self._closed = False
+        # Datagrams that were no answers to anything, by reason.
+        self.dropped: Counter[str] = Counter()
+
+    @property
+    def in_flight(self) -> int:
+        return sum(session.in_flight for sessions in self._sessions.values() for session in sessions.values())
+
+    async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+        return await self._ask(agent, get_pdu(oids), timeout)
+
+    async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+        return await self._ask(agent, get_next_pdu(oids), timeout)
+
+    async def get_bulk(
+        self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
+    ) -> Answer:
+        return await self._ask(agent, get_bulk_pdu(oids, non_repeaters, max_repetitions), timeout)
+
+    async def close(self) -> None:
+        """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
+        self._closed = True
+        for sessions in self._sessions.values():
+            for session in sessions.values():
+                session.fail("Facho stopped before the agent answered")
+        self._sessions.clear()
+        self._sockets.close()
+        self._keys.close()
+
+    async def _ask(self, agent: Agent, pdu: Any, timeout: float) -> Answer:
+        session = await self._session(agent, timeout)
+        refusals = session.refusals
+        handle = session.ask(pdu, timeout)
+        try:
+            answer: Answer = await handle.future
+        except Timeout:
+            raise _nothing_usable(agent, session, refusals, timeout) from None
+        except RequestError as error:
+            sentence = REFUSALS.get(type(error), REFUSED).format(user=session.user)
+            raise Refused(f"{agent.host} {sentence}") from error
+        finally:
+            # After a cancellation the library would remember the request for ever.
+            handle.onDeactivate()
+        return answer
+
+    async def _session(self, agent: Agent, timeout: float) -> Session:
+        """Return the session with the agent, as the agent is set up now."""
+        if agent.version != Version.V3 or not isinstance(agent.credentials, User):
+            raise ValueError(f"{agent.host} is not an agent of SNMPv3 with a user")
+        user = agent.credentials
+        self._refuse_if_closed(agent)
+        keys = await self._keys.of(user)
+        peer = await self._names.find(agent.host, agent.port, timeout=timeout)
+        self._refuse_if_closed(agent)
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._sessions.clear()
+            self._loop = loop
+        sessions = self._sessions.setdefault(peer.address, {})
+        if user not in sessions:
+            sessions[user] = Session(agent.host, keys, partial(self._send, peer))
+        return sessions[user]
+
+    def _refuse_if_closed(self, agent: Agent) -> None:
+        if self._closed:
+            raise NoAnswer(f"Facho stopped before it asked {agent.host}")
+
+    def _send(self, peer: Peer, data: bytes) -> None:
+        self._sockets.send(data, peer)
+
+    def _receive(self, data: bytes, sender: Address) -> None:
+        sessions = [session for session in self._sessions.get(sender, {}).values() if session.in_flight]
+        if not sessions:
+            self.dropped["nobody there was asked"] += 1
+            return
+        try:
+            # There is more than one only where an agent is asked as several users at once.
+            reasons = [session.hear(data) for session in sessions]
+        except Exception:
+            # Bytes from outside must not end the reading of others, whatever they do to the library.
+            logger.exception("%s: a message of %d bytes could not be handled", sender[0], len(data))
+            reasons = ["it cannot be read"]
+        if None not in reasons:
+            self._refuse(sessions, str(reasons[-1]))
+
+    def _refuse(self, sessions: list[Session], reason: str) -> None:
+        self.dropped[reason] += 1
+        if reason == LATE:
+            return
+        for session in sessions:
+            session.refusals += 1
+            session.refusal = reason
+
+
+def _nothing_usable(agent: Agent, session: Session, refusals: int, timeout: float) -> SnmpError:
+    """Return what to say when the time is over."""
+    count = session.refusals - refusals
+    if not count:
+        return NoAnswer(f"{agent.host} gave no answer in {timeout:g} s")
+    return BadAnswer(f"{agent.host} sent {count} messages that are no answers; of the last, {session.refusal}")

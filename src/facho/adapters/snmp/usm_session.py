@@ -1,0 +1,204 @@
+"""One SNMPv3 agent as the library `snmp` talks to it: our names and values on one side, the library's on the other."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from snmp.async_engine import AsyncScheduler
+from snmp.ber import ParseError
+from snmp.exception import IncomingMessageError
+from snmp.pdu import (
+    GetBulkRequestPDU,
+    GetNextRequestPDU,
+    GetRequestPDU,
+    ReportPDU,
+    ResponsePDU,
+)
+from snmp.security.usm import UserBasedSecurityModule
+from snmp.security.usm.implementation import (
+    UsmDecryptionError,
+    UsmNotInTimeWindow,
+    UsmWrongDigest,
+)
+from snmp.smi import OID
+from snmp.v3.interpreter import (
+    SNMPv3Interpreter,
+    SNMPv3MessageSorter,
+)
+from snmp.v3.manager import SNMPv3Manager, SNMPv3MessageTable
+from snmp.v3.message import SNMPv3WireMessage, pduTypes
+from snmp.v3.requests import SNMPv3RequestHandle
+
+from facho.adapters.snmp import codec
+from facho.adapters.snmp.usm_keys import UserKeys
+from facho.engine.errors import BadAnswer, NoAnswer
+from facho.engine.oid import Oid
+from facho.engine.snmp import Answer
+
+# The most that fits a UDP datagram over IPv4, and what we tell agents that we accept.
+MAX_MESSAGE = 65507
+
+# Why a message is not accepted, the most telling reason first.
+REASONS = (
+    (UsmWrongDigest, "its signature is wrong"),
+    (UsmDecryptionError, "it cannot be decrypted"),
+    (UsmNotInTimeWindow, "it is too old"),
+    (ParseError, "it cannot be read"),
+    (IncomingMessageError, "it does not belong to the request"),
+)
+# The library raises the bare class for a message id that no request has, or has any more.
+LATE = "late or unknown id"
+
+
+class Name(OID):
+    """An OID to ask for, as the bytes that we have already. The library's own are wrong for some, such as 2.16."""
+
+    def __init__(self, oid: Oid) -> None:
+        super().__init__()
+        self._oid = oid
+
+    def serialize(self) -> bytes:
+        return self._oid
+
+
+def get_pdu(asked: Sequence[Oid]) -> Any:
+    return GetRequestPDU(*map(Name, asked))
+
+
+def get_next_pdu(asked: Sequence[Oid]) -> Any:
+    return GetNextRequestPDU(*map(Name, asked))
+
+
+def get_bulk_pdu(asked: Sequence[Oid], non_repeaters: int, max_repetitions: int) -> Any:
+    # The library refuses more non-repeaters than names; to an agent they mean the same as all names (RFC 3416, 4.2.3).
+    non_repeaters = min(non_repeaters, len(asked))
+    return GetBulkRequestPDU(*map(Name, asked), nonRepeaters=non_repeaters, maxRepetitions=max_repetitions)
+
+
+class Response(ResponsePDU):
+    """The library's answer with its variables read by our codec: at a fiftieth of the time, and as v2c reads them."""
+
+    def __init__(self, request_id: int, answer: Answer) -> None:
+        super().__init__(requestID=request_id)
+        self.answer = answer
+
+    @classmethod
+    def deserialize(cls, data: Any) -> "Response":
+        try:
+            return cls(*codec.decode_pdu(bytes(data[:])))
+        except BadAnswer as error:
+            raise cls.DeserializeError(str(error)) from error
+
+
+# Where the library looks up how to read an answer. It has no other place to say so.
+pduTypes[ResponsePDU.TAG] = Response
+
+
+class Handle(SNMPv3RequestHandle):
+    """A request in flight. Its result is the agent's answer as it is: the library would judge it."""
+
+    session: "Session"
+    bytes_sent = 0
+
+    def push(self, response: Any) -> None:
+        if self.active():
+            sizes = {"bytes_sent": self.bytes_sent, "bytes_received": self.session.size}
+            self.future.set_result(replace(response.answer, **sizes))
+            self.onDeactivate()
+
+    def fail(self, sentence: str) -> None:
+        if self.active():
+            self.future.set_exception(NoAnswer(sentence))
+            self.onDeactivate()
+
+
+class Manager(SNMPv3Manager):
+    """The library's manager of one user at one agent, with handles of ours."""
+
+    def openRequestNoTimeout(self, pdu: Any, *callbacks: Callable[[int], None]) -> Handle:  # noqa: N802  # its name
+        request_id = self.requestIDAuthority.reserve()
+        release = self.requestIDAuthority.release
+        handle = Handle(self.scheduler, pdu.withRequestID(request_id), release, *callbacks)
+        handle.session = self.channel
+        return handle
+
+
+class Interpreter(SNMPv3Interpreter):
+    """The library's, on a clock that nobody sets: a step of the wall clock must not make messages look old."""
+
+    def decode(self, data: bytes) -> Any:
+        return self.usm.processIncoming(SNMPv3WireMessage.decodeExact(data), time.monotonic())
+
+    def encode(self, message: Any) -> bytes:
+        return bytes(self.usm.prepareOutgoing(message, time.monotonic()))
+
+
+class Session:
+    """One user at one agent: its engine id, its time, and the requests in flight.
+
+    Nothing is shared with other agents, so no answer of one can be taken for
+    that of another. To the library this is both channel and sender.
+    """
+
+    msgMaxSize = MAX_MESSAGE  # noqa: N815  # the library's name
+
+    def __init__(self, host: str, keys: UserKeys, send: Callable[[bytes], None]) -> None:
+        usm = UserBasedSecurityModule()
+        user = keys.name.encode()
+        usm.addUser(user, "", **keys.settings)
+        self.user = keys.name
+        self._host = host
+        self._send = send
+        self._interpreter = Interpreter(usm)
+        # The sorter itself holds the table by a weak reference only.
+        self._table = SNMPv3MessageTable()
+        self._sorter = SNMPv3MessageSorter(self._interpreter)
+        self._sorter.register(ReportPDU, self._table)
+        self._sorter.register(ResponsePDU, self._table)
+        scheduler = AsyncScheduler(asyncio.get_running_loop())
+        level = usm.defaultSecurityLevel(user, "")
+        self._manager = Manager(scheduler, self._table, self, self, "", user, level, engineID=None, autowait=False)
+        # The size of the message that is being read.
+        self.size = 0
+        # Messages that came from the agent and were not accepted, and why the last one was not.
+        self.refusals = 0
+        self.refusal = ""
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._manager.requests)
+
+    def ask(self, pdu: Any, timeout: float) -> Handle:
+        """Send a request once. The library repeats after its refresh period, which here comes after the timeout."""
+        handle: Handle = self._manager.makeRequest(pdu, wait=False, timeout=timeout, refreshPeriod=timeout + 1)
+        return handle
+
+    def send(self, message: Any, _channel: Any) -> None:
+        """Send a message of the library. Its size is noted with its request; that of a discovery is nobody's."""
+        data = self._interpreter.encode(message)
+        try:
+            self._send(data)
+        except OSError as error:
+            self.fail(f"{self._host} cannot be asked: {error.strerror or error}")
+            return
+        state = self._manager.requests.get(message.scopedPDU.pdu.requestID)
+        if state is not None:
+            state.handle.bytes_sent += len(data)
+
+    def hear(self, data: bytes) -> str | None:
+        """Take a message, or return why it was not accepted."""
+        self.size = len(data)
+        try:
+            self._sorter.hear(data, self)
+        except IncomingMessageError as error:
+            if type(error) is IncomingMessageError:
+                return LATE
+            return next(reason for kind, reason in REASONS if isinstance(error, kind))
+        return None
+
+    def fail(self, sentence: str) -> None:
+        """End all that is in flight with `NoAnswer`."""
+        for state in list(self._manager.requests.values()):
+            state.handle.fail(sentence)
