@@ -18,9 +18,10 @@ USER = PASSWORD = "demo"  # noqa: S105 - printed on the screen; the demonstratio
 HURRY = 10
 SHORTEST = timedelta(seconds=30)
 
-# The first runs begin right after the start, spread over a few seconds.
+# The first runs begin right after the start, spread over a few seconds; a discovery goes first, for the others
+# ask for the ONUs that it has found.
 FIRST_AFTER = timedelta(seconds=2)
-SPREAD = timedelta(seconds=6)
+SPREAD = timedelta(seconds=5)
 
 # Where the simulated OLTs listen if nobody else does.
 FIRST_UDP_PORT = 16101
@@ -106,11 +107,14 @@ def _start_soon(olt_ids: list[int]) -> None:
     from django.utils import timezone
 
     from facho.apps.jobs.models import WorkflowNode
+    from facho.engine.model import JobKind
     from facho.engine.schedule import GOLDEN_RATIO
 
     now = timezone.now()
-    for node in WorkflowNode.objects.filter(olt_id__in=olt_ids, master__isnull=True):
-        first = now + FIRST_AFTER + (node.pk * GOLDEN_RATIO % 1) * SPREAD
+    for node in WorkflowNode.objects.filter(olt_id__in=olt_ids, master__isnull=True).select_related("job"):
+        is_discovery = node.job.kind == JobKind.DISCOVERY
+        share = node.olt_id * GOLDEN_RATIO % 1 / 2 if is_discovery else 0.5 + node.pk * GOLDEN_RATIO % 1 / 2
+        first = now + FIRST_AFTER + share * SPREAD
         WorkflowNode.objects.filter(pk=node.pk).update(next_run_at=first.replace(microsecond=0))
 
 

@@ -130,7 +130,12 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_THROTTLE_RATES": {"login": "10/min"},
+    # Whose word about a client's address counts: our proxy's if there is one, nobody's otherwise.
+    "NUM_PROXIES": 1 if CONFIG.public_url else 0,
 }
+# A name that begins with = must not become a formula in somebody's spreadsheet.
+IMPORT_EXPORT_ESCAPE_FORMULAE_ON_EXPORT = True
+
 SPECTACULAR_SETTINGS = {
     "TITLE": "Facho",
     "DESCRIPTION": "What runs, what ran, and what the ONUs said. Times are UTC, powers dBm, durations seconds.",
@@ -148,6 +153,23 @@ UNFOLD = {
     "SITE_SYMBOL": "cell_tower",
     "SITE_URL": "/",
     "SHOW_VIEW_ON_SITE": False,
+    "SIDEBAR": {"show_search": True, "navigation": "facho.apps.inventory.admin_menu.sidebar"},
+    # The blue of the dashboard, from light to dark.
+    "COLORS": {
+        "primary": {
+            "50": "#eef4fe",
+            "100": "#dbe7fc",
+            "200": "#bcd2f9",
+            "300": "#90b5f5",
+            "400": "#5e90ee",
+            "500": "#3a72e4",
+            "600": "#1d5fd1",
+            "700": "#194fb0",
+            "800": "#18438f",
+            "900": "#183a75",
+            "950": "#112448",
+        },
+    },
 }
 
 LOGGING_CONFIG = None

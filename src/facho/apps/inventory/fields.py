@@ -6,6 +6,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.exceptions import FieldError
 from django.db import models
+from django.db.models.query_utils import DeferredAttribute
 
 
 class WrongKeyError(Exception):
@@ -63,7 +64,8 @@ class Secret:
         return isinstance(other, Secret) and self.reveal() == other.reveal()
 
     def __hash__(self) -> int:
-        return hash(self._token)
+        # Equal secrets have different ciphertexts.
+        return hash(self.reveal())
 
     def __repr__(self) -> str:
         return "Secret(***)" if self._token else "Secret()"
@@ -71,8 +73,17 @@ class Secret:
     __str__ = __repr__
 
 
+class SecretAttribute(DeferredAttribute):
+    """Makes a `Secret` of whatever is assigned, so that no row ever holds one in the clear."""
+
+    def __set__(self, instance: models.Model, value: Any) -> None:
+        instance.__dict__[self.field.attname] = self.field.to_python(value)
+
+
 class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only in the stubs
     """Takes a str or a `Secret`, gives a `Secret`. Cannot be searched for, and leaves no trace in a dump."""
+
+    descriptor_class = SecretAttribute
 
     def from_db_value(self, value: str | None, *_: Any) -> Secret:
         return Secret(value or "")

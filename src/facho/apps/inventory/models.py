@@ -1,6 +1,8 @@
 """The OLTs: where they are, how to talk to them, and what was last seen of them."""
 
-from collections.abc import Iterable
+import ipaddress
+import re
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -18,6 +20,28 @@ from facho.engine.snmp import Version as WireVersion
 def brand_choices() -> list[tuple[str, str]]:
     """Return the makers that can be chosen. A callable, so that a new maker needs no migration."""
     return [(brand.id, brand.label) for brand in BRANDS.values()]
+
+
+def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str], arguments: dict[str, Any]) -> None:
+    """Take the engine's columns out of a save: a row that was read long ago would put back what was there then."""
+    if not row._state.adding and arguments.get("update_fields") is None:
+        columns = {field.name for field in row._meta.concrete_fields if not field.primary_key}
+        arguments["update_fields"] = columns - set(engine_owned) - row.get_deferred_fields()
+
+
+# Labels of letters, digits, - and _, with dots between them.
+HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
+
+
+def validate_host(text: str) -> None:
+    """Refuse what can be neither an IP address nor a host name; a wrong address should not look like a mute OLT."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError as error:
+        looks_numeric = re.fullmatch(r"[\d.]+", text)
+        if looks_numeric or not HOST_NAME.fullmatch(text):
+            message = _("Write an IP address like 10.0.0.7 or a host name like olt-7.example.net, without a port.")
+            raise ValidationError(message) from error
 
 
 class Olt(models.Model):
@@ -50,7 +74,9 @@ class Olt(models.Model):
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
-    host = models.CharField(_("address"), max_length=253, help_text=_("IP address or host name."))
+    host = models.CharField(
+        _("address"), max_length=253, validators=[validate_host], help_text=_("IP address or host name.")
+    )
     port = models.PositiveIntegerField(
         _("SNMP port"), default=161, validators=[MinValueValidator(1), MaxValueValidator(65535)]
     )
@@ -103,10 +129,13 @@ class Olt(models.Model):
             models.CheckConstraint(name="olt_in_flight_positive", condition=Q(max_in_flight__gte=1)),
         ]
 
+    ENGINE_OWNED = frozenset({"reachability", "last_answer_at", "last_error", "extra", "revision"})
+
     def __str__(self) -> str:
         return self.name
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
         Olt.touch([self.pk])
 

@@ -1,5 +1,3 @@
-
-
 import django.core.validators
 import facho.apps.inventory.fields
 import facho.apps.inventory.models
@@ -20,7 +18,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=100, unique=True, verbose_name='name')),
                 ('brand', models.CharField(choices=facho.apps.inventory.models.brand_choices, max_length=40, verbose_name='brand')),
-                ('host', models.CharField(help_text='IP address or host name.', max_length=253, verbose_name='address')),
+                ('host', models.CharField(help_text='IP address or host name.', max_length=253, validators=[facho.apps.inventory.models.validate_host], verbose_name='address')),
                 ('port', models.PositiveIntegerField(default=161, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(65535)], verbose_name='SNMP port')),
                 ('location', models.CharField(blank=True, max_length=200, verbose_name='location')),
                 ('enabled', models.BooleanField(default=True, help_text='Polling starts one minute after an OLT is enabled.', verbose_name='enabled')),

@@ -1,5 +1,3 @@
-
-
 import django.db.models.deletion
 import django.db.models.expressions
 import facho.engine.model

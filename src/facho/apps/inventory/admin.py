@@ -1,0 +1,139 @@
+"""OLTs in the admin."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from import_export.admin import ImportExportModelAdmin
+from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter
+from unfold.contrib.import_export.forms import ExportForm
+from unfold.decorators import display
+
+from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
+from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, exactly
+from facho.apps.inventory.forms import OltForm, OltImportForm
+from facho.apps.inventory.models import Olt
+from facho.apps.inventory.queries import with_onu_counts
+from facho.apps.inventory.resources import OltResource
+
+STATE_COLOURS = {
+    "reachable": "success",
+    "slow": "warning",
+    "unreachable": "danger",
+    "unknown": "info",
+    "disabled": "default",
+}
+STATE_NAMES = {**dict(Olt.Reachability.choices), "disabled": _("disabled")}
+
+
+@admin.register(Olt)
+class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
+    """People set an OLT up here; what was observed of it stands beside."""
+
+    form = OltForm
+    resource_classes = [OltResource]
+    import_form_class = OltImportForm
+    export_form_class = ExportForm
+    # In two steps the file would lie on the disk in between, and the community would have to be asked for again.
+    skip_import_confirm = True
+
+    list_display = ["name", "state_badge", "brand", "host", "location", "onus", "data_age", "last_answer"]
+    list_filter = [
+        ("brand", ChoicesDropdownFilter),
+        ("reachability", ChoicesDropdownFilter),
+        ("enabled", BooleanRadioFilter),
+    ]
+    search_fields = ["name", "host", "location"]
+    ordering = ["name"]
+    actions = ["enable_chosen", "disable_chosen"]
+
+    readonly_fields = ["state_name", "last_answer_at", "last_error", "extra", "created_at", "updated_at"]
+    secretless_snmp = (_("SNMP"), {"classes": ["tab"], "fields": ["version", "v3_user", ("v3_auth", "v3_priv")]})
+    fieldsets = [
+        (None, {"fields": [("name", "brand"), ("host", "port"), "location", "enabled"]}),
+        (
+            _("SNMP"),
+            {
+                "classes": ["tab"],
+                "fields": [
+                    "version",
+                    "community",
+                    "v3_user",
+                    ("v3_auth", "v3_auth_key"),
+                    ("v3_priv", "v3_priv_key"),
+                ],
+            },
+        ),
+        (_("Limits"), {"classes": ["tab"], "fields": ["max_in_flight", "max_pdus_per_second"]}),
+        (
+            _("Observed"),
+            {
+                "classes": ["tab"],
+                "fields": ["state_name", "last_answer_at", "last_error", "extra", "created_at", "updated_at"],
+            },
+        ),
+    ]
+    conditional_fields = {
+        "community": "version != '3'",
+        **dict.fromkeys(["v3_user", "v3_auth", "v3_auth_key", "v3_priv", "v3_priv_key"], "version == '3'"),
+    }
+
+    def get_fieldsets(self, request: HttpRequest, obj: Olt | None = None) -> Any:
+        if obj is None or self.has_change_permission(request, obj):
+            return self.fieldsets
+        who, _snmp, *rest = self.fieldsets
+        return [who, self.secretless_snmp, *rest]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Olt]:
+        return with_onu_counts(super().get_queryset(request))
+
+    @display(description=_("state"), label=STATE_COLOURS, ordering="reachability")
+    def state_badge(self, olt: Olt) -> tuple[str, Any]:
+        return olt.state, STATE_NAMES[olt.state]
+
+    @display(description=_("state"))
+    def state_name(self, olt: Olt) -> Any:
+        return STATE_NAMES[olt.state]
+
+    @display(description=_("ONUs online"), ordering="onus_online")
+    def onus(self, olt: Any) -> str:
+        return f"{olt.onus_online} / {olt.onus_total}"
+
+    @display(description=_("last read"), ordering="last_read_at", empty_value="-")
+    def data_age(self, olt: Any) -> Any:
+        return olt.last_read_at and naturaltime(olt.last_read_at)
+
+    @display(description=_("last answer"), ordering="last_answer_at", empty_value="-")
+    def last_answer(self, olt: Olt) -> str | None:
+        return exactly(olt.last_answer_at)
+
+    def get_import_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
+        form = kwargs.get("form")
+        return {"community": form.cleaned_data.get("community", "") if form and form.is_valid() else ""}
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return bool(self.has_add_permission(request) and self.has_change_permission(request))
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return bool(self.has_view_permission(request))
+
+    def get_deleted_objects(
+        self, objs: Sequence[Olt], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """Say what goes with an OLT by number.
+
+        By name it would be thousands of lines, and would ask for the right to
+        delete rows that nobody may delete alone.
+        """
+        counts = {
+            str(relation.related_model._meta.verbose_name_plural): relation.related_model._default_manager.filter(
+                **{f"{relation.field.name}__in": objs}
+            ).count()
+            for relation in Olt._meta.related_objects
+        }
+        forbidden = set() if self.has_delete_permission(request) else {str(Olt._meta.verbose_name)}
+        return [*map(str, objs)], {rows: count for rows, count in counts.items() if count}, forbidden, []

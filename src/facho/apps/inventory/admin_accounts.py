@@ -1,0 +1,115 @@
+"""Users, groups and API tokens in the admin, dressed like the rest of it."""
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from rest_framework.authtoken.models import Token, TokenProxy
+from unfold.admin import ModelAdmin
+from unfold.decorators import action
+from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminSelectWidget
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+admin.site.unregister(TokenProxy)
+
+
+@admin.register(User)
+class FachoUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
+    """People who may log in."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+
+@admin.register(Group)
+class FachoGroupAdmin(GroupAdmin, ModelAdmin):
+    """Rights that several people share."""
+
+
+class NewTokenForm(BaseDialogForm):
+    """Who gets a token: one that has none."""
+
+    user = forms.ModelChoiceField(
+        label=_("User"),
+        queryset=User.objects.filter(is_active=True, auth_token__isnull=True),
+        widget=UnfoldAdminSelectWidget,
+    )
+
+
+@admin.register(TokenProxy)
+class FachoTokenAdmin(ModelAdmin):
+    """API tokens. Whoever has one is its user, so only superusers hand them out, and a key is shown once.
+
+    The pages that Django makes for a row would name it by its key, in their
+    title, their address and the log of changes. So there are none.
+    """
+
+    list_display = ["user", "created"]
+    list_display_links = None
+    list_select_related = ["user"]
+    search_fields = ["user__username"]
+    ordering = ["user__username"]
+    actions = None
+    actions_list = ["new_token"]
+    actions_row = ["take_back"]
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return obj is None and bool(request.user.is_active and request.user.is_superuser)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    @action(
+        description=_("New token"),
+        icon="key",
+        permissions=["view"],
+        dialog={
+            "title": _("New token"),
+            "description": _("Whoever has it may do through the API what this user may do."),
+            "form_class": NewTokenForm,
+            "form_submit_text": _("Create"),
+        },
+    )
+    def new_token(self, request: HttpRequest, form: NewTokenForm) -> HttpResponse:
+        token, _is_new = Token.objects.get_or_create(user=form.cleaned_data["user"])
+        messages.warning(
+            request,
+            _t("The token of %(user)s is %(key)s. Note it down now: it is not shown again.")
+            % {"user": token.user, "key": token.key},
+        )
+        return self._back()
+
+    @action(
+        description=_("Take back"),
+        icon="block",
+        permissions=["view"],
+        dialog={
+            "title": _("Take the token back"),
+            "description": _("Whatever uses it is locked out at once."),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("Take back"),
+        },
+    )
+    def take_back(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        # A TokenProxy goes by the id of its user.
+        Token.objects.filter(user_id=object_id).delete()
+        messages.success(request, _t("The token was taken back."))
+        return self._back()
+
+    @staticmethod
+    def _back() -> HttpResponse:
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:authtoken_tokenproxy_changelist")})

@@ -1,0 +1,65 @@
+"""The menu beside the admin pages: what a person may see, in the order in which it is looked for."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+# Title, then each page: its name, its icon, the model it lists.
+SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
+    (
+        _("Network"),
+        [(_("OLTs"), "dns", "inventory.olt"), (_("ONUs"), "router", "telemetry.onu")],
+    ),
+    (
+        _("Collection"),
+        [
+            (_("Jobs"), "assignment", "jobs.snmpjob"),
+            (_("Workflows"), "account_tree", "jobs.workflow"),
+            (_("Nodes"), "schema", "jobs.workflownode"),
+        ],
+    ),
+    (
+        _("Engine"),
+        [
+            (_("Executions"), "history", "polling.execution"),
+            (_("Pollers"), "memory", "polling.poller"),
+            (_("Pool statistics"), "monitoring", "polling.pollerstats"),
+            (_("Log"), "article", "polling.coordinatorlog"),
+        ],
+    ),
+    (
+        _("Access"),
+        [
+            (_("Users"), "person", "auth.user"),
+            (_("Groups"), "group", "auth.group"),
+            (_("API tokens"), "key", "authtoken.tokenproxy"),
+        ],
+    ),
+]
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the menu of this person. Sections that would be empty are left out."""
+    around = {
+        "items": [
+            # Every address begins like this one, so it would always look like the present page.
+            {"title": _("Dashboard"), "icon": "speed", "link": "/", "active": False},
+            {"title": _("API"), "icon": "api", "link": reverse("api-docs")},
+        ]
+    }
+    sections = [
+        {"title": title, "separator": True, "items": [_entry(*page) for page in pages if _may_see(request, page[2])]}
+        for title, pages in SECTIONS
+    ]
+    return [around, *(section for section in sections if section["items"])]
+
+
+def _entry(title: Any, icon: str, model: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse(f"admin:{model.replace('.', '_')}_changelist")}
+
+
+def _may_see(request: HttpRequest, model: str) -> bool:
+    app, name = model.split(".")
+    return any(request.user.has_perm(f"{app}.{right}_{name}") for right in ("view", "change"))

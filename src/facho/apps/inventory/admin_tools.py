@@ -1,0 +1,107 @@
+"""What the admin pages of all apps share."""
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin import ShowFacets
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django.forms import DateTimeField
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.contrib.filters.admin import RangeDateTimeFilter
+from unfold.decorators import action
+
+from facho.apps.inventory.changes import save_changes
+
+
+def exactly(at: datetime | None) -> str | None:
+    """Return a time to the second, in the zone of the viewer. Minutes are not enough where seconds are counted."""
+    return date_format(timezone.localtime(at), "Y-m-d H:i:s") if at else None
+
+
+class PeoplesAdmin(ModelAdmin):
+    """A table that people own, beside columns that the engine writes to meanwhile."""
+
+    warn_unsaved_form = True
+    list_filter_submit = True
+
+    def save_model(self, request: HttpRequest, obj: Model, form: Any, change: bool) -> None:
+        if change:
+            save_changes(obj, form.changed_data)
+        else:
+            super().save_model(request, obj, form, change)
+
+
+class EnginesAdmin(ModelAdmin):
+    """A table that the engine owns: people look, and change nothing."""
+
+    list_filter_submit = True
+    # Counting millions of rows by each filter is more than a page is worth.
+    show_facets = ShowFacets.NEVER
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class PeriodFilter(RangeDateTimeFilter):
+    """From and to, in the zone and the way of writing of the viewer. A day without a time is its beginning."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        bounds = {"gte": self._moment("from"), "lte": self._moment("to")}
+        return queryset.filter(**{f"{self.parameter_name}__{bound}": at for bound, at in bounds.items() if at})
+
+    def _moment(self, end: str) -> datetime | None:
+        day = self.used_parameters.get(f"{self.parameter_name}_{end}_0") or ""
+        time = self.used_parameters.get(f"{self.parameter_name}_{end}_1") or "00:00"
+        try:
+            return DateTimeField().clean(f"{day} {time}") if day else None
+        except ValidationError:
+            # It came from an address bar, or somebody is still typing: an unfiltered list says so best.
+            return None
+
+
+class EnginesInline(TabularInline):
+    """Rows of the engine below the row they belong to."""
+
+    extra = 0
+    max_num = 0
+    can_delete = False
+    tab = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class EnablingMixin:
+    """Actions that enable and disable the chosen rows, one by one, so that the engine is told of each."""
+
+    @action(description=_("Enable"), icon="play_arrow", permissions=["change"])
+    def enable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self._set_enabled(request, rows, True)
+
+    @action(description=_("Disable"), icon="pause", permissions=["change"])
+    def disable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        self._set_enabled(request, rows, False)
+
+    def _set_enabled(self, request: HttpRequest, rows: QuerySet[Any], enabled: bool) -> None:
+        chosen = list(rows)
+        for row in chosen:
+            row.enabled = enabled
+            save_changes(row, ["enabled"])
+        sentence = _("Enabled: %(names)s.") if enabled else _("Disabled: %(names)s.")
+        messages.success(request, sentence % {"names": ", ".join(map(str, chosen))})

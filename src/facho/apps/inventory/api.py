@@ -1,0 +1,124 @@
+"""OLTs, brands and the login of API v1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status, viewsets
+from rest_framework.authtoken.serializers import AuthTokenSerializer
+from rest_framework.authtoken.views import ObtainAuthToken
+from rest_framework.decorators import action
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+from rest_framework.throttling import ScopedRateThrottle
+
+from facho.apps.inventory.filters import LIST_BACKENDS, OltFilter
+from facho.apps.inventory.models import Olt
+from facho.apps.inventory.permissions import needs
+from facho.apps.inventory.queries import with_onu_counts
+from facho.apps.inventory.serializers import BrandSerializer, DecoderSerializer, OltSerializer, TokenAnswer
+from facho.brands import BRANDS
+from facho.brands.decode import RAW_DECODERS
+
+
+class TokenLogin(ObtainAuthToken):
+    """Name and password for a token. Guessing is slowed down."""
+
+    # Who comes to log in may carry an old token or session; neither matters here.
+    authentication_classes = ()
+    throttle_classes = (ScopedRateThrottle,)
+    throttle_scope = "login"
+
+    @extend_schema(auth=[], request=AuthTokenSerializer, responses=TokenAnswer, tags=["auth"])
+    def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().post(request, *args, **kwargs)
+
+
+class OltViewSet(viewsets.ModelViewSet[Olt]):
+    """The OLTs. SNMP secrets go in and never come out."""
+
+    queryset = with_onu_counts(Olt.objects.all())
+    serializer_class = OltSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = OltFilter
+    search_fields = ["name", "host", "location"]
+    ordering_fields = [
+        "id",
+        "name",
+        "brand",
+        "host",
+        "location",
+        "enabled",
+        "reachability",
+        "onus_total",
+        "onus_online",
+        "last_answer_at",
+        "last_read_at",
+        "created_at",
+        "updated_at",
+    ]
+
+    def perform_create(self, serializer: BaseSerializer[Olt]) -> None:
+        # Read again, for the counts that only a query knows.
+        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+
+    def perform_update(self, serializer: BaseSerializer[Olt]) -> None:
+        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+
+    @extend_schema(request=None, responses={202: OltSerializer})
+    @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
+    def enable(self, request: Request, pk: str) -> Response:
+        """Poll this OLT again. Its nodes start one minute from now, spread."""
+        olt = self.get_object()
+        olt.enable()
+        return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=None, responses={202: OltSerializer})
+    @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
+    def disable(self, request: Request, pk: str) -> Response:
+        """Ask this OLT nothing more, from the next tick on."""
+        olt = self.get_object()
+        olt.disable()
+        return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
+
+
+class _Catalogue(generics.ListAPIView[Any]):
+    """A list that is part of the program and not of the database."""
+
+    permission_classes = (IsAuthenticated,)
+    filter_backends = ()
+
+    def entries(self) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        page = self.paginate_queryset(self.entries())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+
+class BrandList(_Catalogue):
+    """The brands, with the columns that a job can name."""
+
+    serializer_class = BrandSerializer
+
+    def entries(self) -> Sequence[Any]:
+        return [
+            {
+                "id": brand.id,
+                "label": brand.label,
+                "columns": list(brand.columns.values()),
+                "discovery": brand.discovery,
+            }
+            for brand in BRANDS.values()
+        ]
+
+
+class DecoderList(_Catalogue):
+    """How the value of a raw OID can be read."""
+
+    serializer_class = DecoderSerializer
+
+    def entries(self) -> Sequence[Any]:
+        return list(RAW_DECODERS.values())

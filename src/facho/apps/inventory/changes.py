@@ -1,0 +1,16 @@
+"""Saving what a person changed."""
+
+from collections.abc import Iterable
+
+from django.db.models import Model
+
+
+def save_changes(row: Model, names: Iterable[str]) -> None:
+    """Save these columns of a row and no others.
+
+    The engine writes to the same rows: to save all of them would put back
+    what was there when the page was opened.
+    """
+    stamps = {field.name for field in row._meta.concrete_fields if getattr(field, "auto_now", False)}
+    columns = {field.name for field in row._meta.concrete_fields}
+    row.save(update_fields=(columns & set(names)) | stamps)

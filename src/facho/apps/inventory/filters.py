@@ -1,0 +1,51 @@
+"""How lists are narrowed and ordered."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import F, QuerySet
+from django.db.models.expressions import OrderBy
+from django.utils.translation import gettext_lazy as _
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.filters import OrderingFilter, SearchFilter
+from rest_framework.request import Request
+
+from facho.apps.inventory.models import Olt
+
+
+class NullsLastOrdering(OrderingFilter):
+    """Orders by what was asked for, rows without a value behind all others, and equal ones always in the same way.
+
+    Without the last rule a row could stand on two pages, or on none.
+    """
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        names = self.get_ordering(request, queryset, view)
+        return queryset.order_by(*map(self._nulls_last, names), "pk") if names else queryset
+
+    @staticmethod
+    def _nulls_last(name: str) -> OrderBy:
+        field = F(name.removeprefix("-"))
+        return field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True)
+
+
+# What every list understands: filters by column, `search`, and `ordering`.
+LIST_BACKENDS = (DjangoFilterBackend, SearchFilter, NullsLastOrdering)
+
+
+class OltFilter(django_filters.FilterSet):
+    """`state` is what people see: `disabled`, or else the reachability."""
+
+    brand = django_filters.CharFilter()
+    state = django_filters.ChoiceFilter(
+        method="by_state", choices=[*Olt.Reachability.choices, ("disabled", _("disabled"))], label="state"
+    )
+
+    class Meta:
+        model = Olt
+        fields = ["enabled", "reachability"]
+
+    def by_state(self, olts: QuerySet[Olt], name: str, value: str) -> QuerySet[Olt]:
+        if value == "disabled":
+            return olts.filter(enabled=False)
+        return olts.filter(enabled=True, reachability=value)

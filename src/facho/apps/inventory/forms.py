@@ -1,0 +1,64 @@
+"""The form of an OLT. Its secrets go in and never come out."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+from unfold.contrib.import_export.forms import ImportForm
+from unfold.widgets import UnfoldAdminPasswordWidget
+
+from facho.apps.inventory.fields import Secret
+from facho.apps.inventory.models import Olt
+
+SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+
+
+class SecretFormField(forms.CharField):
+    """An input that is always empty; left empty, the stored secret stays."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        # Browsers fill a lonely password field with the user's own password unless it is called new.
+        widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+        super().__init__(required=False, strip=False, widget=widget, **kwargs)
+
+
+class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """Says of each secret whether one is stored, and nothing more."""
+
+    community = SecretFormField(label=_("Community"))
+    v3_auth_key = SecretFormField(label=_("V3 authentication password"))
+    v3_priv_key = SecretFormField(label=_("V3 privacy password"))
+
+    class Meta:
+        model = Olt
+        exclude: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in SECRETS:
+            self.initial[name] = ""
+            is_stored = bool(getattr(self.instance, name))
+            self.fields[name].help_text = _("Stored. Leave empty to keep it.") if is_stored else _("None is stored.")
+
+    def clean_community(self) -> Secret | str:
+        return self._given_or_stored("community")
+
+    def clean_v3_auth_key(self) -> Secret | str:
+        return self._given_or_stored("v3_auth_key")
+
+    def clean_v3_priv_key(self) -> Secret | str:
+        return self._given_or_stored("v3_priv_key")
+
+    def _given_or_stored(self, name: str) -> Secret | str:
+        given: str = self.cleaned_data[name]
+        stored: Secret = getattr(self.instance, name)
+        return given or stored
+
+
+class OltImportForm(ImportForm):
+    """A file of OLTs, and the community of those that are new: files have no secrets."""
+
+    community = SecretFormField(
+        label=_("Community of new OLTs"),
+        help_text=_("OLTs that are there already keep theirs. SNMPv3 users are set up one by one."),
+    )

@@ -1,0 +1,19 @@
+"""Who may do what through the API. Whoever is logged in may read; writing takes the permissions of the admin."""
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+
+
+def needs(permission: str) -> type[IsAuthenticated]:
+    """Return the rule of an action that is more than creating, changing or deleting the row it is called on."""
+
+    class Needs(IsAuthenticated):
+        message = _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
+
+        def has_permission(self, request: Request, view: Any) -> bool:
+            return super().has_permission(request, view) and request.user.has_perm(permission)
+
+    return Needs

@@ -1,0 +1,28 @@
+"""Questions about OLTs that the API and the admin ask alike."""
+
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from facho.apps.inventory.models import Olt
+
+
+def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
+    """Add how many ONUs each OLT has, how many of them are online, and when any was last read.
+
+    By subqueries, which are worked out for the rows of one page: a join would
+    read the ONUs of all OLTs first, and took four times as long for 100,000.
+    """
+    # By name: ONUs know their OLT, and not the other way round.
+    onus = apps.get_model("telemetry", "Onu")._default_manager.filter(olt=OuterRef("pk")).order_by()
+    return olts.annotate(
+        onus_total=Coalesce(_one_number(onus, Count("pk")), 0),
+        onus_online=Coalesce(_one_number(onus.filter(state="online"), Count("pk")), 0),
+        last_read_at=_one_number(onus, Max("read_at")),
+    )
+
+
+def _one_number(onus: QuerySet[Any], what: Count | Max) -> Subquery:
+    return Subquery(onus.values("olt").annotate(number=what).values("number"))

@@ -1,0 +1,49 @@
+"""OLTs as files. No secret is ever written to one, or read from one."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from import_export.resources import ModelResource
+
+from facho.apps.inventory.forms import SECRETS
+from facho.apps.inventory.models import Olt
+
+
+class OltResource(ModelResource):
+    """An OLT is known by its name. Each row passes the same checks as a form."""
+
+    def __init__(self, community: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._community = community
+
+    class Meta:
+        model = Olt
+        import_id_fields = ["name"]
+        fields = [
+            "name",
+            "brand",
+            "host",
+            "port",
+            "location",
+            "enabled",
+            "version",
+            "max_in_flight",
+            "max_pdus_per_second",
+        ]
+        export_order = fields
+        clean_model_instances = True
+        skip_unchanged = True
+
+    def before_import(self, dataset: Any, **kwargs: Any) -> None:
+        secret = [name for name in SECRETS if name in (dataset.headers or ())]
+        if secret:
+            raise ValidationError(
+                _("Remove the column %(names)s: secrets do not belong in files. Give the community in the form.")
+                % {"names": ", ".join(secret)}
+            )
+
+    def import_instance(self, instance: Olt, row: Any, **kwargs: Any) -> None:
+        super().import_instance(instance, row, **kwargs)
+        if instance._state.adding:
+            instance.community = self._community

@@ -1,0 +1,22 @@
+"""OLTs, brands, the login, and the description of the whole API."""
+
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.routers import SimpleRouter
+
+from facho.apps.inventory import api
+
+# The page has no answer to OPTIONS, and would fail in trying to draw one.
+docs = SpectacularSwaggerView.as_view(url_name="api-schema", http_method_names=["get", "head"])
+
+router = SimpleRouter()
+router.register("olts", api.OltViewSet, basename="api-olt")
+
+urlpatterns = [
+    path("auth/token/", api.TokenLogin.as_view(), name="api-token"),
+    path("brands/", api.BrandList.as_view(), name="api-brands"),
+    path("brands/decoders/", api.DecoderList.as_view(), name="api-decoders"),
+    path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("docs/", docs, name="api-docs"),
+    path("", include(router.urls)),
+]

@@ -1,0 +1,249 @@
+"""Workflows and nodes in the admin: when a job runs on an OLT, and running it now."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, F, Max, Min, QuerySet
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import TabularInline
+from unfold.contrib.filters.admin import (
+    BooleanRadioFilter,
+    ChoicesDropdownFilter,
+    RelatedDropdownFilter,
+)
+from unfold.decorators import action, display
+from unfold.widgets import BUTTON_CLASSES
+
+from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
+from facho.apps.inventory.admin_tools import PeoplesAdmin, exactly
+from facho.apps.jobs.forms import ApplyJobsForm, NodeForm, NodeFormSet
+from facho.apps.jobs.models import Workflow, WorkflowNode
+
+
+def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
+    """Ask the engine to run these nodes, and tell the person what comes of it."""
+    for node in nodes.select_related("olt", "job"):
+        if reason := node.why_not_runnable():
+            messages.error(request, reason)
+        elif node.request_run():
+            messages.success(request, _t("%(node)s runs as soon as its OLT is free.") % {"node": node})
+        else:
+            messages.info(request, _t("%(node)s was asked for already, and has not begun.") % {"node": node})
+
+
+class NodeInline(TabularInline):
+    """The nodes of an OLT, each master with its chain behind it."""
+
+    model = WorkflowNode
+    fk_name = "olt"
+    form = NodeForm
+    formset = NodeFormSet
+    fields = [
+        "place",
+        "own_interval_seconds",
+        "own_priority",
+        "own_enabled",
+        "in_effect",
+        "next_run",
+        "last_run",
+        "asked_for",
+        "run_now",
+    ]
+    readonly_fields = ["place", "in_effect", "next_run", "last_run", "asked_for", "run_now"]
+    extra = 0
+    max_num = 0
+    hide_title = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
+        nodes: QuerySet[WorkflowNode] = super().get_queryset(request).select_related("job", "olt", "master__job")
+        return nodes.order_by(Coalesce("master_id", "id"), F("master_id").asc(nulls_first=True), "id")
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @display(description=_("job"))
+    def place(self, node: WorkflowNode) -> str:
+        return node.job.name if node.master_id is None else f"↳ {node.job.name}"
+
+    @display(description=_("in effect"))
+    def in_effect(self, node: WorkflowNode) -> str:
+        if not node.enabled:
+            return _t("disabled")
+        if node.master_id is not None:
+            return _t("behind %(master)s") % {"master": node.master.job if node.master else ""}
+        return _t("every %(seconds)d s, priority %(priority)d") % {
+            "seconds": node.interval_seconds,
+            "priority": node.priority,
+        }
+
+    @display(description=_("next run"), empty_value="-")
+    def next_run(self, node: WorkflowNode) -> str | None:
+        return exactly(node.next_run_at)
+
+    @display(description=_("last run"), empty_value="-")
+    def last_run(self, node: WorkflowNode) -> str | None:
+        return exactly(node.last_run_at)
+
+    @display(description=_("run asked for"), empty_value="-")
+    def asked_for(self, node: WorkflowNode) -> str | None:
+        return exactly(node.run_requested_at)
+
+    @display(description=_("run"))
+    def run_now(self, node: WorkflowNode) -> str:
+        # It posts the form that it stands in, with its CSRF token, to another address.
+        return format_html(
+            '<button type="submit" formnovalidate formaction="{}" class="{}">{}</button>',
+            reverse("admin:jobs_workflow_run", args=[node.olt_id, node.pk]),
+            " ".join(BUTTON_CLASSES),
+            _("Run now"),
+        )
+
+
+@admin.register(Workflow)
+class WorkflowAdmin(PeoplesAdmin):
+    """An OLT as its nodes."""
+
+    inlines = [NodeInline]
+    list_display = ["name", "state_badge", "brand", "node_count", "next_run", "last_run"]
+    list_filter = [("brand", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
+    search_fields = ["name", "host", "location"]
+    actions = None
+    actions_detail = ["apply_jobs"]
+    fields = [("name", "brand", "state_name")]
+    readonly_fields = ["name", "brand", "state_name"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
+        workflows: QuerySet[Workflow] = super().get_queryset(request)
+        return workflows.annotate(
+            node_count=Count("nodes"), next_run=Min("nodes__next_run_at"), last_run=Max("nodes__last_run_at")
+        ).order_by("name")
+
+    def get_urls(self) -> list[URLPattern]:
+        run = self.admin_site.admin_view(self.run_node)
+        return [path("<int:olt_id>/run/<int:node_id>/", run, name="jobs_workflow_run"), *super().get_urls()]
+
+    def run_node(self, request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
+        """Ask for one run, and go back."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        get_object_or_404(WorkflowNode, pk=node_id, olt_id=olt_id)
+        ask_for_runs(request, WorkflowNode.objects.filter(pk=node_id))
+        return redirect("admin:jobs_workflow_change", olt_id)
+
+    @action(
+        description=_("Apply jobs"),
+        icon="add",
+        permissions=["change"],
+        dialog={
+            "title": _("Apply jobs"),
+            "description": _("Jobs of this brand that the OLT does not have yet. Jobs that follow them come along."),
+            "form_class": ApplyJobsForm,
+            "form_submit_text": _("Apply"),
+        },
+    )
+    def apply_jobs(self, request: HttpRequest, form: ApplyJobsForm, object_id: str) -> HttpResponse:
+        workflow = get_object_or_404(Workflow, pk=object_id)
+        for job in form.cleaned_data["jobs"]:
+            job.apply_to([workflow])
+        messages.success(request, _t("Applied. The first run is about a minute from now."))
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_workflow_change", args=[object_id])})
+
+    @display(description=_("state"), label=STATE_COLOURS, ordering="reachability")
+    def state_badge(self, olt: Workflow) -> tuple[str, Any]:
+        return olt.state, STATE_NAMES[olt.state]
+
+    @display(description=_("state"))
+    def state_name(self, olt: Workflow) -> Any:
+        return STATE_NAMES[olt.state]
+
+    @display(description=_("nodes"), ordering="node_count")
+    def node_count(self, olt: Any) -> int:
+        return int(olt.node_count)
+
+    @display(description=_("next run"), ordering="next_run", empty_value="-")
+    def next_run(self, olt: Any) -> str | None:
+        return exactly(olt.next_run)
+
+    @display(description=_("last run"), ordering="last_run", empty_value="-")
+    def last_run(self, olt: Any) -> str | None:
+        return exactly(olt.last_run)
+
+
+@admin.register(WorkflowNode)
+class NodeAdmin(PeoplesAdmin):
+    """All nodes in one list. They come by applying a job, so none is added here."""
+
+    form = NodeForm
+    list_display = ["job", "olt", "is_chained", "interval", "priority", "is_enabled", "next_run", "last_run"]
+    list_select_related = ["job", "olt"]
+    list_filter = [("olt", RelatedDropdownFilter), ("job", RelatedDropdownFilter)]
+    search_fields = ["olt__name", "job__name"]
+    actions = ["run_chosen"]
+    fields = [
+        ("olt", "job", "master"),
+        ("own_interval_seconds", "own_priority", "own_enabled"),
+        ("next_run_at", "last_run_at", "run_requested_at"),
+    ]
+    readonly_fields = ["olt", "job", "master", "next_run_at", "last_run_at", "run_requested_at"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    # A link of a chain does not go alone. That is not a matter of permission: it does go with its job or its OLT.
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        node = self.get_object(request, object_id)
+        if node is not None and node.master_id is not None:
+            messages.error(request, _t("%(node)s goes with the node it runs behind.") % {"node": node})
+            return redirect("admin:jobs_workflownode_change", node.pk)
+        response: HttpResponse = super().delete_view(request, object_id, extra_context)
+        return response
+
+    def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> HttpResponse:
+        node = kwargs.get("obj")
+        response: HttpResponse = super().render_change_form(
+            request, {**context, "show_delete": node is not None and node.master_id is None}, **kwargs
+        )
+        return response
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {name: each for name, each in super().get_actions(request).items() if name != "delete_selected"}
+
+    @action(description=_("Run now"), icon="play_arrow", permissions=["change"])
+    def run_chosen(self, request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
+        ask_for_runs(request, nodes)
+
+    @display(description=_("chained"), boolean=True)
+    def is_chained(self, node: WorkflowNode) -> bool:
+        return node.master_id is not None
+
+    @display(description=_("interval (s)"))
+    def interval(self, node: WorkflowNode) -> int | None:
+        return None if node.master_id is not None else node.interval_seconds
+
+    @display(description=_("next run"), ordering="next_run_at", empty_value="-")
+    def next_run(self, node: WorkflowNode) -> str | None:
+        return exactly(node.next_run_at)
+
+    @display(description=_("last run"), ordering="last_run_at", empty_value="-")
+    def last_run(self, node: WorkflowNode) -> str | None:
+        return exactly(node.last_run_at)
+
+    @display(description=_("enabled"), boolean=True)
+    def is_enabled(self, node: WorkflowNode) -> bool:
+        return node.enabled

@@ -1,0 +1,35 @@
+"""How jobs and nodes are narrowed."""
+
+import django_filters
+from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
+
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+
+
+class JobFilter(django_filters.FilterSet):
+    """`olt` finds the jobs that are applied to it."""
+
+    brand = django_filters.CharFilter()
+    olt = django_filters.NumberFilter(field_name="nodes__olt_id", label="olt")
+    is_master = django_filters.BooleanFilter(field_name="follows", lookup_expr="isnull", label="is_master")
+
+    class Meta:
+        model = SnmpJob
+        fields = ["kind", "enabled", "follows"]
+
+
+class NodeFilter(django_filters.FilterSet):
+    """`enabled` is what counts: the node's own word, else its job's."""
+
+    enabled = django_filters.BooleanFilter(method="by_enabled", label="enabled")
+    is_chained = django_filters.BooleanFilter(
+        field_name="master", lookup_expr="isnull", exclude=True, label="is_chained"
+    )
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["olt", "job", "master"]
+
+    def by_enabled(self, nodes: QuerySet[WorkflowNode], name: str, value: bool) -> QuerySet[WorkflowNode]:
+        return nodes.alias(counts_as_enabled=Coalesce("own_enabled", "job__enabled")).filter(counts_as_enabled=value)

@@ -1,0 +1,195 @@
+"""The forms of jobs and nodes."""
+
+from collections.abc import Collection
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _t
+from django.utils.translation import gettext_lazy as _
+from unfold.forms import BaseDialogForm, PaginationInlineFormSet
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminNullBooleanSelectWidget,
+    UnfoldAdminSelect2MultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldBooleanWidget,
+)
+
+from facho.apps.inventory.changes import save_changes
+from facho.apps.inventory.models import Olt, brand_choices
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.brands import BRANDS
+
+
+def column_choices(brand_id: str) -> list[tuple[str, str]]:
+    """Return the columns of a brand, or of all brands with the names of those that have them."""
+    if brand_id in BRANDS:
+        return [(name, name) for name in BRANDS[brand_id].columns]
+    names = dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns)
+    return [
+        (name, f"{name} ({', '.join(brand.label for brand in BRANDS.values() if name in brand.columns)})")
+        for name in names
+    ]
+
+
+class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
+    """OLTs by name and brand."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name} ({obj.get_brand_display()})"
+
+
+class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """A job, its columns by name, and the OLTs it is applied to.
+
+    An OLT that somebody else has added since the page was opened would look
+    like one to be taken off, so taking off needs a tick of its own.
+    """
+
+    columns = forms.MultipleChoiceField(
+        label=_("Columns"),
+        required=False,
+        widget=UnfoldAdminSelect2MultipleWidget,
+        help_text=_("A discovery without columns reads what the brand says."),
+    )
+    olts = OltsField(
+        label=_("OLTs"),
+        queryset=Olt.objects.none(),
+        required=False,
+        widget=UnfoldAdminSelect2MultipleWidget,
+        help_text=_("Jobs that follow this one come along."),
+    )
+    confirm_removal = forms.BooleanField(
+        label=_("Take the job off the OLTs that I removed"),
+        required=False,
+        widget=UnfoldBooleanWidget,
+        help_text=_("Their nodes go, with the settings of their own. What was read and run stays."),
+    )
+
+    class Meta:
+        model = SnmpJob
+        exclude: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        is_new = self.instance._state.adding
+        olts = Olt.objects.all() if is_new else Olt.objects.filter(brand=self.instance.brand)
+        # Without their secrets: only names are shown.
+        self.fields["olts"].queryset = olts.only("name", "brand").order_by("name")  # type: ignore[attr-defined]  # it is our OltsField
+        self.fields["columns"].choices = column_choices(self.instance.brand)  # type: ignore[attr-defined]  # it has choices
+        if "follows" in self.fields:
+            self._offer_masters(None if is_new else self.instance)
+        self._applied = set() if is_new else set(self.instance.olt_ids())
+        self.initial["olts"] = self._applied
+        if not is_new and self.instance.follows_id is not None:
+            self.fields["olts"].disabled = True
+            self.fields["olts"].help_text = _("It follows another job, and is wherever that one is.")
+
+    def _offer_masters(self, job: SnmpJob | None) -> None:
+        follows: Any = self.fields["follows"]
+        masters = SnmpJob.objects.filter(follows__isnull=True)
+        follows.queryset = masters.filter(brand=job.brand).exclude(pk=job.pk) if job else masters
+        # Two brands may have jobs of the same name.
+        follows.label_from_instance = lambda master: f"{master.name} ({master.get_brand_display()})"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        olts = cleaned.get("olts")
+        if olts is not None and not self.fields["olts"].disabled:
+            self._check_olts(olts, cleaned)
+        return cleaned
+
+    def _check_olts(self, olts: QuerySet[Olt], cleaned: dict[str, Any]) -> None:
+        if olts and cleaned.get("follows") and self.instance._state.adding:
+            self.add_error("olts", _("A job that follows another one is wherever that one is. Choose no OLTs here."))
+        brand = cleaned.get("brand", self.instance.brand)
+        strangers = [olt.name for olt in olts if olt.brand != brand]
+        if strangers:
+            self.add_error("olts", _t("Of another brand: %(olts)s.") % {"olts": ", ".join(strangers)})
+        removed = Olt.objects.filter(pk__in=self._applied.difference(olt.pk for olt in olts))
+        if removed and not cleaned.get("confirm_removal"):
+            names = ", ".join(olt.name for olt in removed)
+            self.add_error("confirm_removal", _t("This takes the job off %(olts)s. Tick to confirm.") % {"olts": names})
+
+    def apply(self) -> None:
+        """Make the nodes agree with the OLTs that were chosen. Called when the job and its OIDs are saved."""
+        job: SnmpJob = self.instance
+        if job.follows_id is not None or self.fields["olts"].disabled:
+            return
+        chosen: Collection[Olt] = self.cleaned_data["olts"]
+        job.nodes.exclude(olt__in=chosen).delete()
+        job.apply_to(chosen)
+
+
+class OwnEnabledSelect(UnfoldAdminNullBooleanSelectWidget):
+    """Yes, no, or what the job says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices = [("unknown", _("as the job")), ("true", _("yes")), ("false", _("no"))]
+
+
+class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """What a node has of its own. Empty means as the job."""
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["own_interval_seconds", "own_priority", "own_enabled"]
+        widgets = {"own_enabled": OwnEnabledSelect}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Whoever may only look gets a form without fields; and the formset makes one of no node, as a pattern.
+        if self.fields and self.instance.job_id is not None:
+            self._show_what_the_job_says(self.instance.job)
+
+    def _show_what_the_job_says(self, job: SnmpJob) -> None:
+        priority, interval = self.fields["own_priority"], self.fields["own_interval_seconds"]
+        priority.widget.attrs["placeholder"] = job.priority
+        if self.instance.master_id is None:
+            interval.widget.attrs["placeholder"] = job.interval_seconds
+        else:
+            interval.disabled = True
+
+
+class NodeFormSet(PaginationInlineFormSet):
+    """The nodes of one OLT. A chained one goes with its master only."""
+
+    def clean(self) -> None:
+        super().clean()
+        deleted = {form.instance.pk: form.instance for form in self.deleted_forms}
+        for node in deleted.values():
+            if node.master_id is not None and node.master_id not in deleted:
+                raise ValidationError(
+                    _t("%(node)s runs behind another node. Delete that one, or disable this one here.") % {"node": node}
+                )
+
+    def save_existing(self, form: Any, obj: WorkflowNode, commit: bool = True) -> WorkflowNode:
+        if commit:
+            save_changes(obj, form.changed_data)
+        return obj
+
+
+class ProposeJobsForm(BaseDialogForm):
+    """Whose usual jobs are to be created."""
+
+    brand = forms.ChoiceField(label=_("Brand"), choices=brand_choices, widget=UnfoldAdminSelectWidget)
+
+
+class ApplyJobsForm(BaseDialogForm):
+    """Which jobs are to be applied to an OLT: those of its brand that it does not have yet."""
+
+    jobs = forms.ModelMultipleChoiceField(
+        label=_("Jobs"), queryset=SnmpJob.objects.none(), widget=UnfoldAdminCheckboxSelectMultipleWidget
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        olt = Olt.objects.filter(pk=self.object_id).first()
+        jobs = SnmpJob.objects.filter(brand=olt.brand if olt else "", follows__isnull=True)
+        missing = jobs.exclude(nodes__olt=olt)
+        self.fields["jobs"].queryset = missing
+        if not missing.exists():
+            self.fields["jobs"].help_text = _("There is none: all jobs of this brand are applied.")

@@ -1,0 +1,254 @@
+"""Executions, pollers, statistics and the log in the admin. The engine owns them: they are there to be looked at."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.contrib.filters.admin import (
+    ChoicesRadioFilter,
+    FieldTextFilter,
+    MultipleChoicesDropdownFilter,
+    RadioFilter,
+    RelatedDropdownFilter,
+    SingleNumericFilter,
+)
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+from unfold.sections import TableSection
+
+from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
+from facho.apps.polling.models import CoordinatorLog, Execution, ExecutionAttempt, Poller, PollerStats
+
+STATUS_COLOURS = {
+    "PENDING": "info",
+    "RUNNING": "info",
+    "SUCCESS": "success",
+    "PARTIAL": "warning",
+    "FAILED": "danger",
+    "INTERRUPTED": "warning",
+    "SKIPPED": "default",
+}
+LEVEL_COLOURS = {"WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger", "INFO": "info"}
+
+
+class ChainFilter(RadioFilter):
+    """Masters, with their chains folded under them, unless something else is asked for."""
+
+    title = _("place in the chain")
+    parameter_name = "part"
+    all_option = ["", _("Masters")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("links", _("Links")), ("all", _("Both"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(master_execution__isnull=self.value() != "links")
+
+
+class ExactTimes:
+    """When a row started and ended, to the second."""
+
+    @display(description=_("started"))
+    def started(self, row: Execution | ExecutionAttempt) -> str:
+        return exactly(row.started_at) or "-"
+
+    @display(description=_("ended"))
+    def ended(self, row: Execution | ExecutionAttempt) -> str:
+        return exactly(row.ended_at) or "-"
+
+
+class ChainSection(ExactTimes, TableSection):
+    """The links of a master, below its line in the list."""
+
+    verbose_name = _("Chain")
+    related_name = "links"
+    fields = ["node_name", "status", "cause", "started", "ended", "readings", "pdus", "error"]
+
+
+class LinkInline(ExactTimes, EnginesInline):
+    """The links of a master."""
+
+    model = Execution
+    fk_name = "master_execution"
+    verbose_name_plural = _("Chain")
+    fields = ["node_name", "status", "cause", "started", "ended", "readings", "pdus", "error"]
+    readonly_fields = fields
+    ordering = ["id"]
+    show_change_link = True
+    hide_title = True
+
+
+class AttemptInline(ExactTimes, EnginesInline):
+    """The attempts at an execution."""
+
+    model = ExecutionAttempt
+    fields = ["number", "status", "error_class", "error", "started", "ended", "pdus"]
+    readonly_fields = fields
+    hide_title = True
+
+
+@admin.register(Execution)
+class ExecutionAdmin(ExactTimes, EnginesAdmin):
+    """What ran, what did not, and why."""
+
+    # Counting millions of rows for a page number takes longer than the page.
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = [
+        "due",
+        "olt",
+        "node_name",
+        "status_badge",
+        "trigger",
+        "poller_id",
+        "lateness_seconds",
+        "duration_seconds",
+        "readings",
+        "pdus",
+        "cause",
+    ]
+    list_fullwidth = True
+    list_select_related = ["olt"]
+    list_sections = [ChainSection]
+    list_filter = [
+        ChainFilter,
+        ("olt", RelatedDropdownFilter),
+        ("status", MultipleChoicesDropdownFilter),
+        ("trigger", ChoicesRadioFilter),
+        ("poller_id", SingleNumericFilter),
+        ("slot", PeriodFilter),
+    ]
+    search_fields = ["node_name", "olt__name", "error"]
+    list_per_page = 50
+    inlines = [LinkInline, AttemptInline]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    ("olt", "node", "node_name"),
+                    ("status", "cause", "completeness"),
+                    ("trigger", "poller_id", "master_execution"),
+                    ("due", "slots"),
+                    ("error_class", "error"),
+                ]
+            },
+        ),
+        (
+            _("Time"),
+            {
+                "classes": ["tab"],
+                "fields": [
+                    ("started", "ended"),
+                    ("lateness_seconds", "duration_seconds"),
+                    "waits",
+                ],
+            },
+        ),
+        (
+            _("Traffic"),
+            {
+                "classes": ["tab"],
+                "fields": [
+                    ("readings", "varbinds"),
+                    ("pdus", "retransmissions"),
+                    ("bytes_sent", "bytes_received"),
+                    ("rtt_p50", "rtt_p95"),
+                ],
+            },
+        ),
+    ]
+    readonly_fields = ["due", "started", "ended", "lateness_seconds", "duration_seconds"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
+        executions: QuerySet[Execution] = super().get_queryset(request)
+        return executions.prefetch_related("links").defer(
+            "olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra"
+        )
+
+    @display(description=_("due"), ordering="slot")
+    def due(self, execution: Execution) -> str | None:
+        return exactly(execution.slot)
+
+    @display(description=_("status"), label=STATUS_COLOURS, ordering="status")
+    def status_badge(self, execution: Execution) -> tuple[str, Any]:
+        return execution.status, execution.get_status_display()
+
+    @display(description=_("late (s)"), empty_value="-")
+    def lateness_seconds(self, execution: Execution) -> float | None:
+        return execution.lateness
+
+    @display(description=_("took (s)"), empty_value="-")
+    def duration_seconds(self, execution: Execution) -> float | None:
+        return execution.duration
+
+
+@admin.register(Poller)
+class PollerAdmin(EnginesAdmin):
+    """The pollers as they last reported. The dashboard shows them live."""
+
+    list_display = [
+        "poller_id",
+        "status_badge",
+        "current_olt_id",
+        "current_node_id",
+        "link",
+        "links",
+        "busy_since",
+        "tasks_completed",
+        "tasks_delayed",
+        "updated_at",
+    ]
+
+    @display(description=_("status"), label={"FREE": "success", "BUSY": "info"}, ordering="status")
+    def status_badge(self, poller: Poller) -> tuple[str, Any]:
+        return poller.status, poller.get_status_display()
+
+
+@admin.register(PollerStats)
+class PollerStatsAdmin(EnginesAdmin):
+    """The pool, minute by minute."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = [
+        "timestamp",
+        "total_pollers",
+        "busy_pollers",
+        "busy_percentage",
+        "queue_size",
+        "delayed",
+        "is_saturated",
+        "total_tasks_completed",
+        "total_tasks_delayed",
+    ]
+    list_filter = [("timestamp", PeriodFilter)]
+
+
+@admin.register(CoordinatorLog)
+class LogAdmin(EnginesAdmin):
+    """What the engine decided, in sentences."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = ["time", "level_badge", "event_type", "olt", "message"]
+    list_select_related = ["olt"]
+    list_filter = [
+        ("olt", RelatedDropdownFilter),
+        ("level", FieldTextFilter),
+        ("event_type", FieldTextFilter),
+        ("timestamp", PeriodFilter),
+    ]
+    search_fields = ["message"]
+
+    @display(description=_("time"), ordering="timestamp")
+    def time(self, entry: CoordinatorLog) -> str | None:
+        return exactly(entry.timestamp)
+
+    @display(description=_("level"), label=LEVEL_COLOURS, ordering="level")
+    def level_badge(self, entry: CoordinatorLog) -> str:
+        return entry.level

@@ -1,0 +1,113 @@
+"""What the engine does and did: pollers, queue, executions, and asking for a run."""
+
+from typing import Any
+
+from django.db.models import F, Prefetch, QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import status, viewsets
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
+
+from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.inventory.permissions import needs
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling import live
+from facho.apps.polling.filters import ExecutionFilter
+from facho.apps.polling.models import Execution
+from facho.apps.polling.serializers import (
+    ExecutionDetailSerializer,
+    ExecutionSerializer,
+    PollersSerializer,
+    QueueSerializer,
+    RunSerializer,
+    StatsSerializer,
+)
+
+# An execution shows its OLT's name and nothing else of it; least of all its secrets leave the database.
+EXECUTIONS = Execution.objects.annotate(olt_name=F("olt__name"))
+
+
+def _news() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the last snapshot, and how old it is."""
+    snapshot = live.snapshot()
+    return snapshot, {name: snapshot[name] for name in ("at", "age", "stale")}
+
+
+class PollersView(APIView):
+    """What each poller does, as the engine last told."""
+
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(responses=PollersSerializer, operation_id="pollers_list")
+    def get(self, request: Request) -> Response:
+        snapshot, age = _news()
+        return Response({**age, "pollers": snapshot["pollers"]})
+
+
+class QueueView(APIView):
+    """What waits for a poller or for its OLT, the most urgent first."""
+
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(responses=QueueSerializer)
+    def get(self, request: Request) -> Response:
+        snapshot, age = _news()
+        return Response({**age, **snapshot["queue"]})
+
+
+class StatsView(APIView):
+    """How busy the pollers are, and whether there are too few of them."""
+
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(responses=StatsSerializer)
+    def get(self, request: Request) -> Response:
+        snapshot, age = _news()
+        return Response({**age, **snapshot["stats"]})
+
+
+class RunNodeView(APIView):
+    """Ask for a run. The engine takes it up at its next tick; asking twice gives one run."""
+
+    permission_classes = (needs("jobs.change_workflownode"),)
+
+    @extend_schema(
+        request=None,
+        responses={
+            202: RunSerializer,
+            404: OpenApiResponse(description="There is no such node."),
+            409: OpenApiResponse(description="The node or its OLT is disabled; `detail` says which."),
+        },
+    )
+    def post(self, request: Request, node_id: int) -> Response:
+        node = get_object_or_404(WorkflowNode.objects.select_related("olt", "job"), pk=node_id)
+        if reason := node.why_not_runnable():
+            return Response({"detail": reason}, status=status.HTTP_409_CONFLICT)
+        is_new = node.request_run()
+        answer = RunSerializer(
+            {"node": node.pk, "run_requested_at": node.run_requested_at, "already_requested": not is_new}
+        )
+        return Response(answer.data, status=status.HTTP_202_ACCEPTED)
+
+
+class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
+    """What ran, what did not, and why. One of them has its chain and its attempts with it."""
+
+    queryset = EXECUTIONS
+    filter_backends = LIST_BACKENDS
+    filterset_class = ExecutionFilter
+    search_fields = ["node_name", "olt__name", "error"]
+    ordering_fields = ["id", "slot", "started_at", "ended_at", "status", "olt__name", "node_name", "readings", "pdus"]
+
+    def get_queryset(self) -> QuerySet[Execution]:
+        if self.action != "retrieve":
+            return super().get_queryset()
+        links = EXECUTIONS.order_by("id")
+        return super().get_queryset().prefetch_related(Prefetch("links", links), "attempts")
+
+    def get_serializer_class(self) -> type[BaseSerializer[Execution]]:
+        return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer

@@ -1,0 +1,21 @@
+"""How executions are narrowed."""
+
+import django_filters
+
+from facho.apps.polling.models import STATUS_CHOICES, Execution
+
+
+class ExecutionFilter(django_filters.FilterSet):
+    """By whom and when, how it ended, and by its place in a chain."""
+
+    node = django_filters.NumberFilter(field_name="node_id", label="node")
+    poller = django_filters.NumberFilter(field_name="poller_id", label="poller")
+    status = django_filters.MultipleChoiceFilter(choices=STATUS_CHOICES, label="status, may be repeated")
+    master = django_filters.NumberFilter(field_name="master_execution_id", label="the execution of the master")
+    is_master = django_filters.BooleanFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
+    slot_after = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="gte", label="slot, from")
+    slot_before = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="lt", label="slot, until before")
+
+    class Meta:
+        model = Execution
+        fields = ["olt", "trigger"]

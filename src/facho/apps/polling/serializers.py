@@ -1,0 +1,153 @@
+"""Executions on the wire, and the shape of the engine's news as `live.py` gives it."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from facho.apps.polling.models import STATUS_CHOICES, TRIGGER_CHOICES, Execution, ExecutionAttempt
+
+
+class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
+    """One try at an execution."""
+
+    class Meta:
+        model = ExecutionAttempt
+        fields = ["number", "status", "error_class", "error", "started_at", "ended_at", "pdus"]
+
+
+class ExecutionSerializer(serializers.ModelSerializer[Execution]):
+    """One node, one slot."""
+
+    olt_name = serializers.CharField(read_only=True)
+    status = serializers.ChoiceField(choices=STATUS_CHOICES, read_only=True)
+    trigger = serializers.ChoiceField(choices=TRIGGER_CHOICES, read_only=True)
+    cause = serializers.CharField(read_only=True, help_text="Why it was skipped or interrupted; empty if it was not.")
+    completeness = serializers.CharField(read_only=True, help_text="COMPLETE, PARTIAL or EMPTY; empty until it ended.")
+    duration = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds it ran.")
+    lateness = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds from its slot to its start.")
+    waits: serializers.DictField = serializers.DictField(
+        child=serializers.FloatField(), read_only=True, help_text="Seconds it waited, by cause."
+    )
+
+    class Meta:
+        model = Execution
+        fields = [
+            "id",
+            "olt",
+            "olt_name",
+            "node",
+            "node_name",
+            "master_execution",
+            "poller_id",
+            "trigger",
+            "slot",
+            "slots",
+            "status",
+            "cause",
+            "error",
+            "error_class",
+            "claimed_at",
+            "started_at",
+            "ended_at",
+            "duration",
+            "lateness",
+            "waits",
+            "readings",
+            "completeness",
+            "pdus",
+            "retransmissions",
+            "varbinds",
+            "bytes_sent",
+            "bytes_received",
+            "rtt_p50",
+            "rtt_p95",
+        ]
+
+
+class ExecutionDetailSerializer(ExecutionSerializer):
+    """An execution with its chain and its attempts."""
+
+    links = ExecutionSerializer(many=True, read_only=True)
+    attempts = AttemptSerializer(many=True, read_only=True)
+
+    class Meta(ExecutionSerializer.Meta):
+        fields = [*ExecutionSerializer.Meta.fields, "links", "attempts"]
+
+
+class NewsSerializer(serializers.Serializer[Any]):
+    """How old the engine's news is. `stale`: it says nothing about now."""
+
+    at = serializers.DateTimeField(allow_null=True)
+    age = serializers.FloatField(allow_null=True, help_text="Seconds since `at`.")
+    stale = serializers.BooleanField()
+
+
+class PollerSerializer(serializers.Serializer[Any]):
+    """A poller: FREE, or BUSY with link `link` of `links` of a composite."""
+
+    id = serializers.IntegerField()
+    status = serializers.CharField(help_text="FREE or BUSY.")
+    olt_id = serializers.IntegerField(allow_null=True)
+    olt = serializers.CharField(allow_null=True)
+    node_id = serializers.IntegerField(allow_null=True)
+    node = serializers.CharField(allow_null=True)
+    link = serializers.IntegerField(allow_null=True)
+    links = serializers.IntegerField(allow_null=True)
+    busy_since = serializers.DateTimeField(allow_null=True)
+    seconds = serializers.FloatField(allow_null=True)
+    busy_time = serializers.FloatField()
+    total_time = serializers.FloatField()
+    tasks_completed = serializers.IntegerField()
+    tasks_delayed = serializers.IntegerField()
+
+
+class PollersSerializer(NewsSerializer):
+    """All pollers at one moment."""
+
+    pollers = PollerSerializer(many=True)
+
+
+class QueuedSerializer(serializers.Serializer[Any]):
+    """A composite that waits for a poller or for its OLT."""
+
+    node_id = serializers.IntegerField()
+    node = serializers.CharField()
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField()
+    slot = serializers.DateTimeField()
+    late = serializers.FloatField(help_text="Seconds past its slot.")
+    priority = serializers.IntegerField()
+    trigger = serializers.ChoiceField(choices=TRIGGER_CHOICES)
+    links = serializers.IntegerField()
+    waiting_for = serializers.CharField(allow_null=True)
+
+
+class QueueSerializer(NewsSerializer):
+    """The queue at one moment, the most urgent first."""
+
+    size = serializers.IntegerField()
+    delayed = serializers.IntegerField()
+    next = QueuedSerializer(many=True)
+
+
+class StatsSerializer(NewsSerializer):
+    """The pool at one moment."""
+
+    total_pollers = serializers.IntegerField()
+    free_pollers = serializers.IntegerField()
+    busy_pollers = serializers.IntegerField()
+    busy_percentage = serializers.FloatField(help_text="Mean of the last 60 samples.")
+    samples = serializers.ListField(child=serializers.FloatField())
+    is_saturated = serializers.BooleanField()
+    queue_size = serializers.IntegerField()
+    delayed = serializers.IntegerField()
+    total_tasks_completed = serializers.IntegerField()
+    total_tasks_delayed = serializers.IntegerField()
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    """A run that was asked for. `already_requested`: somebody else had, and it has not begun."""
+
+    node = serializers.IntegerField()
+    run_requested_at = serializers.DateTimeField()
+    already_requested = serializers.BooleanField()

@@ -1,0 +1,104 @@
+"""The cast as rows: three OLTs, their jobs, ONU 7, and people who may and may not."""
+
+import pytest
+from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.test import APIClient
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.telemetry.models import Onu, OnuHistory
+
+
+@pytest.fixture(autouse=True)
+def _nobody_has_tried_to_log_in_yet() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def central(db: None) -> Olt:
+    return make_olt("OLT-CENTRAL-01", location="Centro", reachability="reachable", **SECRETS)
+
+
+@pytest.fixture
+def norte(db: None) -> Olt:
+    return make_olt("OLT-NORTE-02", "zte_c300", host="127.0.0.2", reachability="slow")
+
+
+@pytest.fixture
+def sur(db: None) -> Olt:
+    return make_olt("OLT-SUR-03", host="127.0.0.3", reachability="unreachable", last_error="No answer in 5 s.")
+
+
+@pytest.fixture
+def power(db: None) -> SnmpJob:
+    return make_job("Optical power")
+
+
+@pytest.fixture
+def names(power: SnmpJob) -> SnmpJob:
+    return make_job("Names", columns=["name"], follows=power)
+
+
+@pytest.fixture
+def node(central: Olt, power: SnmpJob, names: SnmpJob) -> WorkflowNode:
+    """Optical power on OLT-CENTRAL-01, with Names behind it."""
+    [master] = power.apply_to([central])
+    return master
+
+
+@pytest.fixture
+def chained(node: WorkflowNode) -> WorkflowNode:
+    return node.chain.get()
+
+
+@pytest.fixture
+def onu(central: Olt) -> Onu:
+    onu = make_onu(central, 7, rx_dbm=-21.53)
+    OnuHistory.objects.create(onu=onu, at=T0, state="online", rx_dbm=-21.53)
+    return onu
+
+
+@pytest.fixture
+def execution(node: WorkflowNode, chained: WorkflowNode) -> Execution:
+    """A master that went well, with a link that failed at its second attempt."""
+    master = make_execution(node, waits={"olt_busy": 2.0}, readings=7)
+    link = make_execution(chained, status="FAILED", master_execution=master, error="No answer in 5 s.")
+    for number in (1, 2):
+        ExecutionAttempt.objects.create(execution=link, number=number, status="FAILED", started_at=T0)
+    return master
+
+
+@pytest.fixture
+def boss(db: None) -> User:
+    return User.objects.create(username="boss", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    """Somebody of the NOC: logged in, and nothing more."""
+    return User.objects.create(username="reader")
+
+
+@pytest.fixture
+def api(boss: User) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(boss)
+    return client
+
+
+@pytest.fixture
+def reader_api(reader: User) -> APIClient:
+    client = APIClient()
+    client.force_authenticate(reader)
+    return client
+
+
+@pytest.fixture
+def admin_page(boss: User) -> Client:
+    client = Client()
+    client.force_login(boss)
+    return client

@@ -1,0 +1,92 @@
+"""What the engine owns, as the admin shows it: found by filters, masters with their chains."""
+
+import pytest
+from cast import make_job, make_onu
+from django.urls import reverse
+
+EXECUTIONS = reverse("admin:polling_execution_changelist")
+ONUS = reverse("admin:telemetry_onu_changelist")
+
+
+def rows(client, url):
+    return [str(getattr(row, "node_name", row)) for row in client.get(url).context["cl"].result_list]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", ["Optical power"], id="masters, unless asked otherwise"),
+        pytest.param("?part=links", ["Names"], id="links"),
+        pytest.param("?part=all", ["Names", "Optical power"], id="both"),
+        pytest.param("?part=all&status__exact=FAILED", ["Names"], id="by status"),
+        pytest.param("?trigger__exact=manual", [], id="by who wanted it"),
+        pytest.param("?poller_id=3", ["Optical power"], id="by poller"),
+        pytest.param("?slot_from_0=2025-06-01&slot_from_1=10:00:01", [], id="from a time on"),
+        pytest.param("?slot_from_0=2025-06-01&slot_to_0=2025-06-02", ["Optical power"], id="between two days"),
+        pytest.param("?slot_to_0=2025-06-01", [], id="until a day begins"),
+        pytest.param("?slot_from_0=someday", ["Optical power"], id="a day that is none"),
+        pytest.param("?part=all&q=no+answer", ["Names"], id="by the error"),
+    ],
+)
+def test_executions_are_found(admin_page, execution, query, expected):
+    assert rows(admin_page, EXECUTIONS + query) == expected
+
+
+def test_executions_are_found_by_olt(admin_page, execution, sur):
+    assert rows(admin_page, f"{EXECUTIONS}?olt__id__exact={execution.olt_id}") == ["Optical power"]
+    assert rows(admin_page, f"{EXECUTIONS}?olt__id__exact={sur.pk}") == []
+
+
+def test_a_master_has_its_chain_folded_under_it(admin_page, execution):
+    page = admin_page.get(EXECUTIONS).content.decode()
+
+    assert page.index("Optical power") < page.index("Names") < page.index("No answer in 5 s.")
+    assert "2025-06-01 10:00:02" in page
+
+
+def test_the_page_of_a_master_shows_its_chain_and_that_of_a_link_its_attempts(admin_page, execution):
+    link = execution.links.get()
+
+    master_page = admin_page.get(reverse("admin:polling_execution_change", args=[execution.pk]))
+    link_page = admin_page.get(reverse("admin:polling_execution_change", args=[link.pk]))
+
+    chain, _ = master_page.context["inline_admin_formsets"]
+    _, attempts = link_page.context["inline_admin_formsets"]
+    assert [form.instance for form in chain.formset.forms] == [link]
+    assert [form.instance.number for form in attempts.formset.forms] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", ["client-7", "client-8"], id="by place"),
+        pytest.param("?state__exact=los", ["client-8"], id="by state"),
+        pytest.param("?rx_dbm_from=-25&rx_dbm_to=-15", ["client-7"], id="by power"),
+        pytest.param("?port=2", ["client-8"], id="by port"),
+        pytest.param("?q=HWTC00000007", ["client-7"], id="by serial"),
+        pytest.param("?o=6", ["client-8", "client-7"], id="ordered by power"),
+    ],
+)
+def test_onus_are_found(admin_page, central, query, expected):
+    make_onu(central, 7, rx_dbm=-21.53)
+    make_onu(central, 8, state="los", rx_dbm=-30.0, port=2)
+
+    assert rows(admin_page, ONUS + query) == expected
+
+
+def test_an_onu_shows_its_readings_a_page_at_a_time(admin_page, onu):
+    for minute in range(30):
+        onu.history.create(at=onu.read_at.replace(minute=minute + 1), rx_dbm=-20.0)
+
+    [inline] = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).context["inline_admin_formsets"]
+
+    assert len(inline.formset.forms) == 20
+    assert inline.formset.forms[0].instance.at.minute == 30
+
+
+def test_a_master_without_a_chain_says_so(admin_page, sur):
+    [node] = make_job("Alone").apply_to([sur])
+    node.executions.create(olt=sur, node_name="Alone", slot=sur.created_at)
+
+    assert rows(admin_page, EXECUTIONS) == ["Alone"]
+    assert "No data" in admin_page.get(EXECUTIONS).content.decode()

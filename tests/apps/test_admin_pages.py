@@ -1,0 +1,181 @@
+"""Every page of the admin: that it opens, for whom, at what cost, and what it never shows."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.urls import reverse
+from rest_framework.authtoken.models import TokenProxy
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
+from facho.apps.polling.models import CoordinatorLog, Execution, Poller, PollerStats
+from facho.apps.telemetry.models import Onu
+
+MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "authtoken")]
+ENGINES = [Execution, Poller, PollerStats, CoordinatorLog, Onu]
+PEOPLES = [Olt, SnmpJob, Workflow, WorkflowNode]
+
+each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+each_of_the_engine = pytest.mark.parametrize("model", ENGINES, ids=lambda model: model.__name__)
+
+
+def page_of(model, page, *args):
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+@pytest.fixture
+def everything(execution, onu, sur, norte):
+    """One row at least in every table that has a page."""
+    Poller.objects.create(poller_id=3, updated_at=T0)
+    PollerStats.objects.create(
+        timestamp=T0,
+        total_pollers=10,
+        busy_pollers=3,
+        busy_percentage=33.3,
+        queue_size=0,
+        delayed=0,
+        is_saturated=False,
+        total_tasks_completed=9,
+        total_tasks_delayed=1,
+    )
+    CoordinatorLog.objects.create(olt=sur, event_type="OPEN", level="WARNING", message="No answer.", timestamp=T0)
+    SnmpJobOid.objects.create(job=SnmpJob.objects.first(), name="cpu", oid="1.3.6.1", decode="integer")
+
+
+def test_every_table_is_of_the_engine_or_of_people():
+    assert set(MODELS) == {*ENGINES, *PEOPLES}
+
+
+@each_model
+def test_the_list_opens(admin_page, everything, model):
+    assert admin_page.get(page_of(model, "changelist")).status_code == 200
+
+
+@each_model
+def test_each_row_opens(admin_page, everything, model):
+    assert admin_page.get(page_of(model, "change", model._default_manager.first().pk)).status_code == 200
+
+
+@each_of_the_engine
+def test_what_the_engine_owns_cannot_be_touched(admin_page, everything, model):
+    row = model._default_manager.first()
+
+    added = admin_page.get(page_of(model, "add"))
+    changed = admin_page.post(page_of(model, "change", row.pk), {})
+    deleted = admin_page.post(page_of(model, "delete", row.pk), {"post": "yes"})
+
+    assert (added.status_code, changed.status_code, deleted.status_code) == (403, 403, 403)
+    assert model._default_manager.filter(pk=row.pk).exists()
+
+
+@each_model
+def test_staff_without_permissions_see_nothing(everything, model):
+    client = Client()
+    client.force_login(User.objects.create(username="trainee", is_staff=True))
+
+    assert client.get(page_of(model, "changelist")).status_code == 403
+
+
+@each_model
+def test_staff_who_may_view_can_look_and_not_change(everything, model):
+    looker = User.objects.create(username="looker", is_staff=True)
+    looker.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    client = Client()
+    client.force_login(looker)
+    row = model._default_manager.first()
+
+    looked = client.get(page_of(model, "change", row.pk))
+    changed = client.post(page_of(model, "change", row.pk), {})
+
+    assert (looked.status_code, changed.status_code) == (200, 403)
+
+
+def test_the_menu_has_what_a_person_may_see(everything):
+    looker = User.objects.create(username="looker", is_staff=True)
+    looker.user_permissions.set(Permission.objects.filter(codename="view_onu"))
+    client = Client()
+    client.force_login(looker)
+
+    page = client.get(reverse("admin:index")).content.decode()
+
+    assert page_of(Onu, "changelist") in page
+    assert page_of(Olt, "changelist") not in page
+
+
+def test_the_menu_leads_to_every_table(admin_page):
+    page = admin_page.get(reverse("admin:index")).content.decode()
+
+    assert all(f'href="{page_of(model, "changelist")}"' in page for model in [*MODELS, User, TokenProxy])
+
+
+@each_model
+def test_pages_load_nothing_from_elsewhere(admin_page, everything, model):
+    row = model._default_manager.first()
+    page = admin_page.get(page_of(model, "change", row.pk)).content.decode()
+
+    loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="([^"]+)"', page)
+
+    assert loaded
+    assert all(url.startswith("/") for url in loaded)
+    assert all(finders.find(url.split("?")[0].removeprefix("/static/")) for url in loaded if url.startswith("/static/"))
+
+
+def pages_that_could_show_secrets():
+    yield "/admin/"
+    yield page_of(Olt, "export")
+    yield page_of(Olt, "import")
+    for model in [*MODELS, User, TokenProxy]:
+        yield page_of(model, "changelist")
+        for row in model._default_manager.all():
+            for page in ("change", "history", "delete"):
+                yield page_of(model, page, row.pk)
+    for model in (Olt, SnmpJob):
+        yield page_of(model, "add")
+
+
+def test_no_page_shows_a_secret(admin_page, everything, central):
+    """Neither in the clear, nor as it is stored."""
+    hidden = [*SECRETS.values(), *(getattr(central, name).token for name in SECRETS)]
+
+    pages = {url: admin_page.get(url).content.decode() for url in pages_that_could_show_secrets()}
+
+    assert len(pages) > 40
+    assert [url for url, page in pages.items() if any(secret in page for secret in hidden)] == []
+
+
+def many_rows(many):
+    for number in range(many):
+        olt = make_olt(f"OLT-{number}")
+        make_onu(olt, number)
+        job = make_job(f"Job {number}")
+        [node] = job.apply_to([olt])
+        for minute in range(2):
+            master = make_execution(node, T0 + timedelta(minutes=minute))
+            make_execution(node, T0 + timedelta(hours=1, minutes=minute), master_execution=master)
+        CoordinatorLog.objects.create(olt=olt, event_type="OPEN", level="INFO", message="x", timestamp=T0)
+        Poller.objects.create(poller_id=number, updated_at=T0)
+
+
+@each_model
+def test_a_list_costs_the_same_however_long_it_is(admin_page, model, django_assert_max_num_queries):
+    """Session and user, counts, rows, and the choices of the filters: a baseline, so that one a row shows at once."""
+    many_rows(10)
+
+    with django_assert_max_num_queries(10):
+        admin_page.get(page_of(model, "changelist"))
+
+
+def test_the_workflow_of_an_olt_costs_the_same_however_many_nodes_it_has(
+    admin_page, central, django_assert_max_num_queries
+):
+    for number in range(10):
+        make_job(f"Job {number}").apply_to([central])
+
+    with django_assert_max_num_queries(10):
+        admin_page.get(page_of(Workflow, "change", central.pk))
