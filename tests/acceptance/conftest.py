@@ -25,7 +25,7 @@ class Fleet:
 
     def __init__(self, log: Path) -> None:
         self.log = log
-        command = [sys.executable, "-m", "facho.simulator", "--olts=3", "--onus=600", f"--log={log}"]
+        command = [sys.executable, "-m", "facho.simulator", "--olts=3", "--onus=180", f"--log={log}"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.olts: list[dict[str, Any]] = json.loads(self._process.stdout.readline())

@@ -145,4 +145,4 @@ def _cookies(response: http.client.HTTPResponse) -> dict[str, str]:
     """Return the cookies that an answer sets, and read it to its end."""
     response.read()
     pairs = (header.split(";")[0].split("=", 1) for header in response.headers.get_all("Set-Cookie") or [])
-    return {name: value for name, value in pairs}
+    return dict(pairs)

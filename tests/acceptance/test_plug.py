@@ -28,7 +28,7 @@ def run_and_wait_until_busy(facho: Installation, node: dict) -> None:
 
 
 def test_after_kill_9_no_execution_stays_running_and_no_slot_runs_twice(facho: Installation, fleet):
-    olt, node = add_slow_olt(facho, fleet)
+    _, node = add_slow_olt(facho, fleet)
     run_and_wait_until_busy(facho, node)
     before = facho.get(f"nodes/{node['id']}/")
 
@@ -44,7 +44,7 @@ def test_after_kill_9_no_execution_stays_running_and_no_slot_runs_twice(facho: I
 
 
 def test_a_stop_ends_what_runs_as_interrupted_and_a_new_start_goes_on(facho: Installation, fleet):
-    olt, node = add_slow_olt(facho, fleet)
+    _, node = add_slow_olt(facho, fleet)
     run_and_wait_until_busy(facho, node)
 
     status = facho.stop()
@@ -59,7 +59,7 @@ def test_a_stop_ends_what_runs_as_interrupted_and_a_new_start_goes_on(facho: Ins
 
 
 def test_the_olt_saw_one_request_at_a_time_and_as_many_as_we_say(facho: Installation, fleet):
-    olt, node = add_slow_olt(facho, fleet)
+    _, node = add_slow_olt(facho, fleet)
 
     for _ in range(3):
         facho.post(f"pollers/nodes/{node['id']}/run/")

@@ -1,0 +1,145 @@
+"""Why a value of an ONU is as old as it is: which node reads it, when it last did, and what stands in its way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from facho.apps.dashboard.history import POWERS
+from facho.apps.dashboard.queries import DARK_STATES, NodeRow
+from facho.apps.dashboard.text import interval, waiting_for
+from facho.apps.jobs.models import SnmpJob
+from facho.apps.polling.models import Execution
+from facho.apps.telemetry.models import Onu
+from facho.brands import BRANDS
+from facho.engine.model import Status
+
+# A run needs a moment to get to this ONU: so much beyond the interval is no lateness.
+GRACE = timedelta(seconds=60)
+
+# How bad it is, and the sentence.
+Verdict = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """The answer for one value: the sentence, how bad it is (ok, late, bad), and the nodes that read it."""
+
+    read_at: datetime | None
+    level: str
+    sentence: str
+    readers: Sequence[NodeRow]
+
+
+def columns_read(job: SnmpJob) -> set[str]:
+    """Return the fields of an ONU that a run of this job fills."""
+    brand = BRANDS.get(job.brand)
+    if brand is None:
+        return set(job.columns)
+    named = job.columns or (brand.discovery if job.kind == SnmpJob.Kind.DISCOVERY else ())
+    return set(brand.with_needed(name for name in named if name in brand.columns))
+
+
+def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
+    """Say why the power of an ONU is as old as it is."""
+    dark = _("The ONU is dark: there is no power to read.") if onu.state in DARK_STATES else ""
+    return _freshness(onu, onu.power_at, _readers(rows, set(POWERS)), news, now, no_value=dark)
+
+
+def state_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
+    """Say why the state of an ONU is as old as it is."""
+    return _freshness(onu, onu.state_at, _readers(rows, {"state"}), news, now, no_value="")
+
+
+def _readers(rows: Sequence[NodeRow], fields: set[str]) -> list[NodeRow]:
+    """Return the nodes that read one of these fields, the most frequent first; those that are off come last."""
+    readers = [row for row in rows if fields & columns_read(row.node.job)]
+    return sorted(readers, key=lambda row: (not row.runs, row.scheduled.interval_seconds))
+
+
+def _freshness(
+    onu: Onu,
+    read_at: datetime | None,
+    readers: Sequence[NodeRow],
+    news: Mapping[str, Any],
+    now: datetime,
+    *,
+    no_value: str,
+) -> Freshness:
+    verdict = _nobody_reads(onu, readers)
+    if verdict is None:
+        reader = readers[0]
+        verdict = (
+            _on_schedule(reader, read_at, now)
+            or _at_work(reader)
+            or _waits(reader, news)
+            or _last_run(reader, read_at, now, no_value)
+        )
+    return Freshness(read_at, *verdict, readers)
+
+
+def _nobody_reads(onu: Onu, readers: Sequence[NodeRow]) -> Verdict | None:
+    """Answer where no run is coming at all."""
+    if not readers:
+        return "bad", _("No node of %(olt)s reads it. Apply a job that does.") % {"olt": onu.olt}
+    if not onu.olt.enabled:
+        return "bad", _("%(olt)s is disabled, so nothing is read from it.") % {"olt": onu.olt}
+    if not readers[0].runs:
+        return "bad", _("%(node)s would read it, but is disabled.") % {"node": readers[0].node.job}
+    return None
+
+
+def _on_schedule(reader: NodeRow, read_at: datetime | None, now: datetime) -> Verdict | None:
+    every = reader.scheduled.interval_seconds
+    if read_at is None or now - read_at > timedelta(seconds=every) + GRACE:
+        return None
+    sentence = _("%(node)s reads it every %(interval)s: it is on schedule.")
+    return "ok", sentence % {"node": reader.node.job, "interval": interval(every)}
+
+
+def _at_work(reader: NodeRow) -> Verdict | None:
+    if reader.now is None or reader.now.status != Status.RUNNING:
+        return None
+    return "late", _("%(node)s is reading it at this moment.") % {"node": reader.node.job}
+
+
+def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
+    """Answer where its run is due, but does not begin."""
+    if news["stale"]:
+        return "bad", _("The engine is silent: nothing is read until it is back.")
+    waiting = next((each for each in news["queue"]["next"] if each["node_id"] == reader.scheduled.pk), None)
+    if waiting is None:
+        return None
+    what = waiting_for().get(waiting["waiting_for"], waiting["waiting_for"])
+    return "late", _("%(node)s is due and waits for %(what)s.") % {"node": reader.node.job, "what": what}
+
+
+def _last_run(reader: NodeRow, read_at: datetime | None, now: datetime, no_value: str) -> Verdict:
+    """Answer from how its last run ended."""
+    last = reader.last
+    if last is None:
+        return "late", _("%(node)s has not run yet.") % {"node": reader.node.job}
+    if last.status not in (Status.SUCCESS, Status.PARTIAL):
+        return "bad", _unlucky(last)
+    if read_at and last.started_at and read_at >= last.started_at:
+        return "late", _("The last run read it, and none has come since.")
+    if no_value:
+        return "late", no_value
+    if last.status == Status.PARTIAL:
+        return "bad", _unlucky(last)
+    return "late", _("The last run went well, but the OLT gave no value for this ONU.")
+
+
+def _unlucky(last: Execution) -> str:
+    """Return what went wrong in a run that did not end well."""
+    said = {
+        Status.PARTIAL: _("The last run read only a part of the ONUs, and not this one."),
+        Status.FAILED: _("The last run failed."),
+        Status.SKIPPED: _("The last run was skipped."),
+        Status.INTERRUPTED: _("The last run was interrupted."),
+    }
+    sentence = said[Status(last.status)]
+    because = last.error.split("\n")[0] or (str(last.get_cause_display()) if last.cause else "")
+    return f"{sentence} {because[:1].upper()}{because[1:]}" if because else sentence

@@ -1,0 +1,272 @@
+"""What the pages read, each in a few queries whatever the number of rows."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+
+from facho.apps.dashboard.power import RX_WEAK
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution, PollerStats
+from facho.apps.telemetry.models import Onu
+from facho.engine.model import Status
+
+State = Onu.State
+
+# The fibre brings no light from these.
+DARK_STATES = (State.OFFLINE, State.LOS, State.DYING_GASP)
+IS_ONLINE = Q(state=State.ONLINE)
+IS_DARK = Q(state__in=DARK_STATES)
+# A dark ONU may still carry the power of better days.
+IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~IS_DARK
+
+OPEN = (Status.PENDING.value, Status.RUNNING.value)
+
+# Pages show an OLT, they do not talk to it: its secrets stay in the database.
+SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+
+# Worst first, as a NOC reads a list.
+REACHABILITY_ORDER = {"unreachable": 0, "slow": 1, "unknown": 2, "reachable": 3, "disabled": 4}
+
+PLACE = re.compile(r"(\d+)/(\d+)(?:/(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class OnuCounts:
+    """How the ONUs of an OLT, a port or everything stand."""
+
+    total: int = 0
+    online: int = 0
+    dark: int = 0
+    weak: int = 0
+    read_at: datetime | None = None
+
+    @property
+    def other(self) -> int:
+        return self.total - self.online - self.dark
+
+
+@dataclass(frozen=True, slots=True)
+class OltRow:
+    """An OLT and its ONUs in numbers."""
+
+    olt: Olt
+    onus: OnuCounts = field(default_factory=OnuCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class PortRow:
+    """A PON port of an OLT and its ONUs in numbers."""
+
+    slot: int | None
+    port: int | None
+    onus: OnuCounts
+    worst_rx: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.slot}/{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A node, how it last ended, and whether it is at work."""
+
+    node: WorkflowNode
+    last: Execution | None
+    now: Execution | None
+
+    @property
+    def scheduled(self) -> WorkflowNode:
+        """Return the node whose grid decides: a chained node runs when its master does."""
+        return self.node.master or self.node
+
+    @property
+    def runs(self) -> bool:
+        return self.node.enabled and self.scheduled.enabled and self.node.olt.enabled
+
+
+def _onu_numbers() -> dict[str, Any]:
+    """Return what makes up `OnuCounts`, in its order."""
+    return {
+        "total": Count("id"),
+        "online": Count("id", filter=IS_ONLINE),
+        "dark": Count("id", filter=IS_DARK),
+        "weak": Count("id", filter=IS_WEAK),
+        "read_at": Max("read_at"),
+    }
+
+
+def olt_rows() -> list[OltRow]:
+    """Return every OLT with its ONUs counted, the worst first."""
+    numbers = Onu.objects.order_by().values_list("olt_id").annotate(**_onu_numbers())
+    counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
+    olts = Olt.objects.defer(*SECRETS, "extra")
+    rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
+    return sorted(rows, key=lambda row: (REACHABILITY_ORDER[row.olt.state], row.olt.name))
+
+
+def total(counts: Iterable[OnuCounts]) -> OnuCounts:
+    """Return the sum of all."""
+    sums: Counter[str] = Counter()
+    newest: datetime | None = None
+    for each in counts:
+        sums.update(total=each.total, online=each.online, dark=each.dark, weak=each.weak)
+        newest = max(filter(None, (newest, each.read_at)), default=None)
+    return OnuCounts(sums["total"], sums["online"], sums["dark"], sums["weak"], newest)
+
+
+def ports(olt_id: int) -> list[PortRow]:
+    """Return the PON ports of an OLT that have ONUs."""
+    rows = (
+        Onu.objects.filter(olt_id=olt_id)
+        .order_by("slot", "port")
+        .values_list("slot", "port")
+        .annotate(worst_rx=Min("rx_dbm", filter=~IS_DARK), **_onu_numbers())
+    )
+    return [PortRow(slot, port, OnuCounts(*rest), worst_rx) for slot, port, worst_rx, *rest in rows]
+
+
+def weakest_onus(limit: int = 6) -> QuerySet[Onu]:
+    """Return the ONUs with the least light that are not dark."""
+    return _with_olt(Onu.objects.filter(IS_WEAK)).order_by("rx_dbm", "id")[:limit]
+
+
+def latest_dark_onus(limit: int = 6) -> QuerySet[Onu]:
+    """Return the ONUs that went dark last."""
+    return _with_olt(Onu.objects.filter(IS_DARK)).order_by(F("last_down").desc(nulls_last=True), "-state_at", "id")[
+        :limit
+    ]
+
+
+def _with_olt(onus: QuerySet[Onu]) -> QuerySet[Onu]:
+    return onus.select_related("olt").only(
+        "slot", "port", "onu", "index", "serial", "name", "description", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm",
+        "distance_m", "last_down", "read_at", "state_at", "power_at", "model", "olt__name",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OnuFilter:
+    """What a person asked of the ONU list. What makes no sense in an address is left out, not refused."""
+
+    q: str = ""
+    olt: int | None = None
+    state: str = ""
+    port: str = ""
+    sort: str = "place"
+
+    SORTS = {
+        "place": ("olt__name", "slot", "port", "onu", "id"),
+        "name": (F("name").asc(nulls_last=True), "id"),
+        "rx": (F("rx_dbm").asc(nulls_last=True), "id"),
+        "-rx": (F("rx_dbm").desc(nulls_last=True), "id"),
+        "olt_rx": (F("olt_rx_dbm").asc(nulls_last=True), "id"),
+        "distance": (F("distance_m").desc(nulls_last=True), "id"),
+        "age": (F("power_at").asc(nulls_first=True), "id"),
+    }
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> "OnuFilter":
+        sort = query.get("sort", "")
+        state = query.get("state", "")
+        return cls(
+            q=query.get("q", "").strip()[:100],
+            olt=number(query.get("olt")),
+            state=state if state in {"dark", "weak", *State.values} else "",
+            port=query.get("port", "") if PLACE.fullmatch(query.get("port", "")) else "",
+            sort=sort if sort in cls.SORTS else "place",
+        )
+
+    def onus(self) -> QuerySet[Onu]:
+        found = Onu.objects.filter(self._state(), _place(self.port), self._search())
+        if self.olt is not None:
+            found = found.filter(olt_id=self.olt)
+        return _with_olt(found).order_by(*self.SORTS[self.sort])
+
+    def _state(self) -> Q:
+        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK}
+        return named.get(self.state, Q(state=self.state))
+
+    def _search(self) -> Q:
+        if not self.q:
+            return Q()
+        found = Q(name__icontains=self.q) | Q(serial__icontains=self.q) | Q(description__icontains=self.q)
+        found |= Q(mac__icontains=self.q)
+        return found | _place(self.q) if PLACE.fullmatch(self.q) else found
+
+
+def _place(text: str) -> Q:
+    """Return the ONUs at slot/port or slot/port/onu."""
+    match = PLACE.fullmatch(text)
+    if match is None:
+        return Q()
+    slot, port, onu = match.groups()
+    place = Q(slot=int(slot), port=int(port))
+    return place & Q(onu=int(onu)) if onu else place
+
+
+def number(text: str | None) -> int | None:
+    """Return the number that an address names, or None where it names none that a database could hold."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
+
+
+def composites(
+    *, olt: int | None = None, status: str = "", before: int | None = None, limit: int = 25
+) -> tuple[list[Execution], int | None]:
+    """Return the last masters, their chains with them, and the id to ask for older ones with.
+
+    Counting millions of executions for page numbers would take longer than
+    anybody reads, so there is only "older".
+    """
+    masters = (
+        Execution.objects.filter(master_execution__isnull=True)
+        .select_related("olt")
+        .defer(*(f"olt__{name}" for name in (*SECRETS, "extra")))
+    )
+    if olt is not None:
+        masters = masters.filter(olt_id=olt)
+    if status:
+        links = Execution.objects.filter(master_execution=OuterRef("pk"), status=status)
+        masters = masters.filter(Q(status=status) | Exists(links))
+    if before is not None:
+        masters = masters.filter(pk__lt=before)
+    found = list(masters.order_by("-pk").prefetch_related("links")[: limit + 1])
+    return found[:limit], found[limit - 1].pk if len(found) > limit else None
+
+
+def outcomes(since: datetime) -> dict[str, int]:
+    """Return how many slots since a time ended how. A skipped row may stand for several."""
+    rows = Execution.objects.filter(slot__gte=since).order_by().values("status").annotate(slots=Sum("slots"))
+    return {row["status"]: row["slots"] for row in rows}
+
+
+def busy_minutes(since: datetime) -> list[tuple[datetime, float]]:
+    """Return how busy the pool was, minute by minute."""
+    minutes = PollerStats.objects.filter(timestamp__gte=since).order_by("timestamp")
+    return list(minutes.values_list("timestamp", "busy_percentage"))
+
+
+def node_rows(olt_id: int) -> list[NodeRow]:
+    """Return the nodes of an OLT: each master, then its chain in the order in which it runs."""
+    ended = Execution.objects.filter(node=OuterRef("pk")).exclude(status__in=OPEN).order_by("-slot")
+    nodes = list(
+        WorkflowNode.objects.filter(olt_id=olt_id)
+        .select_related("job", "olt", "master__job")
+        .defer(*(f"olt__{name}" for name in SECRETS))
+        .annotate(last_execution_id=Subquery(ended.values("pk")[:1]))
+    )
+    lasts = Execution.objects.in_bulk([node.last_execution_id for node in nodes if node.last_execution_id])
+    running = {each.node_id: each for each in Execution.objects.filter(olt_id=olt_id, status__in=OPEN)}
+    rows = [NodeRow(node, lasts.get(node.last_execution_id), running.get(node.pk)) for node in nodes]
+    return sorted(rows, key=_chain_order)
+
+
+def _chain_order(row: NodeRow) -> tuple[Any, ...]:
+    master = row.scheduled
+    return (-master.priority, master.pk, row.node.master_id is not None, -row.node.priority, row.node.pk)

@@ -1,0 +1,99 @@
+// Pollers, queue and numbers of the overview, drawn from the engine's snapshots. Names come from people and
+// devices: they are written as text, never as markup.
+
+import { feed } from "./feed.js";
+import { fill, now, running, span, text, write } from "./time.js";
+
+// More than these are drawn smaller.
+const ROOMY = 24;
+// Later than this counts as delayed.
+const DELAYED_AFTER = 5;
+
+const byId = (id) => document.getElementById(id);
+const slot = (element, name) => element.querySelector(`[data-slot="${name}"]`);
+const oltPage = (olt) => `/olts/${Number(olt)}/`;
+
+/** Make a list have one element for each item, made from a template, and let `draw` write each. */
+function each(list, template, items, draw) {
+  while (list.children.length > items.length) list.lastElementChild.remove();
+  while (list.children.length < items.length) list.append(template.content.firstElementChild.cloneNode(true));
+  items.forEach((item, position) => draw(list.children[position], item));
+}
+
+function link(element, olt, name) {
+  write(element, name ?? "");
+  if (olt) element.href = oltPage(olt);
+  else element.removeAttribute("href");
+}
+
+function drawPoller(element, poller) {
+  const isBusy = poller.status === "BUSY";
+  const status = element.querySelector(".poller-status");
+  element.classList.toggle("busy", isBusy);
+  write(status, isBusy ? status.dataset.busy : status.dataset.free);
+  write(slot(element, "id"), String(poller.id));
+  link(slot(element, "olt"), poller.olt_id, poller.olt);
+  write(slot(element, "node"), poller.node ?? "");
+  write(slot(element, "link"), isBusy ? fill(text.linkOf, { n: poller.link, m: poller.links }) : "");
+  drawSteps(element.querySelector(".steps"), poller.link ?? 0, poller.links ?? 0);
+  drawSeconds(element, poller);
+}
+
+function drawSteps(element, done, all) {
+  while (element.children.length > all) element.lastElementChild.remove();
+  while (element.children.length < all) element.append(document.createElement("i"));
+  [...element.children].forEach((step, position) => step.classList.toggle("on", position < done));
+}
+
+function drawSeconds(element, poller) {
+  // What is not known any more must not go on counting.
+  const until = feed.isStale ? Date.parse(feed.snapshot.at) : now();
+  const seconds = poller.busy_since ? running((until - Date.parse(poller.busy_since)) / 1000) : "";
+  write(slot(element, "seconds"), seconds);
+}
+
+function drawWaiting(element, waiting) {
+  write(slot(element, "node"), waiting.node);
+  link(slot(element, "olt"), waiting.olt_id, waiting.olt);
+  const what = text.waitingFor[waiting.waiting_for] ?? waiting.waiting_for;
+  write(slot(element, "why"), what ? fill(text.waits, { what }) : "");
+  write(slot(element, "priority"), String(waiting.priority));
+  write(slot(element, "trigger"), text.trigger[waiting.trigger] ?? waiting.trigger);
+  write(slot(element, "links"), waiting.links === 1 ? text.oneLink : fill(text.links, { n: waiting.links }));
+  drawLate(element, waiting);
+}
+
+function drawLate(element, waiting) {
+  const late = (now() - Date.parse(waiting.slot)) / 1000;
+  element.classList.toggle("late", late > DELAYED_AFTER);
+  write(slot(element, "late"), fill(text.late, { span: span(late) }));
+}
+
+/** Draw all that a snapshot says. */
+export function draw({ pollers, queue, stats }) {
+  const list = byId("pollers");
+  list.classList.toggle("dense", pollers.length > ROOMY);
+  each(list, byId("poller-template"), pollers, drawPoller);
+  byId("pollers-empty").hidden = pollers.length > 0;
+  each(byId("queue"), byId("queue-template"), queue.next, drawWaiting);
+  byId("queue-empty").hidden = queue.next.length > 0;
+  for (const element of document.querySelectorAll("[data-stat]")) {
+    const value = stats[element.dataset.stat];
+    write(element, pollers.length ? String(Math.round(value)) : "–");
+  }
+  drawSaturation(stats, pollers.length > 0);
+}
+
+function drawSaturation(stats, isKnown) {
+  const badge = byId("saturation");
+  if (!isKnown) return;
+  write(badge, stats.is_saturated ? badge.dataset.saturated : badge.dataset.calm);
+  badge.className = `badge ${stats.is_saturated ? "bad" : "ok"}`;
+}
+
+/** Between snapshots only the seconds move. */
+export function tickPool() {
+  const { pollers, queue } = feed.snapshot;
+  pollers.forEach((poller, position) => drawSeconds(byId("pollers").children[position], poller));
+  queue.next.forEach((waiting, position) => drawLate(byId("queue").children[position], waiting));
+}

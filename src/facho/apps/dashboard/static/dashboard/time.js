@@ -1,0 +1,70 @@
+// Time as the server counts it, and how it is written. A viewer's own clock may be minutes off.
+
+export const boot = JSON.parse(document.getElementById("boot").textContent);
+export const text = boot.text;
+
+let offset = Date.parse(boot.now) - Date.now();
+
+/** Milliseconds since 1970, by the server's clock. */
+export function now() {
+  return Date.now() + offset;
+}
+
+/** News takes a moment to arrive, so of all that was observed the largest difference is nearest to the truth. */
+export function observe(at) {
+  if (at) offset = Math.max(offset, Date.parse(at) - Date.now());
+}
+
+/** Put values into a text: fill("{n} s", {n: 3}). Values are text, never markup. */
+export function fill(pattern, values) {
+  return pattern.replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+}
+
+/** A span in its largest unit: 12 s, 5 min, 3 h, 2 d. */
+export function span(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return fill(text.units.s, { n: whole });
+  if (whole < 3600) return fill(text.units.min, { n: Math.floor(whole / 60) });
+  if (whole < 172800) return fill(text.units.h, { n: Math.floor(whole / 3600) });
+  return fill(text.units.d, { n: Math.floor(whole / 86400) });
+}
+
+/** How long something has been running, in seconds as long as those can be read. */
+export function running(seconds) {
+  return seconds < 1000 ? fill(text.units.s, { n: Math.max(0, Math.floor(seconds)) }) : span(seconds);
+}
+
+const language = document.documentElement.lang || undefined;
+const full = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
+const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
+
+/** A point in time, in the viewer's zone. */
+export const formats = {
+  full: (ms) => full.format(ms),
+  hour: (ms) => hour.format(ms),
+  day: (ms) => day.format(ms),
+};
+
+const writers = {
+  age: (ms) => fill(text.ago, { span: span((now() - ms) / 1000) }),
+  due: (ms) => (ms > now() ? fill(text.ahead, { span: span((ms - now()) / 1000) }) : text.due),
+  running: (ms) => running((now() - ms) / 1000),
+  clock: (ms) => full.format(ms),
+};
+
+/** Write every time of the page anew; called once a second and after each refresh. */
+export function tick(root = document) {
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const kind = Object.keys(writers).find((name) => name in element.dataset);
+    const ms = Date.parse(element.dateTime);
+    if (!kind || Number.isNaN(ms)) continue;
+    write(element, writers[kind](ms));
+    if (!element.title) element.title = full.format(ms);
+  }
+}
+
+/** Change text only where it differs: a needless write would take away what the viewer has selected. */
+export function write(element, value) {
+  if (element && element.textContent !== value) element.textContent = value;
+}

@@ -1,0 +1,95 @@
+"""News for the browser as server-sent events: what the engine publishes, passed on as it comes."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+
+from facho.apps.polling import live
+from facho.engine.ports import EventBus
+
+TOPICS = ("snapshot", "execution", "readings")
+
+# Proxies close a connection on which nothing moves for a minute.
+HEARTBEAT = 15.0
+
+# Then the browser comes again and has to show its session: who logs out does not listen on for ever.
+LIFETIME = 600.0
+
+# How long a browser waits before it comes again, in milliseconds.
+RETRY = 3000
+
+
+async def events(request: HttpRequest) -> HttpResponseBase:
+    """Stream the news to whoever is logged in."""
+    user = await request.auser()
+    if not user.is_authenticated:
+        return HttpResponse(status=401)
+    if request.method != "GET":
+        # A page asks with HEAD whether it is still logged in.
+        return HttpResponse(status=204 if request.method == "HEAD" else 405)
+    await sync_to_async(_let_go_of_the_database)()
+    response = StreamingHttpResponse(news(live.bus()), content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def news(
+    bus: EventBus | None, *, heartbeat: float = HEARTBEAT, lifetime: float = LIFETIME
+) -> AsyncGenerator[str]:
+    """Yield events until the bus is closed or the time is up. Without a bus there is one: that nothing is known."""
+    yield f"retry: {RETRY}\n\n"
+    if bus is None:
+        yield event("snapshot", live.snapshot())
+        return
+    async with aclosing(_paced(bus.subscribe(TOPICS), heartbeat, lifetime)) as feed:
+        async for item in feed:
+            yield event(*item) if item else ": still here\n\n"
+
+
+async def _paced(
+    source: AsyncIterator[tuple[str, Mapping[str, Any]]], heartbeat: float, lifetime: float
+) -> AsyncGenerator[tuple[str, Mapping[str, Any]] | None]:
+    """Yield what a source brings, and None whenever it brings nothing for a heartbeat."""
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + lifetime
+    upcoming = asyncio.ensure_future(_next(source))
+    try:
+        while loop.time() < ends_at:
+            # Not wait_for: it would cancel the source, and with it whatever was about to come.
+            done, _ = await asyncio.wait({upcoming}, timeout=heartbeat)
+            if not done:
+                yield None
+                continue
+            item = upcoming.result()
+            if item is None:
+                return
+            upcoming = asyncio.ensure_future(_next(source))
+            yield item
+    finally:
+        upcoming.cancel()
+        await asyncio.wait({upcoming})
+        if hasattr(source, "aclose"):
+            await source.aclose()
+
+
+async def _next(source: AsyncIterator[tuple[str, Mapping[str, Any]]]) -> tuple[str, Mapping[str, Any]] | None:
+    return await anext(source, None)
+
+
+def event(topic: str, payload: Mapping[str, Any]) -> str:
+    """Return one piece of news as it goes over the wire. JSON has no bare line breaks, so one data line is enough."""
+    return f"event: {topic}\ndata: {json.dumps(payload, separators=(',', ':'))}\n\n"
+
+
+def _let_go_of_the_database() -> None:
+    """Close the connection that the login check opened: a stream may last for minutes and needs it no more."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

@@ -1,0 +1,156 @@
+"""How values look on a page: ages, badges, powers. A script keeps the ages ticking."""
+
+from datetime import datetime
+
+from django import template
+from django.contrib.humanize.templatetags.humanize import intcomma
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from facho.apps.dashboard import power, text
+from facho.apps.inventory.models import Olt
+from facho.apps.polling.models import CAUSE_CHOICES, Execution
+from facho.apps.telemetry.models import Onu
+
+register = template.Library()
+
+# No value is a dash, never 0. (Where a template reaches through a None, it hands over an empty text.)
+NOTHING = mark_safe('<span class="none">–</span>')
+
+# What colour a word has. Not named here: grey.
+TONES = {
+    "SUCCESS": "ok",
+    "PARTIAL": "warn",
+    "FAILED": "bad",
+    "INTERRUPTED": "warn",
+    "RUNNING": "info",
+    "online": "ok",
+    "offline": "bad",
+    "los": "bad",
+    "dying_gasp": "bad",
+    "auth_failed": "warn",
+    "logging": "info",
+    "syncing": "info",
+    "degraded": "warn",
+    "reachable": "ok",
+    "slow": "warn",
+    "unreachable": "bad",
+}
+
+LEVELS = {"rx": power.rx_level, "olt_rx": power.olt_rx_level, "tx": power.tx_level}
+
+
+@register.simple_tag
+def age(at: datetime | None) -> SafeString:
+    """Show how long ago something was."""
+    if not at:
+        return NOTHING
+    shown = _("{span} ago").format(span=text.span((timezone.now() - at).total_seconds()))
+    return format_html('<time datetime="{}" data-age>{}</time>', at.isoformat(), shown)
+
+
+@register.simple_tag
+def due(at: datetime | None) -> SafeString:
+    """Show when something is to come."""
+    if not at:
+        return NOTHING
+    ahead = (at - timezone.now()).total_seconds()
+    shown = _("in {span}").format(span=text.span(ahead)) if ahead > 0 else _("due now")
+    return format_html('<time datetime="{}" data-due>{}</time>', at.isoformat(), shown)
+
+
+@register.simple_tag
+def clock_time(at: datetime | None) -> SafeString:
+    """Show a point in time; the browser puts it in the viewer's zone."""
+    if not at:
+        return NOTHING
+    shown = timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
+    return format_html('<time datetime="{}" data-clock>{}</time>', at.isoformat(), shown)
+
+
+@register.simple_tag
+def badge(word: str, label: str = "") -> SafeString:
+    """Show a state in its colour."""
+    return format_html('<span class="badge {}">{}</span>', tone(word), label or word)
+
+
+@register.simple_tag
+def olt_badge(olt: Olt) -> SafeString:
+    label = olt.get_reachability_display() if olt.enabled else _("disabled")
+    return badge(olt.state, label)
+
+
+@register.simple_tag
+def dbm(value: float | None, kind: str = "rx") -> SafeString:
+    """Show a power in the colour of its level."""
+    if value is None:
+        return NOTHING
+    return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), f"{value:.2f}")
+
+
+@register.filter
+def tone(word: str) -> str:
+    return TONES.get(word, "quiet")
+
+
+@register.filter
+def state_label(word: str) -> str:
+    """Return how a state of an OLT is called."""
+    return _("disabled") if word == "disabled" else str(Olt.Reachability(word).label)
+
+
+@register.filter
+def seconds(value: float | None) -> str | SafeString:
+    """Show how long something took."""
+    return NOTHING if value is None else text.exact(value)
+
+
+@register.filter
+def interval(value: int) -> str:
+    """Show how often something happens."""
+    return text.interval(value)
+
+
+@register.filter
+def place(onu: Onu) -> str:
+    """Return where an ONU sits, as engineers write it, or its index where that is not known."""
+    parts = (onu.slot, onu.port, onu.onu)
+    return onu.index if None in parts else "/".join(map(str, parts))
+
+
+@register.filter
+def plain(value: object) -> object:
+    """Show a value of an ONU: counters in groups of three digits, the rest as it is, nothing as a dash."""
+    if value is None or value == "":
+        return NOTHING
+    return intcomma(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+@register.filter
+def hours(value: int) -> str:
+    """Return the name of a range of the power chart."""
+    return _("{n} d").format(n=value // 24) if value > 24 else _("{n} h").format(n=value)
+
+
+@register.filter
+def waited(execution: Execution) -> list[tuple[str, float]]:
+    """Return what an execution waited for, and how long, where that is worth a word."""
+    labels = dict(CAUSE_CHOICES)
+    return [(str(labels.get(cause, cause)), each) for cause, each in execution.waits.items() if each >= 1]
+
+
+@register.filter
+def trouble(master: Execution) -> str:
+    """Return in one line what went wrong in a composite, first in its master, then in its chain."""
+    for run in (master, *master.links.all()):
+        if run.error or run.cause:
+            return run.error.split("\n")[0] or str(run.get_cause_display())
+    return ""
+
+
+@register.filter
+def percent_of(part: int, whole: int) -> str:
+    """Return a share as SVG wants it: with a point, in every language."""
+    return f"{100 * part / whole:.2f}%" if whole else "0%"

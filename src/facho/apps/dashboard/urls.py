@@ -1,0 +1,24 @@
+"""Where the pages live."""
+
+from django.contrib.auth.views import LogoutView
+from django.urls import include, path
+
+from facho.apps.dashboard import stream, views
+
+pages = [
+    path("", views.overview, name="overview"),
+    path("olts/", views.olts, name="olts"),
+    path("olts/<int:olt_id>/", views.olt, name="olt"),
+    path("onus/", views.onus, name="onus"),
+    path("onus/<int:onu_id>/", views.onu, name="onu"),
+    path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
+    path("executions/", views.executions, name="executions"),
+    path("events/", stream.events, name="events"),
+]
+
+urlpatterns = [
+    path("login/", views.Login.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("", include((pages, "dashboard"))),
+]

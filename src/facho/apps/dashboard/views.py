@@ -1,0 +1,226 @@
+"""The pages of the dashboard. Each is plain HTML; its scripts fetch the same page again when there is news."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import LoginView
+from django.core.paginator import Paginator
+from django.db import models
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from facho.apps.dashboard import freshness, history, power, queries, text
+from facho.apps.inventory.models import Olt
+from facho.apps.polling import live
+from facho.apps.polling.models import STATUS_CHOICES
+from facho.apps.telemetry.models import Onu
+from facho.engine.manager import SATURATED_ABOVE, SATURATED_UNTIL
+
+# Names of ONUs come from devices: whatever they contain, nothing but our own files runs on these pages.
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+# How far back the chart of the pool goes.
+BUSY_MINUTES = 15
+
+OLTS_ON_OVERVIEW = 12
+COMPOSITES_ON_OVERVIEW = 12
+ONUS_PER_PAGE = 50
+
+# Powers, times and its place stand elsewhere on an ONU's page; this is the rest.
+SHOWN_ELSEWHERE = {"id", "olt", "slot", "port", "onu", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m", "extra"}
+ONU_FIELDS = [
+    field
+    for field in Onu._meta.fields
+    if field.name not in SHOWN_ELSEWHERE and not isinstance(field, models.DateTimeField)
+]
+
+# What the power chart can show, in hours.
+RANGES = (6, 24, 7 * 24, 30 * 24)
+
+View = Callable[..., HttpResponseBase]
+
+
+def with_policy(view: View) -> View:
+    """Forbid a page everything that does not come from here."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        response["Content-Security-Policy"] = POLICY
+        return response
+
+    return wrapped
+
+
+def page(view: View) -> View:
+    """Make a view a page: for people who are logged in, never out of a cache, with our policy."""
+    return with_policy(never_cache(require_safe(login_required(view))))
+
+
+@method_decorator(with_policy, name="dispatch")
+class Login(LoginView):
+    template_name = "dashboard/login.html"
+    redirect_authenticated_user = True
+
+
+def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    """Render a page with what its frame and its scripts need."""
+    now = timezone.now()
+    boot = {
+        "now": now.isoformat(),
+        "snapshot": live.snapshot(now),
+        "staleAfter": live.STALE_AFTER.total_seconds(),
+        "text": text.for_scripts(),
+        **context.pop("boot", {}),
+    }
+    return render(request, f"dashboard/{template}", {**context, "now": now, "boot": boot})
+
+
+@page
+def overview(request: HttpRequest) -> HttpResponse:
+    now = timezone.now()
+    rows = queries.olt_rows()
+    masters, _older = queries.composites(limit=COMPOSITES_ON_OVERVIEW)
+    minutes = queries.busy_minutes(now - timedelta(minutes=BUSY_MINUTES))
+    busy = {
+        "minutes": [[round(at.timestamp() * 1000), percentage] for at, percentage in minutes],
+        "span": BUSY_MINUTES * 60,
+        "above": SATURATED_ABOVE,
+        "until": SATURATED_UNTIL,
+    }
+    context = {
+        "active": "overview",
+        "olts": rows[:OLTS_ON_OVERVIEW],
+        "olt_total": len(rows),
+        "olt_enabled": sum(row.olt.enabled for row in rows),
+        "olt_answering": sum(row.olt.state in ("reachable", "slow") for row in rows),
+        "olt_unreachable": sum(row.olt.state == "unreachable" for row in rows),
+        "onus": queries.total(row.onus for row in rows),
+        "outcomes": _outcomes(queries.outcomes(now - timedelta(hours=1))),
+        "composites": masters,
+        "weakest": queries.weakest_onus(),
+        "dark": queries.latest_dark_onus(),
+        "saturated_above": SATURATED_ABOVE,
+        "saturated_until": SATURATED_UNTIL,
+        "rx_weak": power.RX_WEAK,
+        "boot": {"busy": busy},
+    }
+    return show(request, "overview.html", context)
+
+
+def _outcomes(counts: dict[str, int]) -> dict[str, Any]:
+    """Return the outcomes that occurred, in the order of the vocabulary, and their sum."""
+    shown = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
+    return {"total": sum(counts.values()), "shown": shown}
+
+
+@page
+def olts(request: HttpRequest) -> HttpResponse:
+    rows = queries.olt_rows()
+    wanted, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
+    states = {row.olt.state for row in rows}
+    shown = [
+        row
+        for row in rows
+        if wanted.lower() in f"{row.olt.name} {row.olt.host} {row.olt.location}".lower()
+        and state in ("", row.olt.state)
+    ]
+    context = {
+        "active": "olts",
+        "olts": shown,
+        "olt_total": len(rows),
+        "q": wanted,
+        "state": state,
+        "states": [name for name in queries.REACHABILITY_ORDER if name in states],
+    }
+    return show(request, "olts.html", context)
+
+
+@page
+def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
+    found = get_object_or_404(Olt.objects.defer(*queries.SECRETS), pk=olt_id)
+    ports = queries.ports(olt_id)
+    masters, older = queries.composites(olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
+    context = {
+        "active": "olts",
+        "olt": found,
+        "ports": ports,
+        "onus": queries.total(row.onus for row in ports),
+        "nodes": queries.node_rows(olt_id),
+        "composites": masters,
+        "older": older,
+        "may_run": request.user.has_perm("jobs.change_workflownode"),
+    }
+    return show(request, "olt.html", context)
+
+
+@page
+def onus(request: HttpRequest) -> HttpResponse:
+    wanted = queries.OnuFilter.read(request.GET.dict())
+    pages = Paginator(wanted.onus(), ONUS_PER_PAGE)
+    context = {
+        "active": "onus",
+        "wanted": wanted,
+        "page": pages.get_page(request.GET.get("page")),
+        "olts": Olt.objects.only("name"),
+        "ports": queries.ports(wanted.olt) if wanted.olt is not None else [],
+        "states": Onu.State.choices,
+    }
+    return show(request, "onus.html", context)
+
+
+@page
+def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
+    now = timezone.now()
+    hidden = [f"olt__{name}" for name in queries.SECRETS]
+    found = get_object_or_404(Onu.objects.select_related("olt").defer(*hidden), pk=onu_id)
+    rows = queries.node_rows(found.olt_id)
+    news = live.snapshot(now)
+    context = {
+        "active": "onus",
+        "onu": found,
+        "power": freshness.power_freshness(found, rows, news, now),
+        "state": freshness.state_freshness(found, rows, news, now),
+        "fields": [(field.verbose_name, getattr(found, field.name)) for field in ONU_FIELDS],
+        "ranges": RANGES,
+        "boot": {"limits": {"weak": power.RX_WEAK}},
+    }
+    return show(request, "onu.html", context)
+
+
+@page
+def onu_power(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Answer the power of an ONU over the last hours as JSON, for its chart."""
+    hours = queries.number(request.GET.get("hours"))
+    if hours not in RANGES:
+        hours = 24
+    now = timezone.now()
+    return JsonResponse(history.power_history(onu_id, now - timedelta(hours=hours), now))
+
+
+@page
+def executions(request: HttpRequest) -> HttpResponse:
+    olt_id = queries.number(request.GET.get("olt"))
+    status = request.GET.get("status", "")
+    if status not in dict(STATUS_CHOICES):
+        status = ""
+    before = queries.number(request.GET.get("before"))
+    masters, older = queries.composites(olt=olt_id, status=status, before=before)
+    context = {
+        "active": "executions",
+        "composites": masters,
+        "older": older,
+        "before": before,
+        "olts": Olt.objects.only("name"),
+        "olt_id": olt_id,
+        "status": status,
+        "statuses": STATUS_CHOICES,
+    }
+    return show(request, "executions.html", context)

@@ -1,0 +1,263 @@
+"""The dashboard as a browser draws it: the news, the tables that follow it, and honesty when it stops."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from dashboard_bridge import Bridge
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.polling import live
+from facho.apps.polling.models import Execution
+from facho.apps.telemetry.models import Onu
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db]
+
+EVIL = '<img src=x onerror="alert(7)">'
+PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1440, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright keeps a loop in this thread, and Django would refuse to read rows beside it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def bridge(browser: Browser, db: None) -> Iterator[Bridge]:
+    """A browser of an admin, on a page without news."""
+    client = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
+    client.force_login(User.objects.create(username="boss", is_staff=True, is_superuser=True))
+    context = browser.new_context(viewport=DESK, timezone_id="America/Lima", locale="en-GB")
+    bridge = Bridge(context.new_page(), client)
+    yield bridge
+    context.close()
+    bridge.close()
+    assert bridge.complaints == []
+
+
+@pytest.fixture
+def node(bridge: Bridge) -> WorkflowNode:
+    """Optical power on OLT-CENTRAL-01, with State behind it."""
+    olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
+    job = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table", columns=["rx_dbm"])
+    SnmpJob.objects.create(name="State", brand="huawei", kind="table", columns=["state"], follows=job)
+    [node] = job.apply_to([olt])
+    return node
+
+
+@pytest.fixture
+def onu(node: WorkflowNode) -> Onu:
+    """ONU 7, whose name means no good."""
+    now = timezone.now()
+    onu = Onu.objects.create(
+        olt=node.olt, index="1.7", slot=0, port=1, onu=7, name=EVIL, serial="HWTC00000007", description=EVIL,
+        state="online", rx_dbm=-28.4, tx_dbm=2.2, first_seen_at=now, read_at=now, state_at=now, power_at=now,
+    )  # fmt: skip
+    for minutes in range(0, 60, 5):
+        onu.history.create(at=now - timedelta(minutes=minutes), state="online", rx_dbm=-28.0 - minutes / 100)
+    return onu
+
+
+@pytest.fixture
+def execution(node: WorkflowNode) -> Execution:
+    return run(node, timezone.now() - timedelta(minutes=5))
+
+
+def run(node: WorkflowNode, slot: Any) -> Execution:
+    """Make a composite of two links that ended at its slot."""
+    made: dict[str, Any] = {"olt": node.olt, "slot": slot, "started_at": slot, "ended_at": slot, "poller_id": 3}
+    master = Execution.objects.create(node=node, node_name="Optical power", status="SUCCESS", **made)
+    chained = node.chain.get()
+    Execution.objects.create(node=chained, node_name="State", status="FAILED", master_execution=master, **made)
+    return master
+
+
+def snapshot(**more: Any) -> dict[str, Any]:
+    """Return news of two pollers, one of them at work for ten seconds, and of one composite that waits."""
+    now = timezone.now()
+    since = (now - timedelta(seconds=10)).isoformat()
+    busy = {"id": 1, "status": "BUSY", "olt_id": 1, "olt": EVIL, "node_id": 1, "node": EVIL, "busy_since": since}
+    free = {"id": 2, "status": "FREE", "olt_id": None, "olt": None, "node_id": None, "node": None, "busy_since": None}
+    waiting = {
+        "node_id": 2, "node": EVIL, "olt_id": 1, "olt": EVIL, "slot": since, "late": 10.0, "priority": 90,
+        "trigger": "manual", "links": 3, "waiting_for": "olt_busy",
+    }  # fmt: skip
+    stats = {**live.EMPTY["stats"], "total_pollers": 2, "busy_pollers": 1, "busy_percentage": 80.0, "samples": [80.0]}
+    return {
+        "at": now.isoformat(),
+        "pollers": [{**busy, "link": 2, "links": 3}, {**free, "link": None, "links": None}],
+        "queue": {"size": 1, "delayed": 1, "next": [waiting]},
+        "stats": {**stats, "queue_size": 1, "delayed": 1, "is_saturated": True},
+        **more,
+    }
+
+
+def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
+    bridge.tell("snapshot", snapshot())
+
+    page = bridge.open("/")
+
+    busy, free = page.locator("#pollers .poller").all()
+    expect(busy).to_contain_text(EVIL)
+    expect(busy).to_contain_text("link 2 of 3")
+    expect(busy.locator(".poller-status")).to_have_text("busy")
+    expect(busy.locator("[data-slot=seconds]")).to_have_text("10 s")
+    expect(free.locator(".poller-status")).to_have_text("free")
+    expect(page.locator("#queue")).to_contain_text(EVIL)
+    expect(page.locator("#queue")).to_contain_text("waits for its OLT to be free")
+    expect(page.locator("#queue")).to_contain_text("10 s late")
+    expect(page.locator("#saturation")).to_have_text("saturated")
+    expect(page.locator("#engine-state")).to_contain_text("saturated")
+    expect(page.locator("#banner")).to_be_hidden()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_old_news_is_called_old(bridge):
+    bridge.tell("snapshot", snapshot(at=(timezone.now() - timedelta(seconds=12)).isoformat()))
+
+    page = bridge.open("/")
+
+    expect(page.locator("#banner")).to_have_text("News is 12 s old: the engine may be down.")
+    expect(page.locator("#engine-state")).to_contain_text("silent")
+
+
+def test_a_lost_connection_is_said_after_a_moment(bridge):
+    bridge.page.clock.install()
+    bridge.tell("snapshot", snapshot())
+    page = bridge.open("/")
+    expect(page.locator("#connection-state")).to_have_text("Connected")
+
+    bridge.is_down = True
+    page.clock.run_for(8000)
+
+    expect(page.locator("#banner")).to_contain_text("The connection to Facho was lost")
+    expect(page.locator("#connection-state")).to_have_text("Disconnected")
+
+
+def test_an_execution_in_the_news_refreshes_the_table_and_leaves_open_what_was_open(bridge, execution):
+    page = bridge.open("/executions/")
+    page.locator("details.composite summary").click()
+    newer = run(execution.node, timezone.now())
+
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    expect(page.locator("details.composite")).to_have_count(2)
+    expect(page.locator(f"#run-{execution.pk}")).to_have_attribute("open", "")
+    expect(page.locator(f"#run-{newer.pk}")).not_to_have_attribute("open", "")
+    expect(page.locator(f"#run-{execution.pk}")).to_contain_text("link 2 of 2")
+
+
+def test_a_burst_of_news_fetches_the_page_once(bridge, execution):
+    bridge.page.clock.install()
+    for _ in range(50):
+        bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id, "node_id": 1, "status": "SUCCESS"})
+    page = bridge.open("/executions/")
+    expect(page.locator("#connection-state")).to_have_text("Connected")
+
+    with page.expect_response("**/executions/"):
+        page.clock.run_for(2000)
+    page.clock.run_for(10_000)
+    page.wait_for_load_state("networkidle")
+
+    assert bridge.fetched.count("/executions/") == 2
+
+
+def test_news_of_another_olt_leaves_the_page_alone(bridge, execution):
+    bridge.page.clock.install()
+    bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id + 1, "node_id": 1, "status": "SUCCESS"})
+    page = bridge.open(f"/olts/{execution.olt_id}/")
+    expect(page.locator("#connection-state")).to_have_text("Connected")
+
+    page.clock.run_for(10_000)
+    page.wait_for_load_state("networkidle")
+
+    assert bridge.fetched.count(f"/olts/{execution.olt_id}/") == 1
+
+
+def test_run_now_asks_once_and_says_so(bridge, node):
+    page = bridge.open(f"/olts/{node.olt_id}/")
+    button = page.get_by_role("button", name="Run now Optical power")
+
+    button.click()
+    expect(page.locator(".toast")).to_contain_text("Asked for.")
+    button.click()
+
+    expect(page.locator(".toast").last).to_contain_text("asked for already")
+    assert WorkflowNode.objects.get(pk=node.pk).run_requested_at is not None
+
+
+def test_run_now_of_an_olt_that_was_disabled_meanwhile_says_why(bridge, node):
+    page = bridge.open(f"/olts/{node.olt_id}/")
+    node.olt.disable()
+
+    page.get_by_role("button", name="Run now Optical power").click()
+
+    expect(page.locator(".toast")).to_have_text("OLT-CENTRAL-01 is disabled. Enable it first.")
+
+
+def test_searching_changes_the_rows_and_the_address(bridge, onu):
+    page = bridge.open("/onus/")
+    expect(page.locator("#onus tbody tr")).to_have_count(1)
+
+    page.get_by_role("searchbox").fill("nobody")
+
+    expect(page.locator("#onus")).to_contain_text("No ONU is like that.")
+    expect(page).to_have_url("http://localhost/onus/?q=nobody")
+    page.get_by_role("searchbox").fill("0/1/7")
+    expect(page.locator("#onus tbody tr")).to_contain_text(EVIL)
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_the_page_of_an_onu_draws_its_power(bridge, onu):
+    page = bridge.open(f"/onus/{onu.pk}/")
+
+    expect(page.locator("#power-chart path.rx_dbm")).to_have_count(1)
+    expect(page.locator("#power-legend button")).to_have_text(["ONU receives"])
+    expect(page.locator("#why")).to_contain_text("Optical power reads it every 5 min: it is on schedule.")
+
+
+def test_times_are_in_the_zone_of_the_viewer(bridge, onu):
+    Onu.objects.filter(pk=onu.pk).update(last_up="2025-06-01T10:00:00Z")
+
+    page = bridge.open(f"/onus/{onu.pk}/")
+
+    expect(page.locator("#fields")).to_contain_text("5:00:00")
+
+
+def test_the_colours_can_be_chosen_and_stay(bridge):
+    page = bridge.open("/")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+
+    page.locator("#theme-toggle").click()
+    dark = page.evaluate(ground)
+    page.reload()
+
+    assert light != dark
+    assert page.evaluate(ground) == dark
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("path", ["/", "/olts/", "/olts/{olt}/", "/onus/", "/onus/{onu}/", "/executions/", "/nowhere/"])
+def test_a_page_fits_its_screen(bridge, onu, execution, path, size):
+    bridge.page.set_viewport_size(size)
+    bridge.tell("snapshot", snapshot())
+
+    page = bridge.open(path.format(olt=onu.olt_id, onu=onu.pk))
+    page.wait_for_load_state("networkidle")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]

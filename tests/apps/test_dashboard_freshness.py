@@ -1,0 +1,148 @@
+"""Why is this power ten minutes old? Each answer a NOC can get."""
+
+from datetime import timedelta
+
+import pytest
+from cast import T0, make_execution, make_job, make_onu
+
+from facho.apps.dashboard.freshness import columns_read, power_freshness, state_freshness
+from facho.apps.dashboard.queries import node_rows
+from facho.apps.inventory.models import Olt
+from facho.apps.polling import live
+
+MIN = timedelta(minutes=1)
+NOW = T0 + 12 * MIN
+FRESH_NEWS = {**live.EMPTY, "stale": False}
+
+
+def answer(onu, news=FRESH_NEWS):
+    onu.olt = Olt.objects.get(pk=onu.olt_id)
+    fresh = power_freshness(onu, node_rows(onu.olt_id), news, NOW)
+    return fresh.level, fresh.sentence
+
+
+@pytest.fixture
+def old(central):
+    """ONU 7, whose power was read when its node last ran well, twelve minutes ago."""
+    return make_onu(central, 7, power_at=T0 + 20 * MIN / 60)
+
+
+def test_nobody_reads_it(old):
+    assert answer(old) == ("bad", "No node of OLT-CENTRAL-01 reads it. Apply a job that does.")
+
+
+def test_its_olt_is_disabled(old, node):
+    node.olt.disable()
+
+    assert answer(old) == ("bad", "OLT-CENTRAL-01 is disabled, so nothing is read from it.")
+
+
+def test_its_node_is_disabled(old, node):
+    node.own_enabled = False
+    node.save()
+
+    assert answer(old) == ("bad", "Optical power would read it, but is disabled.")
+
+
+def test_it_is_on_schedule(old, node):
+    old.power_at = NOW - 5 * MIN
+
+    assert answer(old) == ("ok", "Optical power reads it every 5 min: it is on schedule.")
+
+
+def test_it_is_being_read(old, node):
+    make_execution(node, T0 + 10 * MIN, status="RUNNING", ended_at=None)
+
+    assert answer(old) == ("late", "Optical power is reading it at this moment.")
+
+
+def test_the_engine_is_silent(old, node):
+    assert answer(old, {**FRESH_NEWS, "stale": True}) == (
+        "bad",
+        "The engine is silent: nothing is read until it is back.",
+    )
+
+
+def test_its_node_waits_in_the_queue(old, node):
+    queue = {"size": 1, "delayed": 1, "next": [{"node_id": node.pk, "waiting_for": "olt_busy"}]}
+
+    assert answer(old, {**FRESH_NEWS, "queue": queue}) == (
+        "late",
+        "Optical power is due and waits for its OLT to be free.",
+    )
+
+
+def test_its_node_has_not_run_yet(old, node):
+    assert answer(old) == ("late", "Optical power has not run yet.")
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        pytest.param(
+            {"status": "FAILED", "error": "OLT-CENTRAL-01 gave no answer in 5 s"},
+            ("bad", "The last run failed. OLT-CENTRAL-01 gave no answer in 5 s"),
+            id="failed",
+        ),
+        pytest.param(
+            {"status": "SKIPPED", "cause": "olt_busy"},
+            ("bad", "The last run was skipped. The OLT was busy"),
+            id="skipped",
+        ),
+        pytest.param({"status": "INTERRUPTED"}, ("bad", "The last run was interrupted."), id="interrupted"),
+        pytest.param(
+            {"status": "PARTIAL", "error": "port 0/1 fell silent"},
+            ("bad", "The last run read only a part of the ONUs, and not this one. Port 0/1 fell silent"),
+            id="partial, without this one",
+        ),
+        pytest.param(
+            {"status": "SUCCESS"},
+            ("late", "The last run went well, but the OLT gave no value for this ONU."),
+            id="well, without this one",
+        ),
+    ],
+)
+def test_its_last_run_brought_nothing(old, node, run, said):
+    make_execution(node, T0 + 5 * MIN, **run)
+
+    assert answer(old) == said
+
+
+def test_its_last_run_read_it_and_none_came_since(old, node):
+    make_execution(node, T0)
+
+    assert answer(old) == ("late", "The last run read it, and none has come since.")
+
+
+def test_a_dark_onu_has_no_power_to_read(old, node):
+    make_execution(node, T0 + 5 * MIN)
+    old.state = "los"
+
+    assert answer(old) == ("late", "The ONU is dark: there is no power to read.")
+
+
+def test_a_chained_node_has_the_interval_of_its_master(central):
+    master = make_job("Names", columns=["name"], interval_seconds=900)
+    make_job("Optical power", columns=["rx_dbm"], interval_seconds=60, follows=master)
+    master.apply_to([central])
+    onu = make_onu(central, 7, power_at=NOW - 12 * MIN)
+
+    assert answer(onu) == ("ok", "Optical power reads it every 15 min: it is on schedule.")
+
+
+def test_the_state_is_read_by_whoever_reads_a_state(old, node):
+    make_job("State", columns=["state"]).apply_to([old.olt])
+    old.state_at = NOW
+
+    fresh = state_freshness(old, node_rows(old.olt_id), FRESH_NEWS, NOW)
+
+    assert [row.node.job.name for row in fresh.readers] == ["State"]
+    assert fresh.level == "ok"
+
+
+def test_a_discovery_without_columns_reads_what_its_brand_says(db):
+    assert {"serial", "name"} <= columns_read(make_job("Discovery", kind="discovery", columns=[]))
+
+
+def test_columns_that_are_needed_are_read_too(db):
+    assert "down_cause" in columns_read(make_job("State", columns=["state"]))
