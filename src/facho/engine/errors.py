@@ -12,11 +12,15 @@ FachoError
 └── UnknownBrand         no profile of that name
 """
 
+from facho.engine.model import Traffic
+
 
 class FachoError(Exception):
     """Reads as a sentence. `is_temporary` says whether the same try may succeed later."""
 
     is_temporary = True
+    # What a run that ended in this error had cost its OLT by then.
+    traffic = Traffic()
 
 
 class SnmpError(FachoError):

@@ -29,6 +29,8 @@ def from_arcs(arcs: Arcs) -> Oid:
         raise ValueError(f"an OID has 2 to {MAX_ARCS} numbers, not {len(arcs)}")
     if arcs[0] > 2 or (arcs[0] < 2 and arcs[1] > 39):
         raise ValueError(f"no OID begins with {arcs[0]}.{arcs[1]}")
+    if max(arcs) > MAX_ARC:
+        raise ValueError(f"{max(arcs)} cannot be part of an OID: numbers go from 0 to {MAX_ARC}")
     return Oid(pack((40 * arcs[0] + arcs[1], *arcs[2:])))
 
 

@@ -19,6 +19,7 @@ from facho.engine.model import (
     Olt,
     Outcome,
     Status,
+    Traffic,
 )
 from facho.engine.ports import Clock, EventBus, Ledger, NodeSource, OltLeases, PollerWatch, ReadingSink, Snmp
 
@@ -176,7 +177,8 @@ def _outcome(collected: Collected) -> Outcome:
 
 
 def _failed(error: Exception, cause: Cause | None = None) -> Outcome:
-    return Outcome(Status.FAILED, cause, str(error), type(error).__name__)
+    traffic = error.traffic if isinstance(error, FachoError) else Traffic()
+    return Outcome(Status.FAILED, cause, str(error), type(error).__name__, traffic=traffic)
 
 
 def _not_run(error: FachoError) -> Outcome:

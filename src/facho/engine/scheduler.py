@@ -191,7 +191,7 @@ class Scheduler:
 
     def _tell_of(self, dropped: Collection[int], plan: Plan) -> None:
         if plan.dues:
-            tell(logger, logging.INFO, Event.NODES_SCHEDULED, "%d nodes have a new place on the grid", len(plan.dues))
+            tell(logger, logging.INFO, Event.NODES_SCHEDULED, "%d nodes were put on the grid", len(plan.dues))
         if dropped:
             tell(logger, logging.INFO, Event.NODES_REMOVED, "%d nodes are not polled any more", len(dropped))
         for item in plan.skipped:

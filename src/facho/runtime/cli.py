@@ -84,11 +84,14 @@ def run_engine(arguments: argparse.Namespace) -> None:
     from django.core.management import call_command
 
     from facho.runtime import embedded, logs
+    from facho.runtime.lock import EngineLock
 
     logs.configure(config)
     _refuse_on_errors()
-    call_command("migrate", verbosity=0, interactive=False)
-    embedded.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
+    # Before the migrations: a database must not change under an engine that runs.
+    with EngineLock(config):
+        call_command("migrate", verbosity=0, interactive=False)
+        embedded.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
 
 
 def run_demo(arguments: argparse.Namespace) -> None:

@@ -40,13 +40,13 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
     from facho.runtime.lock import EngineLock
 
     logs.configure(config)
-    # Held for a moment only: what is set up below must not be set up under a demonstration that runs.
     with EngineLock(config):
-        call_command("migrate", verbosity=0, interactive=False)
+        # Nothing is set up for a port that somebody else has.
         embedded.listen(config.host, config.port).close()
-    with simulated(olts, onus) as fleet:
-        set_up(fleet)
-        embedded.serve(config, on_ready=lambda: _welcome(config, fleet))
+        call_command("migrate", verbosity=0, interactive=False)
+        with simulated(olts, onus) as fleet:
+            set_up(fleet)
+            embedded.serve(config, on_ready=lambda: _welcome(config, fleet))
 
 
 def _isolate(port: int, data: Path) -> None:

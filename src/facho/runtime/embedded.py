@@ -15,7 +15,6 @@ from facho.engine.events import Event, tell
 from facho.runtime import build
 from facho.runtime.asgi import application
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.lock import EngineLock
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +31,8 @@ class Server(uvicorn.Server):
 
 
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM. `on_ready` is called when the port is open and the first tick is done."""
-    with EngineLock(config), contextlib.closing(listen(config.host, config.port)) as listener:
+    """Run until SIGINT or SIGTERM. `on_ready` is called when the port is open. The caller holds the `EngineLock`."""
+    with contextlib.closing(listen(config.host, config.port)) as listener:
         uvloop.run(_serve(config, listener, on_ready))
 
 

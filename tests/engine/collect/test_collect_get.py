@@ -87,11 +87,12 @@ async def test_dark_onus_alone_cost_no_request(clock):
     assert all(values == {"rx_dbm": None} for values in values_of(collected).values())
 
 
-async def test_an_inventory_without_onus_is_empty(clock):
+async def test_an_inventory_without_onus_is_empty_and_says_what_has_to_come_first(clock):
     collected = await run(FakeAgent(clock, make_mib(ONUS)), make_node(JobKind.GET, "name"), onus=[])
 
     assert collected.completeness is Completeness.EMPTY
     assert collected.traffic.pdus == 0
+    assert "discovery" in collected.errors[0]
 
 
 @pytest.mark.parametrize("accuses", ["right", "none", "first"])

@@ -184,8 +184,10 @@ async def test_a_mute_olt_is_unreachable(kind):
 
     with pytest.raises(
         OltUnreachable, match=r"^OLT-SUR-03 gave no answer to 3 requests in 15\.0 s\. Check its address"
-    ):
+    ) as caught:
         await run(agent, make_node(kind, "name"), olt=make_olt(name="OLT-SUR-03"), onus=known(ONUS))
+
+    assert caught.value.traffic.pdus == len(agent.log) == 3
 
 
 async def test_a_mute_olt_is_unreachable_when_the_deadline_comes_first():

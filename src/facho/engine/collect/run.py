@@ -13,11 +13,13 @@ from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.rows import KnownRows
 from facho.engine.collect.sentences import limited
 from facho.engine.collect.tables import Tables
-from facho.engine.errors import OltUnreachable, Refused
+from facho.engine.errors import FachoError, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Node, Olt
 from facho.engine.ports import Clock, Snmp
 
 logger = logging.getLogger(__name__)
+
+NOBODY_KNOWN = "no ONU of this OLT is known yet: a discovery has to find them first"
 
 
 async def collect(
@@ -41,14 +43,22 @@ async def collect(
         return Collected(Completeness.PARTIAL, errors=tuple(limited(plan.problems)))
     requester = Requester(snmp, olt, brand.manners, clock=clock, deadline=deadline)
     run = Run(plan, node.kind, brand, known, requester)
-    await run.read()
-    if requester.pdus and not requester.answers:
-        requests = "1 request" if requester.pdus == 1 else f"{requester.pdus} requests"
-        raise OltUnreachable(
-            f"{olt.name} gave no answer to {requests} in {requester.seconds:.1f} s. "
-            "Check its address and its community, and that it lets this machine ask."
-        )
+    try:
+        await run.read()
+        if requester.pdus and not requester.answers:
+            raise _unreachable(olt, requester)
+    except FachoError as error:
+        error.traffic = requester.traffic()
+        raise
     return run.collected()
+
+
+def _unreachable(olt: Olt, requester: Requester) -> OltUnreachable:
+    requests = "1 request" if requester.pdus == 1 else f"{requester.pdus} requests"
+    return OltUnreachable(
+        f"{olt.name} gave no answer to {requests} in {requester.seconds:.1f} s. "
+        "Check its address and its community, and that it lets this machine ask."
+    )
 
 
 class Run:
@@ -91,6 +101,8 @@ class Run:
         scalars = self._decode_scalars(cuts, remarks)
         if self._known is not None:
             cuts += self._known.store(self._cut)
+            if not self._known.onus:
+                remarks.append(NOBODY_KNOWN)
         cuts += self._tables.store(self._cut)
         # A GET is about known ONUs, even where a column of it had to be walked.
         only = self._known.onus if self._known is not None else self._tables.rows_of(self._plan.anchor)

@@ -1,0 +1,106 @@
+"""What a runner needs around it, in memory, and collections that go as a test says."""
+
+from dataclasses import replace
+
+from builders import MIN, T0, make_node
+
+import facho.engine.runner
+from facho.adapters.bus.local import LocalBus
+from facho.adapters.leases.local import LocalLeases
+from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.brands import brand
+from facho.engine.errors import NoAnswer, OltUnreachable
+from facho.engine.model import Collected, Completeness, CompositeNode, JobKind, KnownOnu, Reading
+from facho.engine.runner import Runner
+
+COMPLETE = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),))
+SILENCE = OltUnreachable("OLT-01 gave no answer to 4 requests in 20.0 s")
+
+
+class Sink:
+    """Remembers what it was given; `errors` come first, one a write."""
+
+    def __init__(self):
+        self.written = []
+        self.errors = []
+
+    async def known(self, olt_id):
+        return (KnownOnu("1.7", "online"),)
+
+    async def write(self, node, execution_id, collected, *, lease, now):
+        if self.errors:
+            raise self.errors.pop(0)
+        self.written.append((node.id, execution_id, lease.token, now))
+
+
+class Stage:
+    """A master with two links on OLT-01, and collections that go as the test says, one second each."""
+
+    def __init__(self, clock, monkeypatch, results=None, kinds=None):
+        self.clock = clock
+        self.results = results or {}
+        self.asked = []
+        self.seated = []
+        self.heard = []
+        master = make_node(1, next_check=T0)
+        chain = (make_node(2, master_id=1, timeout=2 * MIN), make_node(3, master_id=1))
+        links = [replace(node, kind=(kinds or {}).get(node.id, JobKind.TABLE)) for node in (master, *chain)]
+        self.composite = CompositeNode(links[0], tuple(links[1:]), T0)
+        self.nodes = MemoryNodes(links)
+        self.ledger = MemoryLedger(self.nodes)
+        self.leases = LocalLeases(first_token=1)
+        self.sink = Sink()
+        self.bus = LocalBus()
+        self.bus.publish = lambda topic, payload: self.heard.append((topic, payload))
+        self.runner = self._runner(snmp=None)
+        monkeypatch.setattr(facho.engine.runner, "collect", self.collect)
+
+    def _runner(self, snmp):
+        return Runner(
+            name="noc",
+            nodes=self.nodes,
+            ledger=self.ledger,
+            sink=self.sink,
+            snmp=snmp,
+            leases=self.leases,
+            bus=self.bus,
+            clock=self.clock,
+            brand=brand,
+            raw_decoders={},
+        )
+
+    async def collect(self, node, olt, brand, *, deadline, known, **_):
+        self.asked.append((node.id, deadline - self.clock.now(), len(known)))
+        await self.clock.sleep(1)
+        result = self.results.get(node.id, COMPLETE)
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def link_started(self, position, node):
+        self.seated.append((position, node.id))
+
+    async def claim(self):
+        return await self.ledger.claim(self.composite, poller_id=3, now=T0, waits={})
+
+    async def run(self):
+        return await self.runner.run(await self.claim(), self)
+
+    @property
+    def ended(self):
+        return [(row.status, row.cause) for row in self.ledger.rows]
+
+
+class Mute:
+    """An OLT that never answers."""
+
+    def __init__(self, clock):
+        self.pdus = 0
+        self._clock = clock
+
+    async def _wait(self, agent, oids, *, timeout, **_):
+        self.pdus += 1
+        await self._clock.sleep(timeout)
+        raise NoAnswer("no answer")
+
+    get = get_next = get_bulk = _wait

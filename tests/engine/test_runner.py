@@ -1,0 +1,346 @@
+"""One composite, from the lease of its OLT to the last reading: what each link ends as, and what is left behind."""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+from builders import MIN, SEC, T0, make_node
+from runner_stage import COMPLETE, SILENCE, Mute, Stage
+
+from facho.engine.errors import LeaseLost, Refused
+from facho.engine.model import Cause, Collected, Completeness, CompositeNode, JobKind, Outcome, Status, Traffic
+
+
+@pytest.fixture
+def stage(clock, monkeypatch):
+    return lambda results=None, kinds=None: Stage(clock, monkeypatch, results, kinds)
+
+
+def test_links_run_one_behind_the_other_under_one_lease(stage, virtually):
+    play = stage()
+
+    outcomes = virtually(play.run())
+
+    assert [node_id for node_id, _, _ in play.asked] == [1, 2, 3]
+    assert play.seated == [(1, 1), (2, 2), (3, 3)]
+    assert [(row.started_at, row.ended_at) for row in play.ledger.rows] == [
+        (T0, T0 + 1 * SEC),
+        (T0 + 1 * SEC, T0 + 2 * SEC),
+        (T0 + 2 * SEC, T0 + 3 * SEC),
+    ]
+    assert {row.token for row in play.ledger.rows} == {1}
+    assert [token for _, _, token, _ in play.sink.written] == [1, 1, 1]
+    assert [outcome.status for outcome in outcomes] == [Status.SUCCESS] * 3
+    assert [outcome.readings for outcome in outcomes] == [1] * 3
+
+
+def test_each_link_has_its_own_time_limit(stage, virtually):
+    play = stage()
+
+    virtually(play.run())
+
+    assert [limit for _, limit, _ in play.asked] == [5 * MIN, 2 * MIN, 5 * MIN]
+
+
+def test_only_a_get_needs_to_know_the_onus(stage, virtually):
+    play = stage(kinds={2: JobKind.GET, 3: JobKind.DISCOVERY})
+
+    virtually(play.run())
+
+    assert [known for _, _, known in play.asked] == [0, 1, 0]
+
+
+def test_a_master_that_fails_does_not_stop_its_chain(stage, virtually):
+    play = stage({1: Refused("unknown user")})
+
+    outcomes = virtually(play.run())
+
+    assert play.ended == [(Status.FAILED, None), (Status.SUCCESS, None), (Status.SUCCESS, None)]
+    assert (outcomes[0].error, outcomes[0].error_class) == ("unknown user", "Refused")
+
+
+def test_an_unreachable_olt_is_not_asked_again_by_the_chain(stage, virtually):
+    play = stage({1: SILENCE})
+
+    outcomes = virtually(play.run())
+
+    assert [node_id for node_id, _, _ in play.asked] == [1]
+    assert play.ended == [
+        (Status.FAILED, Cause.UNREACHABLE),
+        (Status.SKIPPED, Cause.UNREACHABLE),
+        (Status.SKIPPED, Cause.UNREACHABLE),
+    ]
+    assert outcomes[0].error == str(SILENCE)
+
+
+def test_an_olt_that_falls_silent_in_the_chain_skips_the_rest_of_it(stage, virtually):
+    play = stage({2: SILENCE})
+
+    virtually(play.run())
+
+    assert play.ended == [
+        (Status.SUCCESS, None),
+        (Status.FAILED, Cause.UNREACHABLE),
+        (Status.SKIPPED, Cause.UNREACHABLE),
+    ]
+
+
+def test_an_olt_disabled_before_its_turn_is_not_asked(stage, virtually):
+    play = stage()
+
+    async def story():
+        claim = await play.claim()
+        play.nodes.enable(1, False)
+        return await play.runner.run(claim, play)
+
+    outcomes = virtually(story())
+
+    assert play.asked == []
+    assert play.ended == [(Status.SKIPPED, Cause.DISABLED)] * 3
+    assert "disabled" in outcomes[0].error
+
+
+def test_an_olt_that_somebody_else_holds_is_not_asked(stage, virtually):
+    play = stage()
+
+    async def story():
+        async with play.leases.hold(1, "a probe"):
+            return await play.run()
+
+    virtually(story())
+
+    assert play.asked == []
+    assert play.ended == [(Status.SKIPPED, Cause.OLT_BUSY)] * 3
+
+
+def test_an_olt_with_an_execution_running_elsewhere_is_not_asked(stage, virtually):
+    play = stage()
+
+    async def story():
+        play.nodes.put(make_node(9, next_check=T0))
+        other = await play.ledger.claim(CompositeNode(make_node(9), (), T0), poller_id=9, now=T0, waits={})
+        later = replace((await _any_lease(play)), token=99)
+        await play.ledger.start(other.execution_ids[0], lease=later, now=T0)
+        return await play.run()
+
+    virtually(story())
+
+    assert play.asked == []
+    assert play.ended == [(Status.RUNNING, None), *[(Status.SKIPPED, Cause.OLT_BUSY)] * 3]
+
+
+async def _any_lease(play):
+    async with play.leases.hold(1, "elsewhere") as lease:
+        return lease
+
+
+def test_a_holder_whose_lease_is_lost_stops_and_says_so(stage, virtually):
+    play = stage()
+    play.sink.errors = [LeaseLost("execution 0 is no longer ours")]
+
+    virtually(play.run())
+
+    assert [node_id for node_id, _, _ in play.asked] == [1]
+    assert play.ended == [
+        (Status.INTERRUPTED, Cause.LEASE_LOST),
+        (Status.SKIPPED, Cause.LEASE_LOST),
+        (Status.SKIPPED, Cause.LEASE_LOST),
+    ]
+
+
+def test_a_link_that_somebody_ended_meanwhile_is_not_run(stage, virtually):
+    play = stage()
+
+    async def story():
+        claim = await play.claim()
+        stopped = Outcome(Status.INTERRUPTED, Cause.STOPPED)
+        await play.ledger.close(claim.execution_ids[1:2], stopped, lease=None, now=T0)
+        return await play.runner.run(claim, play)
+
+    outcomes = virtually(story())
+
+    assert [node_id for node_id, _, _ in play.asked] == [1, 3]
+    assert play.ended[1] == (Status.INTERRUPTED, Cause.STOPPED)
+    assert [outcome.status for outcome in outcomes] == [Status.SUCCESS, Status.INTERRUPTED, Status.SUCCESS]
+
+
+def cancelled_after(play, seconds, virtually):
+    """Run, and stop it after a while; return whether the stop was passed on and whether the OLT is free again."""
+
+    async def story():
+        task = asyncio.create_task(play.run())
+        await play.clock.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        async with play.leases.hold(1, "the next one"):
+            return task.cancelled()
+
+    return virtually(story())
+
+
+def test_stopping_interrupts_the_running_link_and_the_ones_to_come(stage, virtually):
+    play = stage()
+
+    passed_on = cancelled_after(play, 1.5, virtually)
+
+    assert passed_on
+    assert play.ended == [
+        (Status.SUCCESS, None),
+        (Status.INTERRUPTED, Cause.STOPPED),
+        (Status.INTERRUPTED, Cause.STOPPED),
+    ]
+
+
+def test_stopping_while_an_end_is_being_written_leaves_nothing_open(stage, virtually):
+    play = stage()
+    close = play.ledger.close
+
+    async def slow(*args, **kwargs):
+        await play.clock.sleep(1)
+        await close(*args, **kwargs)
+
+    play.ledger.close = slow
+
+    assert cancelled_after(play, 1.5, virtually)
+    assert {status for status, _ in play.ended} == {Status.INTERRUPTED}
+
+
+@pytest.mark.parametrize(
+    ("collected", "expected"),
+    [
+        pytest.param(COMPLETE, Status.SUCCESS, id="everything"),
+        pytest.param(Collected(Completeness.EMPTY), Status.SUCCESS, id="an empty table, read to its end"),
+        pytest.param(replace(COMPLETE, completeness=Completeness.PARTIAL, errors=("cut",)), Status.PARTIAL, id="some"),
+        pytest.param(Collected(Completeness.PARTIAL, scalars={"a": 1}, errors=("cut",)), Status.PARTIAL, id="scalars"),
+        pytest.param(Collected(Completeness.PARTIAL, errors=("cut",)), Status.FAILED, id="nothing, and it was cut"),
+    ],
+)
+def test_some_rows_are_partial_and_none_with_errors_are_a_failure(stage, virtually, collected, expected):
+    play = stage({1: collected})
+
+    outcome = virtually(play.run())[0]
+
+    assert outcome.status is expected
+    assert outcome.completeness is collected.completeness
+
+
+def test_an_outcome_tells_what_it_cost_and_all_that_went_wrong(stage, virtually):
+    traffic = Traffic(pdus=12, retransmissions=2, varbinds=120, rtt_p95=0.4)
+    errors = ("port 0/1 was cut", "port 0/2 was cut")
+    play = stage({1: Collected(Completeness.PARTIAL, COMPLETE.readings, traffic=traffic, errors=errors)})
+
+    outcome = virtually(play.run())[0]
+
+    assert outcome.traffic == traffic
+    assert outcome.error == "port 0/1 was cut\nport 0/2 was cut"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(lambda play: play.sink.errors.append(OSError("disk full")), id="the sink"),
+        pytest.param(lambda play: play.results.update({1: OSError("disk full")}), id="a defect of ours"),
+    ],
+)
+def test_what_a_link_runs_into_is_its_own(stage, virtually, fault):
+    play = stage()
+    fault(play)
+
+    outcomes = virtually(play.run())
+
+    assert play.ended == [(Status.FAILED, None), (Status.SUCCESS, None), (Status.SUCCESS, None)]
+    assert (outcomes[0].error, outcomes[0].error_class) == ("disk full", "OSError")
+
+
+def test_an_olt_whose_secret_cannot_be_read_leaves_no_execution_open(stage, virtually):
+    play = stage()
+
+    async def unreadable(olt_id):
+        raise ValueError("a stored secret cannot be read with the keys at hand")
+
+    play.nodes.olt = unreadable
+
+    outcomes = virtually(play.run())
+
+    assert play.ended == [(Status.FAILED, None)] * 3
+    assert outcomes[0].error == "a stored secret cannot be read with the keys at hand"
+
+
+@pytest.mark.parametrize("step", ["start", "close"])
+def test_a_database_that_misses_one_step_leaves_no_execution_open(stage, virtually, step):
+    play = stage()
+    real = getattr(play.ledger, step)
+    calls = []
+
+    async def away_once(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 1:
+            raise OSError("the database is away")
+        return await real(*args, **kwargs)
+
+    setattr(play.ledger, step, away_once)
+
+    virtually(play.run())
+
+    assert play.ended == [(Status.FAILED, None)] * 3
+
+
+def test_watchers_hear_of_each_start_each_end_and_each_harvest(stage, virtually):
+    play = stage({2: SILENCE})
+
+    virtually(play.run())
+
+    def execution(number, status):
+        return ("execution", {"id": number - 1, "olt_id": 1, "node_id": number, "status": status})
+
+    assert play.heard == [
+        execution(1, "RUNNING"),
+        ("readings", {"olt_id": 1, "node_id": 1, "count": 1}),
+        execution(1, "SUCCESS"),
+        execution(2, "RUNNING"),
+        execution(2, "FAILED"),
+        execution(3, "SKIPPED"),
+    ]
+
+
+def test_a_harvest_of_nothing_is_no_news(stage, virtually):
+    play = stage(dict.fromkeys((1, 2, 3), Collected(Completeness.EMPTY)))
+
+    virtually(play.run())
+
+    assert {topic for topic, _ in play.heard} == {"execution"}
+
+
+def test_a_harvest_that_was_not_kept_is_no_news(stage, virtually):
+    play = stage()
+    play.sink.errors = [OSError("disk full")] * 3
+
+    virtually(play.run())
+
+    assert {topic for topic, _ in play.heard} == {"execution"}
+
+
+def test_failures_are_events_and_name_no_secret(stage, virtually, caplog):
+    play = stage({1: Refused("unknown user"), 2: SILENCE})
+
+    with caplog.at_level(logging.DEBUG):
+        virtually(play.run())
+
+    events = [(record.event, record.olt_id) for record in caplog.records if hasattr(record, "event")]
+    assert events == [("RUN_FAILED", 1), ("OLT_UNREACHABLE", 1)]
+    assert "public" not in caplog.text
+
+
+def test_a_mute_olt_ends_as_unreachable(stage, clock, virtually, monkeypatch):
+    play = stage()
+    monkeypatch.undo()
+    snmp = Mute(clock)
+    play.runner = play._runner(snmp)
+    play.composite = replace(play.composite, master=replace(play.composite.master, columns=("rx_dbm",)))
+
+    virtually(play.run())
+
+    assert [cause for _, cause in play.ended] == [Cause.UNREACHABLE] * 3
+    assert snmp.pdus > 1
+    assert play.sink.written == []
