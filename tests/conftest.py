@@ -3,6 +3,9 @@
 import os
 import tempfile
 
+import django
+
 os.environ["FACHO_DATA_DIR"] = tempfile.mkdtemp(prefix="facho-tests-")
 os.environ["FACHO_SECRET_KEYS"] = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
+os.environ["DJANGO_SETTINGS_MODULE"] = "facho.runtime.settings"
+django.setup()

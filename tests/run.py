@@ -43,7 +43,8 @@ def static_checks() -> None:
     step("format", "ruff", "format", "--check", "src", "tests", "dev.py")
     step("types", "mypy")
     step("layers", "lint-imports")
-    step("migrations", "python", "-m", "django", "makemigrations", "--check", "--dry-run")
+    settings = "--settings=facho.runtime.settings"
+    step("migrations", "python", "-m", "django", "makemigrations", "--check", "--dry-run", settings)
 
 
 def tests() -> None:
@@ -55,15 +56,14 @@ def tests() -> None:
         else:
             step("tests on PostgreSQL", "pytest", "-q", *DATABASE_SUITES, DATABASE_URL=server.url)
     if chromium() is None:
-        skipped.append("the browser tests: there is no Chromium, and only root can install it (apt-get install chromium)")
+        skipped.append("the browser tests: there is no Chromium. Install it: apt-get install chromium")
     else:
         step("browser", "pytest", "-q", "-m", "browser", "tests/acceptance")
 
 
 def step(name: str, program: str, *arguments: str, **environment: str) -> None:
     print(f"\n=== {name}", flush=True)
-    variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "facho.runtime.settings", **environment}
-    if subprocess.run([BIN / program, *arguments], env=variables).returncode:
+    if subprocess.run([BIN / program, *arguments], env={**os.environ, **environment}).returncode:
         failed.append(name)
 
 

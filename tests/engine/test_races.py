@@ -106,6 +106,23 @@ def test_a_wish_that_was_served_already_leaves_the_grid_alone(clock, virtually):
     assert accounted(world, 1) == [(T0 + 5 * MIN, 1, Status.SUCCESS, None)]
 
 
+def test_a_wish_that_is_refused_does_not_cost_the_slot_behind_it(clock, virtually):
+    async def story():
+        world = World(clock, [make_node(1, next_check=T0 + 5 * SEC)])
+        await world.run_for(2 * SEC)
+        world.nodes.request_run(1, clock.now())
+        world.ledger.claim = slow(world.ledger.claim, clock, 20)
+        await world.run_for(1 * SEC)
+        # Somebody took it back; the slot that came due meanwhile is claimed next.
+        world.nodes.rows[1] = replace(world.nodes.rows[1], run_requested_at=None)
+        await world.run_for(6 * MIN)
+        return world
+
+    world = virtually(story())
+
+    assert [slot for slot, *_ in accounted(world, 1)] == [T0 + 5 * SEC, T0 + 305 * SEC]
+
+
 def test_a_wish_during_a_claim_that_fails_does_not_cost_the_slot(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])

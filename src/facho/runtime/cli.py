@@ -102,6 +102,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
 
 def migrate(arguments: argparse.Namespace) -> None:
     _prepare()
+    _refuse_on_errors()
     from django.core.management import call_command
 
     call_command("migrate", interactive=False)
@@ -109,6 +110,7 @@ def migrate(arguments: argparse.Namespace) -> None:
 
 def create_superuser(arguments: argparse.Namespace) -> None:
     _prepare()
+    _refuse_on_errors(warnings_too=True)
     from django.core.management import CommandError, call_command
 
     try:
@@ -130,6 +132,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 def rotate_keys(arguments: argparse.Namespace) -> None:
     config = _prepare()
+    # Before a new key is made: with a secret that cannot be read there is nothing to rotate.
+    _refuse_on_errors(warnings_too=True)
     from facho.runtime import keys
 
     count = keys.rotate(config)

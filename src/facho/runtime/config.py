@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
@@ -15,9 +16,10 @@ from cryptography.fernet import Fernet
 KEY_FILE = "secret.keys"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LANGUAGES = ("en", "es")
+MOST_POLLERS = 1000
 
 # Read by the test suite, not by Facho.
-FOREIGN_NAMES = {"FACHO_RECORDINGS"}
+FOREIGN_NAMES = {"FACHO_RECORDINGS", "FACHO_TEST_POSTGRES_URL"}
 
 
 class ConfigError(Exception):
@@ -45,6 +47,12 @@ class Config:
         return self.data_dir / KEY_FILE
 
     @property
+    def public_host(self) -> str:
+        """Return the host of `public_url` as browsers write it in their requests."""
+        host = urlsplit(self.public_url).hostname or ""
+        return f"[{host}]" if ":" in host else host
+
+    @property
     def is_sqlite(self) -> bool:
         return str(self.database["ENGINE"]).endswith("sqlite3")
 
@@ -65,12 +73,12 @@ KNOWN_NAMES = {
 
 def load(environ: Mapping[str, str] = os.environ) -> Config:
     """Read and check everything. Nothing is created here; see `prepare`."""
-    data_dir = Path(environ.get("FACHO_DATA_DIR") or "data").expanduser().absolute()
+    data_dir = _data_dir(environ)
     return Config(
         data_dir=data_dir,
         host=environ.get("FACHO_HOST") or "127.0.0.1",
         port=_number(environ, "FACHO_PORT", 8000, 1, 65535),
-        pollers=_number(environ, "FACHO_POLLERS", 10, 1, 1000),
+        pollers=_number(environ, "FACHO_POLLERS", 10, 1, MOST_POLLERS),
         language=_choice(environ, "FACHO_LANGUAGE", "en", LANGUAGES),
         time_zone=_time_zone(environ),
         log_level=_choice(environ, "FACHO_LOG_LEVEL", "INFO", LOG_LEVELS),
@@ -114,6 +122,14 @@ def write_keys(path: Path, keys: list[str]) -> None:
     temporary.replace(path)
 
 
+def _data_dir(environ: Mapping[str, str]) -> Path:
+    raw = environ.get("FACHO_DATA_DIR") or "data"
+    try:
+        return Path(raw).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(f"FACHO_DATA_DIR is {raw!r}, and there is no such home. Write a path from / on.") from error
+
+
 def _number(environ: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
     raw = environ.get(name, "").strip()
     if not raw:
@@ -145,10 +161,22 @@ def _time_zone(environ: Mapping[str, str]) -> str:
 
 def _public_url(environ: Mapping[str, str]) -> str:
     url = environ.get("FACHO_PUBLIC_URL", "").strip().rstrip("/")
-    parts = urlsplit(url)
-    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
-        raise ConfigError(f"FACHO_PUBLIC_URL is {url!r}. Write where people reach Facho, like https://noc.example.net.")
+    if url and not _is_origin(url):
+        # The address may carry a password, so it is not repeated here.
+        raise ConfigError(
+            "FACHO_PUBLIC_URL is not a scheme and a host. Write where people reach Facho, like https://noc.example.net."
+        )
     return url
+
+
+def _is_origin(url: str) -> bool:
+    """Return whether an address is a scheme, a host and perhaps a port, and nothing more."""
+    try:
+        parts = urlsplit(url)
+        is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
+    except ValueError:
+        return False
+    return is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
 
 
 def _database(environ: Mapping[str, str], data_dir: Path) -> dict[str, object]:
@@ -158,6 +186,11 @@ def _database(environ: Mapping[str, str], data_dir: Path) -> dict[str, object]:
     except (ValueError, KeyError):
         database = {}
     engine = str(database.get("ENGINE", ""))
+    if database.get("NAME") == ":memory:":
+        raise ConfigError(
+            "DATABASE_URL names a SQLite database in memory, which every start and every thread would find empty. "
+            "Write a file like sqlite:////var/lib/facho/facho.sqlite3, or leave it out."
+        )
     if engine.endswith("sqlite3"):
         database["OPTIONS"] = sqlite_options()
         return database
@@ -166,6 +199,10 @@ def _database(environ: Mapping[str, str], data_dir: Path) -> dict[str, object]:
         raise ConfigError(
             "DATABASE_URL is not an address of SQLite or PostgreSQL. "
             "Write one like postgresql://user:password@host:5432/facho, or leave it out for SQLite."
+        )
+    if find_spec("psycopg") is None:
+        raise ConfigError(
+            "DATABASE_URL is for PostgreSQL, whose driver is not installed. Install it: pip install 'facho[postgres]'"
         )
     return database
 
@@ -191,7 +228,8 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
     if not keys and file.exists():
         source = str(file)
         try:
-            keys = file.read_text().split()
+            # Whatever is no text in it is no key either, and is named as such below.
+            keys = file.read_text(errors="replace").split()
         except OSError as error:
             raise ConfigError(
                 f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."

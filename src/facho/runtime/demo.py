@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from facho.runtime.config import Config, ConfigError
+from facho.runtime.config import MOST_POLLERS, Config, ConfigError
 
 USER = PASSWORD = "demo"  # noqa: S105 - printed on the screen; the demonstration listens on loopback only
 
@@ -32,7 +32,7 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
     for name, value, least in (("--olts", olts, 1), ("--onus", onus, 1), ("--port", port, 1)):
         if value < least:
             raise ConfigError(f"{name} is {value}. Write a number from {least} on.")
-    _isolate(port, data)
+    _isolate(port, data, pollers=min(max(10, olts), MOST_POLLERS))
     config = prepare()
     from django.core.management import call_command
 
@@ -49,11 +49,16 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
             embedded.serve(config, on_ready=lambda: _welcome(config, fleet))
 
 
-def _isolate(port: int, data: Path) -> None:
+def _isolate(port: int, data: Path, pollers: int) -> None:
     """Let the demonstration see nothing of an installation that the environment may describe."""
     for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
         del os.environ[name]
-    os.environ |= {"FACHO_DATA_DIR": str(data), "FACHO_PORT": str(port), "FACHO_HOST": "127.0.0.1"}
+    os.environ |= {
+        "FACHO_DATA_DIR": str(data),
+        "FACHO_HOST": "127.0.0.1",
+        "FACHO_PORT": str(port),
+        "FACHO_POLLERS": str(pollers),
+    }
 
 
 @contextlib.contextmanager
@@ -78,13 +83,21 @@ def simulated(olts: int, onus: int) -> Iterator[list[dict[str, Any]]]:
 def set_up(fleet: list[dict[str, Any]]) -> None:
     """Make the user, the OLTs and their jobs, as far as an earlier demonstration has not."""
     from django.contrib.auth import get_user_model
-
-    from facho.apps.inventory.models import Olt
-    from facho.apps.jobs.templates import propose
+    from django.db import transaction
 
     users = get_user_model().objects
     if not users.filter(username=USER).exists():
         users.create_superuser(USER, password=PASSWORD)
+    # All or nothing: an OLT that a killed start left without jobs would never get any.
+    with transaction.atomic():
+        _start_soon(_add_olts(fleet))
+
+
+def _add_olts(fleet: list[dict[str, Any]]) -> list[int]:
+    """Make what is not there yet, and return the ids of the new OLTs."""
+    from facho.apps.inventory.models import Olt
+    from facho.apps.jobs.templates import propose
+
     Olt.objects.exclude(name__in=[olt["name"] for olt in fleet]).update(enabled=False)
     new = []
     for olt in fleet:
@@ -99,7 +112,7 @@ def set_up(fleet: list[dict[str, Any]]) -> None:
         for job in propose(brand, interval=lambda usual: max(usual / HURRY, SHORTEST)):
             if job.follows is None:
                 job.apply_to([olt for olt in new if olt.brand == brand])
-    _start_soon([olt.pk for olt in new])
+    return [olt.pk for olt in new]
 
 
 def _start_soon(olt_ids: list[int]) -> None:

@@ -24,7 +24,8 @@ class EngineLock:
 
     def __enter__(self) -> Self:
         if self._config.is_sqlite:
-            self._lock_file(Path(f"{self._config.database['NAME']}.lock"))
+            # Beside the file itself, by whatever name it was found.
+            self._lock_file(Path(f"{Path(str(self._config.database['NAME'])).resolve()}.lock"))
         else:
             self._lock_server()
         return self

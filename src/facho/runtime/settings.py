@@ -5,6 +5,7 @@ import hmac
 import secrets
 from pathlib import Path
 
+from cryptography.fernet import Fernet
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -12,8 +13,9 @@ from facho.runtime import config as facho_config
 
 CONFIG = facho_config.load()
 
-# Without a key of its own (no `facho` command has prepared the data directory yet) nothing can be stored for later.
-FACHO_SECRET_KEYS = list(CONFIG.secret_keys) or ["".join(("A" * 43, "="))]
+# Without a key of its own (no `facho` command has prepared the data directory yet) nothing can be stored for later:
+# the key of such a process is known to nobody, and ends with it.
+FACHO_SECRET_KEYS = list(CONFIG.secret_keys) or [Fernet.generate_key().decode()]
 
 
 def _derived(key: str) -> str:
@@ -26,8 +28,7 @@ SECRET_KEY_FALLBACKS = [_derived(key) for key in CONFIG.secret_keys[1:]]
 
 DEBUG = False
 _local = ["localhost", "127.0.0.1", "[::1]"]
-_public_host = [CONFIG.public_url.split("//")[1].rsplit(":", 1)[0]] if CONFIG.public_url else []
-ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *_public_host, *_local]
+ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *filter(None, [CONFIG.public_host]), *_local]
 CSRF_TRUSTED_ORIGINS = [CONFIG.public_url] if CONFIG.public_url else []
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = CONFIG.public_url.startswith("https://")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if CONFIG.public_url else None

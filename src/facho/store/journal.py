@@ -68,8 +68,10 @@ class Journal:
             # The database may be away; the events stay where they are until it is back.
             logger.exception("the journal could not be written")
             return
-        for _ in rows:
-            self._events.pending.popleft()
+        for row in rows:
+            # A full backlog may have let go of it by itself meanwhile.
+            if self._events.pending[0] is row:
+                self._events.pending.popleft()
 
     @transaction.atomic
     def _write(self, snapshot: Mapping[str, Any] | None, rows: list[CoordinatorLog]) -> None:

@@ -1,11 +1,12 @@
 """Who ran what, when, and how it ended: each step one transaction of the `store-write` thread."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
@@ -136,6 +137,9 @@ def _open(composite: CompositeNode, poller_id: int, now: datetime, waits: Mappin
 def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
     try:
         with transaction.atomic():
+            # The database missed the close of an earlier holder: its row must not block the OLT for ever.
+            left = Execution.objects.filter(olt_id=lease.olt_id, status=Status.RUNNING, lease_token__lt=lease.token)
+            _interrupt(left, Cause.LEASE_LOST, now)
             begun = Execution.objects.filter(pk=execution_id, status=Status.PENDING).update(
                 status=Status.RUNNING, started_at=now, lease_token=lease.token
             )
@@ -150,6 +154,8 @@ def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
 
 @transaction.atomic
 def _close(execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, now: datetime) -> None:
+    # An error may quote anything; what a column cannot hold must not keep an execution open.
+    outcome = replace(outcome, error=outcome.error.replace("\0", ""), error_class=outcome.error_class[:60])
     ours = Q(lease_token__isnull=True)
     if lease is not None:
         ours |= Q(lease_token=lease.token)
@@ -164,7 +170,8 @@ def _close(execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, 
         ended_at=now,
         pdus=outcome.traffic.pdus,
     )
-    Olt.objects.filter(pk__in=olt_ids).update(**_observed(outcome, now))
+    if outcome.status is not Status.INTERRUPTED:
+        Olt.objects.filter(pk__in=olt_ids).update(**_observed(outcome, now))
 
 
 def _columns(outcome: Outcome) -> dict[str, Any]:
@@ -199,7 +206,14 @@ def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
 
 @transaction.atomic
 def _recover(now: datetime) -> int:
-    ExecutionAttempt.objects.filter(status=Status.RUNNING).update(status=Status.INTERRUPTED, ended_at=now)
-    return Execution.objects.filter(status__in=OPEN).update(
-        status=Status.INTERRUPTED, cause=Cause.ENGINE_DOWN, ended_at=now
-    )
+    return _interrupt(Execution.objects.filter(status__in=OPEN), Cause.ENGINE_DOWN, now)
+
+
+def _interrupt(rows: "QuerySet[Execution]", cause: Cause, now: datetime) -> int:
+    """End executions whose holder is gone, and return how many there were."""
+    ids = list(rows.values_list("pk", flat=True))
+    if ids:
+        attempts = ExecutionAttempt.objects.filter(execution_id__in=ids, status=Status.RUNNING)
+        attempts.update(status=Status.INTERRUPTED, ended_at=now)
+        Execution.objects.filter(pk__in=ids).update(status=Status.INTERRUPTED, cause=cause, ended_at=now)
+    return len(ids)

@@ -1,5 +1,6 @@
 """What an operator wants polled, from rows to engine values."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
@@ -9,6 +10,8 @@ from facho.engine import oid
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, Node, Olt, RawOid
 from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
 
 
 class DbNodeSource:
@@ -33,10 +36,22 @@ def _revisions() -> Mapping[int, int]:
 
 def _nodes(olt_ids: Collection[int]) -> list[Node]:
     rows = WorkflowNode.objects.filter(olt_id__in=olt_ids, olt__enabled=True).select_related("job", "olt")
+    raw_oids = _raw_oids(olt_ids)
+    return [_node(row, row.job, tuple(raw_oids.get(row.job_id, ()))) for row in rows if row.enabled]
+
+
+def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
+    """Return the raw OIDs of the jobs on these OLTs, by job."""
     raw_oids: dict[int, list[RawOid]] = {}
     for row in SnmpJobOid.objects.filter(job__nodes__olt_id__in=olt_ids).distinct():
-        raw_oids.setdefault(row.job_id, []).append(RawOid(row.name, oid.parse(row.oid), row.decode, row.scalar))
-    return [_node(row, row.job, tuple(raw_oids.get(row.job_id, ()))) for row in rows if row.enabled]
+        try:
+            parsed = oid.parse(row.oid)
+        except ValueError as error:
+            # Forms and API refuse it, so somebody went past them; the rest of the fleet must not stand still for it.
+            logger.error("%s of job %d is left out: %s", row.name, row.job_id, error)
+            continue
+        raw_oids.setdefault(row.job_id, []).append(RawOid(row.name, parsed, row.decode, row.scalar))
+    return raw_oids
 
 
 def _node(row: WorkflowNode, job: SnmpJob, raw_oids: tuple[RawOid, ...]) -> Node:

@@ -6,6 +6,7 @@ one writer of SQLite.
 """
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -24,11 +25,13 @@ from facho.store.threads import DbThread
 POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
 HISTORY = ("state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "temperature_c", "in_octets", "out_octets")
 
-# A counter past this would need 9 exabytes; it is a device's garbage, and no database's integer.
-LARGEST_INTEGER = 2**63 - 1
+# A counter past 9 exabytes, or a port past 2 ** 31, is a device's garbage, and no database's integer.
+LARGEST_COUNTER = 2**63 - 1
+LARGEST_PLACE = 2**31 - 1
 
 # Columns of `Onu` that a reading may fill; everything else that was read goes into `extra`.
 FILLED = {field.name: field for field in Onu._meta.concrete_fields if field.name in ONU_FIELDS}
+PLACE = {field.name: field for field in Onu._meta.concrete_fields if field.name in ("slot", "port", "onu")}
 
 
 class DbReadingSink:
@@ -73,13 +76,12 @@ def _write_onus(olt_id: int, readings: Sequence[Reading], now: datetime) -> None
 
 
 def _merged_extras(olt_id: int, readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
-    """Return the `extra` of each ONU that has anything for it, old values under new ones."""
+    """Return the `extra` of each ONU, old values under new ones, or nothing if no reading has anything for it."""
     new = {
         reading.index: _plain({key: value for key, value in reading.values.items() if key not in FILLED})
         for reading in readings
-        if not reading.values.keys() <= FILLED.keys()
     }
-    if not new:
+    if not any(new.values()):
         return {}
     old = dict(Onu.objects.filter(olt_id=olt_id).values_list("index", "extra"))
     return {index: {**old.get(index, {}), **values} for index, values in new.items()}
@@ -111,9 +113,9 @@ def _upsert(
         if "state" in values and values["state"] is None:
             values["state"] = Onu.State.UNKNOWN.value
         row = {"olt_id": olt_id, "index": reading.index, "first_seen_at": timestamp, **fixed, **values}
-        row |= {"slot": reading.slot, "port": reading.port, "onu": reading.onu}
+        row |= {name: _cell(field, getattr(reading, name)) for name, field in PLACE.items()}
         if extras:
-            row["extra"] = json.dumps(extras.get(reading.index, {}))
+            row["extra"] = json.dumps(extras[reading.index])
         rows.append([row[column] for column in inserted])
     _execute_many(_upsert_sql(inserted, updated), rows)
 
@@ -156,18 +158,36 @@ def _timestamp(value: datetime) -> Any:
 
 def _cell(field: "models.Field[Any, Any]", value: Any) -> Any:
     """Return a value as its column can hold it. What does not fit is cut, never a reason to lose the row."""
-    if value is None:
+    if value is None or _is_no_number(value):
         return None
     if isinstance(field, models.DateTimeField):
         return _timestamp(value)
     if isinstance(field, models.CharField):
-        # PostgreSQL refuses NUL in text.
-        return str(value).replace("\0", "")[: field.max_length]
-    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        return _text(value)[: field.max_length]
+    largest = LARGEST_PLACE if field.name in PLACE else LARGEST_COUNTER
+    if isinstance(value, int) and abs(value) > largest:
         return None
     return value
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON can hold them."""
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in values.items()}
+    """Return values as JSON can hold them, in every database."""
+    return {key: _json(value) for key, value in values.items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return _text(value)
+    return None if _is_no_number(value) else value
+
+
+def _text(value: Any) -> str:
+    # PostgreSQL refuses NUL in text and in JSON.
+    return str(value).replace("\0", "")
+
+
+def _is_no_number(value: Any) -> bool:
+    """Infinity and NaN are no JSON, and no measurement either."""
+    return isinstance(value, float) and not math.isfinite(value)

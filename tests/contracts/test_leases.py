@@ -1,0 +1,80 @@
+"""What every lease promises: at most one holder an OLT, and a token that tells the present one from those before."""
+
+import asyncio
+
+import pytest
+
+from facho.adapters.leases.local import LocalLeases
+from facho.engine.errors import OltBusy
+
+CENTRAL, NORTE = 1, 2
+
+
+@pytest.fixture(params=[LocalLeases], ids=["local"])
+def leases(request):
+    return request.param()
+
+
+async def test_an_olt_has_one_holder_and_the_refusal_names_it(leases):
+    async with leases.hold(CENTRAL, "noc/1"):
+        with pytest.raises(OltBusy, match="noc/1"):
+            async with leases.hold(CENTRAL, "noc/2"):
+                pytest.fail("two held it")
+
+
+async def test_a_refusal_leaves_the_holder_where_it_is(leases):
+    async with leases.hold(CENTRAL, "noc/1"):
+        for _ in range(2):
+            with pytest.raises(OltBusy):
+                await leases.hold(CENTRAL, "noc/2").__aenter__()
+
+
+async def test_other_olts_are_not_touched(leases):
+    async with leases.hold(CENTRAL, "noc/1") as first, leases.hold(NORTE, "noc/2") as second:
+        assert (first.olt_id, first.holder) == (CENTRAL, "noc/1")
+        assert (second.olt_id, second.holder) == (NORTE, "noc/2")
+
+
+async def test_each_holder_has_a_greater_token_than_the_one_before(leases):
+    tokens = []
+    for _ in range(3):
+        async with leases.hold(CENTRAL, "noc/1") as lease:
+            tokens.append(lease.token)
+
+    assert tokens == sorted(set(tokens))
+
+
+async def test_a_holder_that_fails_gives_it_back(leases):
+    with pytest.raises(RuntimeError):
+        async with leases.hold(CENTRAL, "noc/1"):
+            raise RuntimeError("a defect")
+
+    async with leases.hold(CENTRAL, "noc/2") as lease:
+        assert lease.holder == "noc/2"
+
+
+async def test_a_holder_that_is_cancelled_gives_it_back(leases):
+    async def hold_for_ever():
+        async with leases.hold(CENTRAL, "noc/1"):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(hold_for_ever())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    async with leases.hold(CENTRAL, "noc/2") as lease:
+        assert lease.holder == "noc/2"
+
+
+async def test_tokens_go_on_growing_after_a_restart(leases):
+    async with leases.hold(CENTRAL, "noc/1") as before:
+        pass
+
+    async with type(leases)().hold(CENTRAL, "noc/1") as after:
+        assert after.token > before.token
+
+
+async def test_a_token_fits_the_column_that_fences(leases):
+    async with leases.hold(CENTRAL, "noc/1") as lease:
+        assert 0 < lease.token < 2**63

@@ -1,0 +1,250 @@
+"""What every reading sink promises: a harvest is kept whole or not at all, and only the present holder's."""
+
+from datetime import timedelta
+
+import pytest
+from builders import MIN, SEC, T0
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from worlds import OLD, DbWorld, Inline, done, scheduled
+
+from facho.apps.inventory.models import Olt
+from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.engine.errors import LeaseLost
+from facho.engine.model import Collected, Completeness, KnownOnu, Outcome, Reading, Status
+from facho.store.writer import DbReadingSink
+
+pytestmark = pytest.mark.django_db
+
+INDEX = "4194304000.7"
+
+
+class Desk:
+    """A sink, and a running execution on OLT-CENTRAL-01 to write under."""
+
+    def __init__(self):
+        self.world = DbWorld()
+        self.node = self.world.add("Optical power", next_check=T0)
+        (self.execution_id,) = self.world.claim(scheduled(self.node)).execution_ids
+        self.world.start(self.execution_id)
+        self.sink = DbReadingSink(Inline(), Inline())
+
+    def write(self, *readings, scalars=None, token=None, now=T0):
+        lease = self.world.lease(*([token] if token else []))
+        collected = Collected(Completeness.COMPLETE, readings, scalars or {})
+        done(self.sink.write(self.node, self.execution_id, collected, lease=lease, now=now))
+
+    def known(self):
+        return done(self.sink.known(self.world.olt_id))
+
+
+@pytest.fixture
+def desk(db):
+    return Desk()
+
+
+def reading(onu=7, **values):
+    return Reading(f"4194304000.{onu}", 0, 1, onu, values)
+
+
+def onu7():
+    return Onu.objects.get(index=INDEX)
+
+
+def test_an_onu_read_for_the_first_time_is_met(desk):
+    desk.write(reading(serial="HWTC00000007", state="online", rx_dbm=-21.53))
+
+    onu = onu7()
+    assert (onu.olt_id, onu.slot, onu.port, onu.onu) == (desk.world.olt_id, 0, 1, 7)
+    assert (onu.serial, onu.state, onu.rx_dbm, onu.tx_dbm) == ("HWTC00000007", "online", -21.53, None)
+    assert (onu.first_seen_at, onu.read_at, onu.state_at, onu.power_at) == (T0, T0, T0, T0)
+    assert onu.extra == {}
+
+
+def test_columns_that_were_not_read_keep_what_they_had(desk):
+    desk.write(reading(name="client-7", state="online", rx_dbm=-21.53))
+
+    desk.write(reading(tx_dbm=2.1), now=T0 + 5 * MIN)
+
+    onu = onu7()
+    assert (onu.name, onu.state, onu.rx_dbm, onu.tx_dbm) == ("client-7", "online", -21.53, 2.1)
+    assert (onu.first_seen_at, onu.state_at) == (T0, T0)
+    assert (onu.read_at, onu.power_at) == (T0 + 5 * MIN, T0 + 5 * MIN)
+
+
+def test_a_value_the_device_does_not_have_any_more_is_none(desk):
+    desk.write(reading(name="client-7", state="online", rx_dbm=-21.53))
+
+    desk.write(reading(name=None, state="offline", rx_dbm=None), now=T0 + 5 * MIN)
+
+    onu = onu7()
+    assert (onu.name, onu.state, onu.rx_dbm) == (None, "offline", None)
+
+
+def test_rows_of_one_harvest_may_have_different_columns(desk):
+    desk.write(reading(6, rx_dbm=-20.0), reading(7, rx_dbm=-21.53), reading(8, name="client-8"))
+
+    desk.write(reading(6, name="client-6"), reading(7, rx_dbm=-22.0), reading(8, rx_dbm=-19.0, name=None))
+
+    rows = Onu.objects.order_by("onu").values_list("onu", "name", "rx_dbm")
+    assert list(rows) == [(6, "client-6", -20.0), (7, None, -22.0), (8, None, -19.0)]
+
+
+def test_no_state_at_all_is_unknown(desk):
+    desk.write(reading(6, state=None), reading(7, rx_dbm=-21.53))
+
+    assert set(Onu.objects.values_list("onu", "state", "state_at")) == {(6, "unknown", T0), (7, "unknown", None)}
+
+
+def test_columns_of_one_maker_only_go_into_extra_beside_what_is_there(desk):
+    desk.write(reading(config_state="normal", vlan=100))
+
+    desk.write(reading(vlan=200, ranged_at=T0, rx_dbm=-21.53))
+
+    assert onu7().extra == {"config_state": "normal", "vlan": 200, "ranged_at": T0.isoformat()}
+
+
+def test_the_extra_of_one_onu_does_not_cost_another_its_own(desk):
+    desk.write(reading(7, vlan=100), reading(8, vlan=300))
+
+    desk.write(reading(7, vlan=200), reading(8, rx_dbm=-19.0), reading(9, rx_dbm=-18.0))
+
+    rows = Onu.objects.order_by("onu").values_list("onu", "extra")
+    assert list(rows) == [(7, {"vlan": 200}), (8, {"vlan": 300}), (9, {})]
+
+
+def test_scalars_belong_to_the_olt_and_are_merged(desk):
+    before = Olt.objects.get(pk=desk.world.olt_id).revision
+    desk.write(scalars={"uptime": 100, "sysname": "central"})
+
+    desk.write(scalars={"uptime": 200, "booted_at": T0})
+
+    olt = Olt.objects.get(pk=desk.world.olt_id)
+    assert olt.extra == {"uptime": 200, "sysname": "central", "booted_at": T0.isoformat()}
+    assert olt.revision == before
+    assert Onu.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({"name": "x" * 300}, {"name": "x" * 255}, id="a text that is too long is cut"),
+        pytest.param({"name": "cli\0ent\0"}, {"name": "client"}, id="NUL, which PostgreSQL refuses, is left out"),
+        pytest.param({"in_octets": 2**64 - 1}, {"in_octets": None}, id="a counter no database can hold is no value"),
+        pytest.param({"in_octets": 2**63 - 1}, {"in_octets": 2**63 - 1}, id="the largest counter is kept"),
+        pytest.param({"last_up": T0 - 1 * SEC}, {"last_up": T0 - 1 * SEC}, id="a date is a date"),
+        pytest.param({"name": 12}, {"name": "12"}, id="a number in a column of text is text"),
+    ],
+)
+def test_what_does_not_fit_never_costs_the_row(desk, values, expected):
+    desk.write(reading(**values), reading(8, rx_dbm=-19.0))
+
+    assert Onu.objects.count() == 2
+    assert {name: getattr(onu7(), name) for name in expected} == expected
+
+
+def test_nul_in_an_extra_or_a_scalar_costs_nothing_but_itself(desk):
+    desk.write(reading(profile="ftth\0"), scalars={"sysname": "central\0"})
+
+    assert onu7().extra == {"profile": "ftth"}
+    assert Olt.objects.get(pk=desk.world.olt_id).extra == {"sysname": "central"}
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")], ids=str)
+def test_a_number_that_is_none_is_no_value(desk, number):
+    desk.write(reading(rx_dbm=number, ratio=number), scalars={"load": number})
+
+    assert (onu7().rx_dbm, onu7().extra) == (None, {"ratio": None})
+    assert Olt.objects.get(pk=desk.world.olt_id).extra == {"load": None}
+
+
+def test_a_place_no_database_can_hold_costs_the_place_and_not_the_harvest(desk):
+    desk.write(Reading("1.4294967295", 2**32 - 1, 2**31, 2**31 - 1, {"rx_dbm": -21.53}), reading(8, rx_dbm=-19.0))
+
+    onu = Onu.objects.get(index="1.4294967295")
+    assert (onu.slot, onu.port, onu.onu, onu.rx_dbm) == (None, None, 2**31 - 1, -21.53)
+
+
+def test_history_has_the_values_that_change_as_they_were_read(desk):
+    desk.write(reading(state="online", rx_dbm=-21.53, name="client-7"))
+    desk.write(reading(rx_dbm=-22.0, in_octets=2**64), now=T0 + 5 * MIN)
+
+    rows = OnuHistory.objects.order_by("at").values_list("onu__index", "at", "state", "rx_dbm", "in_octets")
+    assert list(rows) == [
+        (INDEX, T0, "online", -21.53, None),
+        (INDEX, T0 + 5 * MIN, None, -22.0, None),
+    ]
+
+
+def test_names_alone_make_no_history(desk):
+    desk.write(reading(7, name="client-7", serial="HWTC00000007", vlan=100), reading(8, state="online"))
+
+    assert list(OnuHistory.objects.values_list("onu__onu", flat=True)) == [8]
+    assert (onu7().state_at, onu7().power_at) == (None, None)
+
+
+def test_a_holder_of_an_older_lease_writes_nothing(desk):
+    with pytest.raises(LeaseLost, match="not kept"):
+        desk.write(reading(rx_dbm=-21.53), scalars={"uptime": 1}, token=OLD)
+
+    assert Onu.objects.count() == OnuHistory.objects.count() == 0
+    assert Olt.objects.get(pk=desk.world.olt_id).extra == {}
+
+
+def test_an_execution_that_was_ended_writes_nothing(desk):
+    desk.world.close([desk.execution_id], Outcome(Status.SUCCESS))
+
+    with pytest.raises(LeaseLost):
+        desk.write(reading(rx_dbm=-21.53))
+
+    assert Onu.objects.count() == 0
+
+
+def test_a_row_that_fails_takes_the_whole_harvest_with_it(desk):
+    desk.write(reading(7, rx_dbm=-21.53))
+
+    with pytest.raises(Exception, match=r"NULL|null"):
+        desk.write(reading(7, rx_dbm=-30.0), Reading(None, 0, 1, 8, {"rx_dbm": -30.0}), scalars={"uptime": 1})
+
+    assert list(Onu.objects.values_list("rx_dbm", flat=True)) == [-21.53]
+    assert OnuHistory.objects.count() == 1
+    assert Olt.objects.get(pk=desk.world.olt_id).extra == {}
+
+
+def test_nothing_read_is_nothing_written(desk):
+    desk.write()
+
+    assert Onu.objects.count() == OnuHistory.objects.count() == 0
+
+
+def test_five_thousand_rows_take_a_few_statements(desk):
+    rows = [reading(n, state="online", rx_dbm=-20.0, vlan=n) for n in range(5000)]
+
+    with CaptureQueriesContext(connection) as first:
+        desk.write(*rows)
+    with CaptureQueriesContext(connection) as again:
+        desk.write(*rows, now=T0 + 5 * MIN)
+
+    assert Onu.objects.count() == 5000
+    assert OnuHistory.objects.count() == 10_000
+    assert max(len(first), len(again)) <= 8
+
+
+def test_what_is_known_of_an_olt_is_its_onus_and_their_states(desk):
+    other = Olt.objects.create(name="OLT-NORTE-02", brand="zte_c300", host="127.0.0.2", community="public")
+    Onu.objects.create(olt=other, index="1.1", state="online", first_seen_at=T0, read_at=T0)
+    desk.write(reading(7, state="los"), reading(8, rx_dbm=-19.0))
+
+    known = desk.known()
+
+    assert sorted(known, key=lambda onu: onu.index) == [KnownOnu(INDEX, "los"), KnownOnu("4194304000.8", "unknown")]
+
+
+def test_the_same_index_on_another_olt_is_another_onu(desk):
+    other = Olt.objects.create(name="OLT-NORTE-02", brand="huawei", host="127.0.0.2", community="public")
+    Onu.objects.create(olt=other, index=INDEX, rx_dbm=-10.0, first_seen_at=T0, read_at=T0 - timedelta(days=1))
+
+    desk.write(reading(7, rx_dbm=-21.53))
+
+    assert Onu.objects.get(olt=other).rx_dbm == -10.0
+    assert Onu.objects.count() == 2

@@ -1,0 +1,228 @@
+"""The same small world for every adapter of nodes and ledger: one OLT, its nodes, and what the ledger says of them."""
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from builders import MIN, T0
+
+from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.engine.model import Cause, CompositeNode, JobKind, Lease, Node, Status, Trigger
+from facho.engine.ports import Ledger, NodeSource
+
+T = TypeVar("T")
+
+OLD, PRESENT = 100, 200
+
+
+def done(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine gives that never has to wait, without a loop: Django is used as in its own thread."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it had to wait")
+
+
+class Inline:
+    """Stands in for a `DbThread`: does the work at once, in the transaction of the test."""
+
+    async def run(self, work):
+        return work()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An execution as a ledger has it."""
+
+    id: int
+    node_id: int
+    slot: datetime
+    slots: int
+    status: Status
+    cause: Cause | None
+    trigger: Trigger
+    master_id: int | None
+    poller_id: int | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    token: int | None
+    waits: Mapping[str, float]
+
+
+class World:
+    """What the contract asks of every ledger's surroundings."""
+
+    nodes: NodeSource
+    ledger: Ledger
+    olt_id: int
+
+    def add(self, name: str, *, interval: timedelta = 5 * MIN, olt_id: int | None = None, **more: Any) -> Node:
+        raise NotImplementedError
+
+    def wish(self, node: Node, at: datetime) -> None:
+        raise NotImplementedError
+
+    def disable(self) -> None:
+        raise NotImplementedError
+
+    def delete(self, node: Node) -> None:
+        raise NotImplementedError
+
+    def now_of(self, node: Node) -> tuple[datetime | None, datetime | None]:
+        """Return when a node is due and when somebody asked for it."""
+        raise NotImplementedError
+
+    def rows(self) -> list[Seen]:
+        raise NotImplementedError
+
+    def claim(self, composite: CompositeNode, now: datetime | None = None, waits: Mapping[Cause, float] | None = None):
+        asked = self.ledger.claim(composite, poller_id=3, now=now or composite.slot, waits=waits or {})
+        return done(asked)
+
+    def start(self, execution_id: int, *, token: int = PRESENT, now: datetime = T0) -> bool:
+        return done(self.ledger.start(execution_id, lease=self.lease(token), now=now))
+
+    def close(self, ids, outcome, *, token: int | None = PRESENT, now: datetime = T0) -> None:
+        lease = None if token is None else self.lease(token)
+        done(self.ledger.close(ids, outcome, lease=lease, now=now))
+
+    def lease(self, token: int = PRESENT) -> Lease:
+        return Lease(self.olt_id, "test/3", token)
+
+    def row(self, execution_id: int) -> Seen:
+        return next(row for row in self.rows() if row.id == execution_id)
+
+
+class MemoryWorld(World):
+    def __init__(self) -> None:
+        self.nodes = MemoryNodes()
+        self.ledger = MemoryLedger(self.nodes)
+        self.olt_id = 1
+
+    def add(self, name, *, interval=5 * MIN, olt_id=None, **more):
+        node = Node(
+            id=len(self.nodes.rows) + 1,
+            olt_id=olt_id or self.olt_id,
+            name=name,
+            kind=JobKind.TABLE,
+            interval=interval,
+            olt_name="OLT-CENTRAL-01",
+            **more,
+        )
+        self.nodes.put(node)
+        return node
+
+    def wish(self, node, at):
+        self.nodes.request_run(node.id, at)
+
+    def disable(self):
+        self.nodes.enable(self.olt_id, False)
+
+    def delete(self, node):
+        self.nodes.remove(node.id)
+
+    def now_of(self, node):
+        row = self.nodes.rows[node.id]
+        return row.next_check, row.run_requested_at
+
+    def rows(self):
+        return [
+            Seen(
+                row.id,
+                row.node.id,
+                row.slot,
+                row.slots,
+                row.status,
+                row.cause,
+                row.trigger,
+                row.master_id,
+                row.poller_id,
+                row.claimed_at,
+                row.started_at,
+                row.ended_at,
+                row.token,
+                {cause.value: seconds for cause, seconds in row.waits.items()},
+            )
+            for row in self.ledger.rows
+        ]
+
+
+class DbWorld(World):
+    def __init__(self) -> None:
+        from facho.apps.inventory.models import Olt
+        from facho.store.ledger import DbLedger
+        from facho.store.nodes import DbNodeSource
+
+        self.nodes = DbNodeSource(Inline())
+        self.ledger = DbLedger(Inline())
+        olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
+        self.olt_id = olt.pk
+
+    def add(self, name, *, interval=5 * MIN, olt_id=None, master_id=None, next_check=None, priority=40):
+        from facho.apps.jobs.models import SnmpJob, WorkflowNode
+
+        job = SnmpJob.objects.create(
+            name=name,
+            brand="huawei",
+            kind="table",
+            interval_seconds=interval.total_seconds(),
+            priority=priority,
+        )
+        row = WorkflowNode.objects.create(
+            olt_id=olt_id or self.olt_id, job=job, master_id=master_id, next_run_at=next_check
+        )
+        return next(node for node in done(self.nodes.nodes([row.olt_id])) if node.id == row.pk)
+
+    def wish(self, node, at):
+        self._row(node).request_run(at)
+
+    def disable(self):
+        from facho.apps.inventory.models import Olt
+
+        Olt.objects.get(pk=self.olt_id).disable()
+
+    def delete(self, node):
+        self._row(node).delete()
+
+    def now_of(self, node):
+        row = self._row(node)
+        return row.next_run_at, row.run_requested_at
+
+    def rows(self):
+        from facho.apps.polling.models import Execution
+
+        return [
+            Seen(
+                row.pk,
+                row.node_id,
+                row.slot,
+                row.slots,
+                Status(row.status),
+                Cause(row.cause) if row.cause else None,
+                Trigger(row.trigger),
+                row.master_execution_id,
+                row.poller_id,
+                row.claimed_at,
+                row.started_at,
+                row.ended_at,
+                row.lease_token,
+                row.waits,
+            )
+            for row in Execution.objects.order_by("pk")
+        ]
+
+    def _row(self, node):
+        from facho.apps.jobs.models import WorkflowNode
+
+        return WorkflowNode.objects.get(pk=node.id)
+
+
+def scheduled(master: Node, *chain: Node, slot: datetime = T0) -> CompositeNode:
+    return CompositeNode(master, chain, slot)
+
+
+def by_hand(master: Node, *chain: Node, slot: datetime = T0) -> CompositeNode:
+    return CompositeNode(replace(master, run_requested_at=slot), chain, slot, Trigger.MANUAL, urgent=True)

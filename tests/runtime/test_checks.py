@@ -1,0 +1,72 @@
+"""What every start looks at first, with ids and hints."""
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.checks import run_checks
+from django.db import OperationalError, connection
+
+from facho.apps.inventory.models import Olt
+from facho.runtime import checks
+
+pytestmark = pytest.mark.django_db
+
+
+def found(messages):
+    return [(message.id, message.msg, message.hint) for message in messages]
+
+
+def test_a_sound_installation_has_nothing_to_say(db):
+    Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
+
+    assert checks.database(None, databases=["default"]) == []
+    assert [message for message in run_checks(databases=["default"]) if message.level >= 30] == []
+
+
+def test_a_misspelt_setting_is_found_with_a_hint(monkeypatch):
+    monkeypatch.setenv("FACHO_POLERS", "20")
+
+    assert found(checks.environment(None)) == [
+        ("facho.E001", "FACHO_POLERS is not a setting of Facho.", "Did you mean FACHO_POLLERS?")
+    ]
+
+
+def test_a_setting_like_no_other_is_found_with_all_there_are(monkeypatch):
+    monkeypatch.setenv("FACHO_XYZZY", "20")
+
+    ((_, _, hint),) = found(checks.environment(None))
+    assert "FACHO_DATA_DIR, FACHO_HOST" in hint
+
+
+def test_a_database_that_is_away_is_found(monkeypatch):
+    def away():
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(connection, "ensure_connection", away)
+
+    ((id_, said, hint),) = found(checks.database(None, databases=["default"]))
+    assert id_ == "facho.E002"
+    assert "connection refused" in said
+    assert "DATABASE_URL" in hint
+
+
+def test_a_database_that_is_behind_is_found(db, monkeypatch):
+    monkeypatch.setattr(checks.MigrationExecutor, "migration_plan", lambda *_: [("inventory", False)])
+
+    ((id_, _, hint),) = found(checks.database(None, databases=["default"]))
+    assert id_ == "facho.W001"
+    assert "facho migrate" in hint
+
+
+def test_a_secret_that_cannot_be_read_names_its_olt(db, settings):
+    Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
+    settings.FACHO_SECRET_KEYS = [Fernet.generate_key().decode()]
+
+    ((id_, said, _),) = found(checks.database(None, databases=["default"]))
+    assert id_ == "facho.E003"
+    assert said.startswith("OLT-CENTRAL-01: ")
+
+
+def test_without_a_database_to_look_at_it_is_not_looked_at(monkeypatch):
+    monkeypatch.setattr(connection, "ensure_connection", lambda: pytest.fail("it was"))
+
+    assert checks.database(None, databases=None) == []

@@ -1,0 +1,221 @@
+"""Settings from the environment: a bad value stops the start with a sentence that names it and says what to write."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from facho.runtime import config
+from facho.runtime.config import ConfigError
+
+KEY, OTHER_KEY = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a configuration from these variables and nothing else."""
+    return lambda **environ: config.load({"FACHO_DATA_DIR": str(tmp_path)} | environ)
+
+
+def test_nothing_needs_to_be_said(load, tmp_path):
+    loaded = load()
+
+    assert (loaded.host, loaded.port, loaded.pollers) == ("127.0.0.1", 8000, 10)
+    assert (loaded.language, loaded.time_zone, loaded.log_level) == ("en", "UTC", "INFO")
+    assert (loaded.allowed_hosts, loaded.public_url, loaded.secret_keys) == ((), "", ())
+    assert loaded.is_sqlite
+    assert loaded.database["NAME"] == str(tmp_path / "facho.sqlite3")
+
+
+def test_what_is_said_is_heard(load):
+    loaded = load(
+        FACHO_HOST="0.0.0.0",
+        FACHO_PORT=" 8080 ",
+        FACHO_POLLERS="25",
+        FACHO_LANGUAGE="es",
+        FACHO_TIME_ZONE="America/Lima",
+        FACHO_LOG_LEVEL="DEBUG",
+        FACHO_ALLOWED_HOSTS="noc.example.net, 10.0.0.1,",
+        FACHO_PUBLIC_URL="https://noc.example.net/",
+        FACHO_SECRET_KEYS=f"{KEY},{OTHER_KEY}",
+        DATABASE_URL=f"postgresql://facho:{SECRET}@db.example.net:5433/facho",
+    )
+
+    assert (loaded.host, loaded.port, loaded.pollers) == ("0.0.0.0", 8080, 25)
+    assert (loaded.language, loaded.time_zone, loaded.log_level) == ("es", "America/Lima", "DEBUG")
+    assert loaded.allowed_hosts == ("noc.example.net", "10.0.0.1")
+    assert (loaded.public_url, loaded.secret_keys) == ("https://noc.example.net", (KEY, OTHER_KEY))
+    assert not loaded.is_sqlite
+    assert (loaded.database["HOST"], loaded.database["PORT"]) == ("db.example.net", 5433)
+
+
+def test_an_empty_variable_is_none(load):
+    names = sorted(config.KNOWN_NAMES - {"FACHO_DATA_DIR"})
+
+    assert load(**dict.fromkeys([*names, "DATABASE_URL"], "")) == load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        pytest.param("FACHO_PORT", "0", "from 1 to 65535", id="port 0"),
+        pytest.param("FACHO_PORT", "65536", "from 1 to 65535", id="port 65536"),
+        pytest.param("FACHO_PORT", "web", "whole number", id="a port in letters"),
+        pytest.param("FACHO_PORT", "80.5", "whole number", id="half a port"),
+        pytest.param("FACHO_POLLERS", "0", "from 1 to 1000", id="no pollers"),
+        pytest.param("FACHO_POLLERS", "-3", "from 1 to 1000", id="less than no pollers"),
+        pytest.param("FACHO_LANGUAGE", "de", "en, es", id="a language we do not speak"),
+        pytest.param("FACHO_LOG_LEVEL", "loud", "WARNING", id="no level"),
+        pytest.param("FACHO_TIME_ZONE", "Mars/Olympus", "America/Lima", id="no time zone"),
+        pytest.param("FACHO_TIME_ZONE", "../../etc/passwd", "America/Lima", id="a path for a time zone"),
+        pytest.param("FACHO_PUBLIC_URL", "noc.example.net", "https://noc", id="an address without a scheme"),
+        pytest.param("FACHO_PUBLIC_URL", "https://noc.example.net/facho", "https://noc", id="an address with a path"),
+        pytest.param("FACHO_PUBLIC_URL", "https://noc.example.net?x=1", "https://noc", id="an address with a query"),
+        pytest.param("FACHO_PUBLIC_URL", "https://noc.example.net:web", "https://noc", id="a port in letters there"),
+        pytest.param("FACHO_PUBLIC_URL", "http://[::1", "https://noc", id="half a bracket"),
+        pytest.param("FACHO_DATA_DIR", "~no-such-user/data", "FACHO_DATA_DIR", id="a home that is not there"),
+        pytest.param("DATABASE_URL", "mysql://u@h/db", "postgresql://", id="another database"),
+        pytest.param("DATABASE_URL", "facho", "postgresql://", id="a name for an address"),
+        pytest.param("DATABASE_URL", "postgresql://u@h:port/db", "postgresql://", id="a database port in letters"),
+        pytest.param("DATABASE_URL", "postgresql://u@h/", "postgresql://", id="a server without a database"),
+        pytest.param("DATABASE_URL", "sqlite://", "memory", id="a database in memory"),
+        pytest.param("DATABASE_URL", "sqlite:///:memory:", "memory", id="a database in memory, by name"),
+        pytest.param("FACHO_SECRET_KEYS", "not-a-key", "Key 1 in FACHO_SECRET_KEYS", id="a key that is none"),
+        pytest.param("FACHO_SECRET_KEYS", f"{KEY},ñ", "Key 2 in FACHO_SECRET_KEYS", id="a second key that is none"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_to_write(load, name, value, advice):
+    with pytest.raises(ConfigError) as refusal:
+        load(**{name: value})
+
+    assert name in str(refusal.value)
+    assert advice in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"DATABASE_URL": f"mysql://facho:{SECRET}@h/db"},
+        {"DATABASE_URL": f"postgresql://facho:{SECRET}@h:port/db"},
+        {"DATABASE_URL": f"postgresql://facho:{SECRET}[@h/db"},
+        {"DATABASE_URL": SECRET},
+        {"FACHO_SECRET_KEYS": SECRET},
+        {"FACHO_PUBLIC_URL": f"https://noc:{SECRET}@noc.example.net"},
+    ],
+    ids=str,
+)
+def test_a_refusal_repeats_no_password(load, environ):
+    with pytest.raises(ConfigError) as refusal:
+        load(**environ)
+
+    assert SECRET not in str(refusal.value)
+
+
+def test_a_configuration_shows_no_secret(load):
+    shown = repr(load(FACHO_SECRET_KEYS=KEY, DATABASE_URL=f"postgresql://facho:{SECRET}@h/db"))
+
+    assert KEY not in shown
+    assert SECRET not in shown
+
+
+def test_sqlite_waits_for_its_lock_instead_of_failing(load):
+    options = load().database["OPTIONS"]
+
+    assert options["transaction_mode"] == "IMMEDIATE"
+    assert options["timeout"] >= 5
+    assert "journal_mode=WAL" in options["init_command"]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("", ""),
+        ("https://noc.example.net", "noc.example.net"),
+        ("http://noc.example.net:8080", "noc.example.net"),
+        ("http://[::1]:8080", "[::1]"),
+        ("http://[2001:db8::7]", "[2001:db8::7]"),
+    ],
+)
+def test_the_host_of_the_public_address_is_known(load, url, host):
+    assert load(FACHO_PUBLIC_URL=url).public_host == host
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("FACHO_POLERS", "FACHO_POLLERS"), ("FACHO_DATADIR", "FACHO_DATA_DIR"), ("FACHO_XYZZY", "")],
+)
+def test_a_variable_nobody_reads_is_found_with_the_one_that_was_meant(name, meant):
+    assert config.unknown_names({name: "1", "FACHO_PORT": "1", "HOME": "/"}) == {name: meant}
+
+
+def test_variables_of_the_test_suite_are_no_mistake():
+    assert config.unknown_names({"FACHO_TEST_POSTGRES_URL": "x", "FACHO_RECORDINGS": "x"}) == {}
+
+
+class TestDataDirectory:
+    def test_it_is_made_with_a_key_that_is_kept(self, tmp_path):
+        folder = tmp_path / "a" / "b"
+        environ = {"FACHO_DATA_DIR": str(folder)}
+
+        for _ in range(2):
+            config.prepare(config.load(environ))
+            (key,) = config.load(environ).secret_keys
+
+        assert (folder / "secret.keys").read_text() == f"{key}\n"
+        assert [path.name for path in folder.iterdir()] == ["secret.keys"]
+
+    def test_the_key_is_for_its_owner_only(self, tmp_path):
+        config.prepare(config.load({"FACHO_DATA_DIR": str(tmp_path)}))
+
+        assert stat.S_IMODE((tmp_path / "secret.keys").stat().st_mode) == 0o600
+
+    def test_keys_in_the_environment_need_no_file(self, tmp_path):
+        config.prepare(config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_SECRET_KEYS": KEY}))
+
+        assert list(tmp_path.iterdir()) == []
+
+    def test_keys_in_the_environment_come_first(self, tmp_path):
+        (tmp_path / "secret.keys").write_text(OTHER_KEY)
+
+        assert config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_SECRET_KEYS": KEY}).secret_keys == (KEY,)
+
+    def test_one_that_cannot_be_written_to_is_said(self, tmp_path):
+        (tmp_path / "file").touch()
+        loaded = config.load({"FACHO_DATA_DIR": str(tmp_path / "file" / "data"), "FACHO_SECRET_KEYS": KEY})
+
+        with pytest.raises(ConfigError, match=r"cannot be written to \(Not a directory\).*FACHO_DATA_DIR"):
+            config.prepare(loaded)
+
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            pytest.param(b"", "is empty. Restore it from a backup", id="empty"),
+            pytest.param(b"\n \n", "is empty. Restore it from a backup", id="blank"),
+            pytest.param(b"garbage", "is not a Fernet key", id="garbage"),
+            pytest.param(b"\xff\xfe\x00", "is not a Fernet key", id="no text at all"),
+        ],
+    )
+    def test_a_key_file_that_is_broken_is_never_replaced(self, tmp_path, content, sentence):
+        file = tmp_path / "secret.keys"
+        file.write_bytes(content)
+
+        with pytest.raises(ConfigError, match=sentence):
+            config.prepare(config.load({"FACHO_DATA_DIR": str(tmp_path)}))
+
+        assert file.read_bytes() == content
+
+    def test_a_key_file_that_is_a_folder_is_said(self, tmp_path):
+        (tmp_path / "secret.keys").mkdir()
+
+        with pytest.raises(ConfigError, match="cannot be read"):
+            config.load({"FACHO_DATA_DIR": str(tmp_path)})
+
+    def test_it_may_be_named_from_home_or_from_here(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
+
+        assert config.load({"FACHO_DATA_DIR": "~/facho"}).data_dir == tmp_path / "facho"
+        assert config.load({"FACHO_DATA_DIR": "facho"}).data_dir == Path(os.getcwd()) / "facho"

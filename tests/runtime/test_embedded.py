@@ -1,0 +1,146 @@
+"""The parts of the embedded mode that can be had alone: the port, the demonstration's set-up, the log files."""
+
+import logging.config
+import os
+import socket
+
+import pytest
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.runtime import config, demo, embedded, logs
+from facho.runtime.config import ConfigError
+
+FLEET = [
+    {"name": "OLT-CENTRAL-01", "brand": "huawei", "host": "127.0.0.1", "port": 16101, "community": "public", "onus": 7},
+    {"name": "OLT-NORTE-02", "brand": "zte_c300", "host": "127.0.0.1", "port": 16102, "community": "public", "onus": 7},
+]
+
+
+def test_a_port_in_use_is_named():
+    with embedded.listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+
+        with pytest.raises(ConfigError, match=f"Port {port} on 127.0.0.1 cannot be used"):
+            embedded.listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["a..b", "no-such-host.invalid", "x" * 300], ids=["two dots", "unknown", "too long"])
+def test_a_host_that_is_none_is_named(host):
+    with pytest.raises(ConfigError, match="cannot be used"):
+        embedded.listen(host, 0)
+
+
+def test_an_address_of_version_6_is_one_too():
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+
+    with embedded.listen("::1", 0) as listener:
+        assert listener.family is socket.AF_INET6
+
+
+def test_a_port_that_was_just_given_up_can_be_had_again():
+    with embedded.listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+
+    with embedded.listen("127.0.0.1", port) as again:
+        assert again.getsockname()[1] == port
+
+
+@pytest.mark.django_db
+class TestDemonstration:
+    def test_it_sets_up_a_user_and_olts_with_jobs_and_chains(self, django_user_model):
+        demo.set_up(FLEET)
+
+        assert django_user_model.objects.get().check_password("demo")
+        assert sorted(Olt.objects.values_list("name", "brand")) == [
+            ("OLT-CENTRAL-01", "huawei"),
+            ("OLT-NORTE-02", "zte_c300"),
+        ]
+        for olt in Olt.objects.all():
+            assert olt.nodes.filter(master=None).exists()
+            assert not olt.nodes.filter(master=None, next_run_at=None).exists()
+            assert not olt.nodes.filter(master__isnull=False, next_run_at__isnull=False).exists()
+
+    def test_a_second_start_goes_on_with_the_same_data(self, django_user_model):
+        demo.set_up(FLEET)
+        nodes = list(WorkflowNode.objects.order_by("pk").values())
+
+        demo.set_up([FLEET[0] | {"port": 17001}, FLEET[1]])
+
+        assert list(WorkflowNode.objects.order_by("pk").values()) == nodes
+        assert Olt.objects.get(name="OLT-CENTRAL-01").port == 17001
+        assert Olt.objects.get(name="OLT-CENTRAL-01").community.reveal() == "public"
+        assert django_user_model.objects.count() == 1
+
+    def test_a_smaller_fleet_leaves_the_others_alone(self):
+        demo.set_up(FLEET)
+
+        demo.set_up(FLEET[:1])
+
+        assert list(Olt.objects.filter(enabled=True).values_list("name", flat=True)) == ["OLT-CENTRAL-01"]
+
+    def test_a_start_that_was_killed_half_way_is_made_up_for(self, monkeypatch):
+        def killed(self, olts):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SnmpJob, "apply_to", killed)
+            with pytest.raises(KeyboardInterrupt):
+                demo.set_up(FLEET)
+
+        demo.set_up(FLEET)
+
+        assert all(olt.nodes.exists() for olt in Olt.objects.all())
+        assert Olt.objects.count() == 2
+
+
+class Prepared(Exception):
+    """A demonstration has come to where it would start Django."""
+
+
+def environment_of_demo(monkeypatch, data, **options):
+    """Return what a demonstration leaves of the environment, and adds to it."""
+    monkeypatch.setattr(os, "environ", {"DATABASE_URL": "postgresql://production", "FACHO_SECRET_KEYS": "production"})
+
+    def stop():
+        raise Prepared
+
+    with pytest.raises(Prepared):
+        demo.run(data=data, prepare=stop, **{"port": 8123, "olts": 6, "onus": 2100} | options)
+    return os.environ
+
+
+def test_a_demonstration_sees_nothing_of_an_installation_in_the_environment(monkeypatch, tmp_path):
+    environment = environment_of_demo(monkeypatch, tmp_path)
+
+    loaded = config.load(environment)
+    assert (loaded.data_dir, loaded.host, loaded.port) == (tmp_path, "127.0.0.1", 8123)
+    assert loaded.is_sqlite
+    assert "FACHO_SECRET_KEYS" not in environment
+
+
+def test_a_demonstration_of_very_many_olts_is_not_refused_for_its_pollers(monkeypatch, tmp_path):
+    environment = environment_of_demo(monkeypatch, tmp_path, olts=5000)
+
+    assert config.load(environment).pollers <= 1000
+
+
+@pytest.mark.parametrize("option", ["olts", "onus", "port"])
+def test_a_demonstration_of_nothing_is_refused(option, tmp_path):
+    options = {"port": 8000, "olts": 6, "onus": 2100} | {option: 0}
+
+    with pytest.raises(ConfigError, match=f"--{option} is 0"):
+        demo.run(data=tmp_path, prepare=lambda: pytest.fail("it went on"), **options)
+
+
+def test_the_log_file_is_rotated_before_it_fills_the_disk(tmp_path, monkeypatch):
+    said = {}
+    monkeypatch.setattr(logging.config, "dictConfig", said.update)
+
+    logs.configure(config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_LOG_LEVEL": "DEBUG"}))
+
+    file = said["handlers"]["file"]
+    assert (file["maxBytes"], file["backupCount"]) == (10 * 1024 * 1024, 5)
+    assert file["filename"] == str(tmp_path / "logs" / "facho.log")
+    assert said["loggers"] == {"facho": {"level": "DEBUG"}}

@@ -1,0 +1,157 @@
+"""What the ledger leaves in the tables that people look at, beyond what the engine asks of every ledger."""
+
+import pytest
+from builders import SEC, T0
+
+from contracts.worlds import DbWorld, by_hand, done, scheduled
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.engine.model import Cause, Completeness, Outcome, Status, Traffic
+
+pytestmark = pytest.mark.django_db
+
+TRAFFIC = Traffic(
+    pdus=12, retransmissions=2, varbinds=480, bytes_sent=1000, bytes_received=9000, rtt_p50=0.02, rtt_p95=0.4
+)
+
+
+@pytest.fixture
+def world(db):
+    return DbWorld()
+
+
+@pytest.fixture
+def power(world):
+    return world.add("Optical power", next_check=T0)
+
+
+@pytest.fixture
+def running(world, power):
+    """The id of an execution that has begun on OLT-CENTRAL-01."""
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.start(id_, now=T0 + 1 * SEC)
+    return id_
+
+
+def central():
+    return Olt.objects.get()
+
+
+def test_an_execution_keeps_what_it_read_and_what_it_cost(world, running):
+    error = "port 0/1 was cut\nport 0/2 was cut"
+    outcome = Outcome(Status.PARTIAL, None, error, "", 1200, Completeness.PARTIAL, TRAFFIC)
+
+    world.close([running], outcome, now=T0 + 33 * SEC)
+
+    row = Execution.objects.get(pk=running)
+    assert (row.status, row.error, row.readings, row.completeness) == ("PARTIAL", error, 1200, "PARTIAL")
+    assert (row.pdus, row.retransmissions, row.varbinds) == (12, 2, 480)
+    assert (row.bytes_sent, row.bytes_received, row.rtt_p50, row.rtt_p95) == (1000, 9000, 0.02, 0.4)
+    assert (row.lateness, row.duration, row.node_name) == (1.0, 32.0, "Optical power")
+
+
+def test_each_start_is_an_attempt_that_ends_with_its_execution(world, running):
+    assert list(ExecutionAttempt.objects.values_list("number", "status", "ended_at")) == [(1, "RUNNING", None)]
+
+    world.close([running], Outcome(Status.FAILED, None, "refused", "Refused", traffic=TRAFFIC), now=T0 + 9 * SEC)
+
+    (attempt,) = ExecutionAttempt.objects.all()
+    assert (attempt.status, attempt.error, attempt.error_class) == ("FAILED", "refused", "Refused")
+    assert (attempt.started_at, attempt.ended_at, attempt.pdus) == (T0 + 1 * SEC, T0 + 9 * SEC, 12)
+
+
+def test_recovering_ends_attempts_too(world, running):
+    done(world.ledger.recover(T0 + 9 * SEC))
+
+    assert list(ExecutionAttempt.objects.values_list("status", "ended_at")) == [("INTERRUPTED", T0 + 9 * SEC)]
+
+
+def test_taking_over_from_an_older_holder_ends_its_attempt(world, power, running):
+    names = world.add("Names", next_check=T0)
+    (id_,) = world.claim(scheduled(names)).execution_ids
+
+    world.start(id_, token=10**18, now=T0 + 9 * SEC)
+
+    assert set(ExecutionAttempt.objects.values_list("execution", "status")) == {
+        (running, "INTERRUPTED"),
+        (id_, "RUNNING"),
+    }
+
+
+def test_a_claim_notes_when_the_node_last_ran(world, power):
+    world.claim(scheduled(power), now=T0 + 2 * SEC)
+
+    assert WorkflowNode.objects.get().last_run_at == T0 + 2 * SEC
+
+
+def test_a_manual_claim_notes_it_too(world, power):
+    world.wish(power, T0)
+    world.claim(by_hand(power), now=T0 + 2 * SEC)
+
+    assert WorkflowNode.objects.get().last_run_at == T0 + 2 * SEC
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reachability", "answered"),
+    [
+        pytest.param(Outcome(Status.SUCCESS), "reachable", True, id="success"),
+        pytest.param(Outcome(Status.PARTIAL, error="cut"), "reachable", True, id="partial"),
+        pytest.param(Outcome(Status.SUCCESS, traffic=Traffic(rtt_p95=2.5)), "slow", True, id="answers that take long"),
+        pytest.param(Outcome(Status.FAILED, Cause.UNREACHABLE, "mute"), "unreachable", False, id="silence"),
+        pytest.param(Outcome(Status.FAILED, None, "refused"), "unknown", False, id="a failure says nothing of it"),
+        pytest.param(Outcome(Status.INTERRUPTED, Cause.STOPPED), "unknown", False, id="nor does being stopped"),
+    ],
+)
+def test_an_outcome_tells_how_the_olt_is(world, running, outcome, reachability, answered):
+    world.close([running], outcome, now=T0 + 9 * SEC)
+
+    olt = central()
+    assert olt.reachability == reachability
+    assert olt.last_error == outcome.error
+    assert olt.last_answer_at == (T0 + 9 * SEC if answered else None)
+
+
+def test_being_stopped_does_not_hide_why_an_olt_is_unreachable(world, running):
+    Olt.objects.update(reachability="unreachable", last_error="no answer in 20 s")
+
+    world.close([running], Outcome(Status.INTERRUPTED, Cause.STOPPED))
+
+    assert (central().reachability, central().last_error) == ("unreachable", "no answer in 20 s")
+
+
+def test_an_olt_that_answers_again_is_reachable_and_its_error_is_over(world, running):
+    Olt.objects.update(reachability="unreachable", last_error="no answer in 20 s")
+
+    world.close([running], Outcome(Status.SUCCESS))
+
+    assert (central().reachability, central().last_error) == ("reachable", "")
+
+
+def test_links_that_never_began_say_nothing_of_the_olt(world, power):
+    ids = world.claim(scheduled(power)).execution_ids
+
+    world.close(ids, Outcome(Status.SKIPPED, Cause.UNREACHABLE, "mute"))
+
+    assert (central().reachability, central().last_error) == ("unknown", "")
+
+
+def test_an_end_by_an_older_holder_says_nothing_of_the_olt(world, running):
+    world.close([running], Outcome(Status.FAILED, Cause.UNREACHABLE, "mute"), token=1)
+
+    assert central().reachability == "unknown"
+    assert ExecutionAttempt.objects.get().status == "RUNNING"
+
+
+def test_an_error_no_text_column_holds_does_not_leave_the_execution_open(world, running):
+    world.close([running], Outcome(Status.FAILED, None, "bad \0 byte", "E" * 80))
+
+    row = Execution.objects.get(pk=running)
+    assert (row.status, row.error, row.error_class) == ("FAILED", "bad  byte", "E" * 60)
+
+
+def test_a_history_outlives_its_node(world, power, running):
+    world.delete(power)
+
+    row = Execution.objects.get(pk=running)
+    assert (row.node_id, row.node_name) == (None, "Optical power")

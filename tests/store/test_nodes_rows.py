@@ -1,0 +1,198 @@
+"""From rows to engine values: what a node has of its own, raw OIDs, and what a bad row must not cost."""
+
+import logging
+
+import pytest
+from builders import MIN, T0
+from cryptography.fernet import Fernet
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from contracts.worlds import Inline, done
+from facho.apps.inventory.fields import WrongKeyError
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.engine import oid
+from facho.engine.errors import OltGone
+from facho.engine.model import JobKind, RawOid
+from facho.engine.snmp import Version
+from facho.store.nodes import DbNodeSource
+
+pytestmark = pytest.mark.django_db
+
+SYS_NAME = "1.3.6.1.2.1.1.5.0"
+
+
+@pytest.fixture
+def source():
+    return DbNodeSource(Inline())
+
+
+def make_olt(name="OLT-CENTRAL-01", **more):
+    return Olt.objects.create(**{"name": name, "brand": "huawei", "host": "127.0.0.1", "community": "public"} | more)
+
+
+def make_job(name="Optical power", **more):
+    defaults = {"brand": "huawei", "kind": "table", "columns": ["rx_dbm"], "interval_seconds": 300}
+    return SnmpJob.objects.create(name=name, **defaults | more)
+
+
+def nodes_of(source, *olts):
+    return done(source.nodes([olt.pk for olt in olts]))
+
+
+def test_a_node_has_what_its_job_says(source, db):
+    olt = make_olt()
+    job = make_job(kind="get", priority=55, timeout_seconds=60, retries=5, retry_delay_seconds=7)
+    job.apply_to([olt])
+
+    (node,) = nodes_of(source, olt)
+
+    assert (node.kind, node.columns, node.interval, node.priority) == (JobKind.GET, ("rx_dbm",), 5 * MIN, 55)
+    assert (node.timeout, node.retries, node.retry_delay.total_seconds()) == (1 * MIN, 5, 7)
+
+
+def test_what_a_node_has_of_its_own_comes_first(source, db):
+    olt = make_olt()
+    make_job(priority=55).apply_to([olt])
+    WorkflowNode.objects.update(own_interval_seconds=60, own_priority=0)
+
+    (node,) = nodes_of(source, olt)
+
+    assert (node.interval, node.priority) == (1 * MIN, 0)
+
+
+@pytest.mark.parametrize(
+    ("job_enabled", "own_enabled", "is_there"),
+    [
+        pytest.param(True, None, True, id="as the job"),
+        pytest.param(False, None, False, id="the job is disabled"),
+        pytest.param(True, False, False, id="disabled here"),
+        pytest.param(False, True, True, id="enabled here only"),
+    ],
+)
+def test_a_node_is_there_if_it_is_enabled(source, db, job_enabled, own_enabled, is_there):
+    olt = make_olt()
+    make_job(enabled=job_enabled).apply_to([olt])
+    WorkflowNode.objects.update(own_enabled=own_enabled)
+
+    assert bool(nodes_of(source, olt)) is is_there
+
+
+def test_a_chained_node_names_its_master(source, db):
+    olt = make_olt()
+    power = make_job()
+    make_job("Names", follows=power)
+    power.apply_to([olt])
+
+    master, chained = sorted(nodes_of(source, olt), key=lambda node: node.id)
+
+    assert (master.master_id, chained.master_id, chained.name) == (None, master.id, "Names")
+
+
+def test_raw_oids_come_with_their_job_once_and_in_order(source, db):
+    central, norte = make_olt(), make_olt("OLT-NORTE-02")
+    job, other = make_job(), make_job("Names")
+    SnmpJobOid.objects.create(job=job, name="sysname", oid=SYS_NAME, decode="text", scalar=True)
+    SnmpJobOid.objects.create(job=job, name="vlan", oid=".1.3.6.1.4.1.1", decode="integer")
+    for each in (job, other):
+        each.apply_to([central, norte])
+
+    nodes = nodes_of(source, central, norte)
+
+    expected = (
+        RawOid("sysname", oid.parse(SYS_NAME), "text", True),
+        RawOid("vlan", oid.parse("1.3.6.1.4.1.1"), "integer", False),
+    )
+    assert [(node.name, node.oids) for node in sorted(nodes, key=lambda node: (node.name, node.id))] == [
+        ("Names", ()),
+        ("Names", ()),
+        ("Optical power", expected),
+        ("Optical power", expected),
+    ]
+
+
+def test_a_malformed_oid_in_the_database_costs_itself_only(source, db, caplog):
+    olt = make_olt()
+    job = make_job()
+    job.apply_to([olt])
+    SnmpJobOid.objects.create(job=job, name="vlan", oid="not.an.oid", decode="integer")
+    SnmpJobOid.objects.create(job=job, name="sysname", oid=SYS_NAME, decode="text", scalar=True)
+
+    with caplog.at_level(logging.ERROR):
+        (node,) = nodes_of(source, olt)
+
+    assert [raw.name for raw in node.oids] == ["sysname"]
+    assert "vlan" in caplog.text
+
+
+def test_many_olts_take_as_many_statements_as_one(source, db):
+    olts = [make_olt(f"OLT-{number:02}") for number in range(20)]
+    jobs = [make_job(), make_job("Names")]
+    for job in jobs:
+        SnmpJobOid.objects.create(job=job, name="vlan", oid="1.3.6.1.4.1.1", decode="integer")
+        job.apply_to(olts)
+
+    with CaptureQueriesContext(connection) as queries:
+        nodes = nodes_of(source, *olts)
+
+    assert len(nodes) == 40
+    assert len(queries) <= 3
+
+
+def test_asking_what_changed_is_one_statement(source, db):
+    for number in range(5):
+        make_olt(f"OLT-{number:02}")
+
+    with CaptureQueriesContext(connection) as queries:
+        revisions = done(source.revisions())
+
+    assert len(revisions) == 5
+    assert len(queries) == 1
+
+
+def test_an_olt_of_version_3_comes_with_its_user(source, db):
+    keys = {"v3_auth": "SHA256", "v3_auth_key": "auth-secret", "v3_priv": "AES128", "v3_priv_key": "priv-secret"}
+    row = make_olt(version="3", v3_user="noc", max_in_flight=4, max_pdus_per_second=20.0, port=1161, **keys)
+
+    olt = done(source.olt(row.pk))
+
+    assert (olt.agent.version, olt.agent.port) == (Version.V3, 1161)
+    user = olt.agent.credentials
+    assert (user.name, user.auth, user.auth_key, user.priv, user.priv_key) == (
+        "noc",
+        "SHA256",
+        "auth-secret",
+        "AES128",
+        "priv-secret",
+    )
+    assert (olt.max_in_flight, olt.max_pdus_per_second) == (4, 20.0)
+
+
+def test_the_oldest_version_is_asked_as_such(source, db):
+    row = make_olt(version="1")
+
+    assert done(source.olt(row.pk)).agent.version is Version.V1
+
+
+def test_a_disabled_olt_is_named_in_the_refusal(source, db):
+    row = make_olt(enabled=False)
+
+    with pytest.raises(OltGone, match="OLT-CENTRAL-01 was disabled"):
+        done(source.olt(row.pk))
+
+
+def test_an_olt_whose_secret_cannot_be_read_says_what_to_do(source, db, settings):
+    row = make_olt()
+    settings.FACHO_SECRET_KEYS = [Fernet.generate_key().decode()]
+
+    with pytest.raises(WrongKeyError, match="FACHO_SECRET_KEYS"):
+        done(source.olt(row.pk))
+
+
+def test_a_request_to_run_arrives(source, db):
+    olt = make_olt()
+    (row,) = make_job().apply_to([olt])
+    row.request_run(T0)
+
+    assert [node.run_requested_at for node in nodes_of(source, olt)] == [T0]
