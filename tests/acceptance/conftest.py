@@ -1,6 +1,7 @@
 """Whole installations, started once a module: they cost seconds."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,18 @@ from typing import Any
 
 import pytest
 from installation import Installation
+from playwright.sync_api import Browser, sync_playwright
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright keeps a loop in this thread, and Django would refuse to read rows beside it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")

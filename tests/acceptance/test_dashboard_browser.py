@@ -1,6 +1,5 @@
 """The dashboard as a browser draws it: the news, the tables that follow it, and honesty when it stops."""
 
-import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -10,7 +9,7 @@ from dashboard_bridge import Bridge
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -23,17 +22,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 EVIL = '<img src=x onerror="alert(7)">'
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1440, "height": 900}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        # Playwright keeps a loop in this thread, and Django would refuse to read rows beside it.
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """What the ledger leaves in the tables that people look at, beyond what the engine asks of every ledger."""
 
+from dataclasses import replace
+
 import pytest
 from builders import SEC, T0
 
-from contracts.worlds import DbWorld, by_hand, done, scheduled
+from contracts.worlds import DbWorld, done, scheduled
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
@@ -79,25 +81,32 @@ def test_taking_over_from_an_older_holder_ends_its_attempt(world, power, running
     }
 
 
-def test_a_claim_notes_when_the_node_last_ran(world, power):
-    world.claim(scheduled(power), now=T0 + 2 * SEC)
+def test_a_start_notes_when_each_node_last_ran_its_chain_included(world, power):
+    link = world.add("Traffic", master_id=power.id)
+    ids = world.claim(scheduled(power, link)).execution_ids
 
-    assert WorkflowNode.objects.get().last_run_at == T0 + 2 * SEC
+    world.start(ids[0], now=T0 + 2 * SEC)
+    world.close(ids[:1], Outcome(Status.SUCCESS))
+    world.start(ids[1], now=T0 + 9 * SEC)
+
+    assert [node.last_run_at for node in WorkflowNode.objects.order_by("pk")] == [T0 + 2 * SEC, T0 + 9 * SEC]
 
 
-def test_a_manual_claim_notes_it_too(world, power):
-    world.wish(power, T0)
-    world.claim(by_hand(power), now=T0 + 2 * SEC)
+def test_a_claim_that_was_never_begun_is_no_run(world, power):
+    world.claim(scheduled(power))
 
-    assert WorkflowNode.objects.get().last_run_at == T0 + 2 * SEC
+    assert WorkflowNode.objects.get().last_run_at is None
 
 
 @pytest.mark.parametrize(
     ("outcome", "reachability", "answered"),
     [
-        pytest.param(Outcome(Status.SUCCESS), "reachable", True, id="success"),
-        pytest.param(Outcome(Status.PARTIAL, error="cut"), "reachable", True, id="partial"),
-        pytest.param(Outcome(Status.SUCCESS, traffic=Traffic(rtt_p95=2.5)), "slow", True, id="answers that take long"),
+        pytest.param(Outcome(Status.SUCCESS, traffic=TRAFFIC), "reachable", True, id="success"),
+        pytest.param(Outcome(Status.PARTIAL, error="cut", traffic=TRAFFIC), "reachable", True, id="partial"),
+        pytest.param(
+            Outcome(Status.SUCCESS, traffic=replace(TRAFFIC, rtt_p95=2.5)), "slow", True, id="answers that take long"
+        ),
+        pytest.param(Outcome(Status.SUCCESS), "unknown", False, id="a run that had nothing to ask"),
         pytest.param(Outcome(Status.FAILED, Cause.UNREACHABLE, "mute"), "unreachable", False, id="silence"),
         pytest.param(Outcome(Status.FAILED, None, "refused"), "unknown", False, id="a failure says nothing of it"),
         pytest.param(Outcome(Status.INTERRUPTED, Cause.STOPPED), "unknown", False, id="nor does being stopped"),
@@ -123,7 +132,7 @@ def test_being_stopped_does_not_hide_why_an_olt_is_unreachable(world, running):
 def test_an_olt_that_answers_again_is_reachable_and_its_error_is_over(world, running):
     Olt.objects.update(reachability="unreachable", last_error="no answer in 20 s")
 
-    world.close([running], Outcome(Status.SUCCESS))
+    world.close([running], Outcome(Status.SUCCESS, traffic=TRAFFIC))
 
     assert (central().reachability, central().last_error) == ("reachable", "")
 

@@ -99,11 +99,9 @@ def _take(composite: CompositeNode, now: datetime) -> bool:
     master = composite.master
     rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
     if composite.trigger is Trigger.MANUAL:
-        return bool(rows.filter(run_requested_at=composite.slot).update(run_requested_at=None, last_run_at=now))
+        return bool(rows.filter(run_requested_at=composite.slot).update(run_requested_at=None))
     check = next_check(composite.slot, master.interval, now)
-    return bool(
-        rows.filter(next_run_at=composite.slot).update(next_run_at=check, last_run_at=now, run_requested_at=None)
-    )
+    return bool(rows.filter(next_run_at=composite.slot).update(next_run_at=check, run_requested_at=None))
 
 
 def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause, float]) -> list[Skipped]:
@@ -144,6 +142,7 @@ def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
                 status=Status.RUNNING, started_at=now, lease_token=lease.token
             )
             if begun:
+                WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
                 ExecutionAttempt.objects.create(
                     execution_id=execution_id, number=1, status=Status.RUNNING, started_at=now
                 )
@@ -170,8 +169,9 @@ def _close(execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, 
         ended_at=now,
         pdus=outcome.traffic.pdus,
     )
-    if outcome.status is not Status.INTERRUPTED:
-        Olt.objects.filter(pk__in=olt_ids).update(**_observed(outcome, now))
+    observed = _observed(outcome, now)
+    if observed:
+        Olt.objects.filter(pk__in=olt_ids).update(**observed)
 
 
 def _columns(outcome: Outcome) -> dict[str, Any]:
@@ -195,10 +195,15 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
 
 def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
     """Return what an outcome tells of the OLT itself. Only silence counts against it."""
+    if outcome.status is Status.INTERRUPTED:
+        return {}
     if outcome.cause is Cause.UNREACHABLE:
         return {"reachability": Olt.Reachability.UNREACHABLE, "last_error": outcome.error}
     if outcome.status not in (Status.SUCCESS, Status.PARTIAL):
         return {"last_error": outcome.error}
+    if not outcome.traffic.pdus:
+        # Nothing was asked, so nothing was heard: no ONU was known, or all of them are dark.
+        return {}
     slow = (outcome.traffic.rtt_p95 or 0.0) > SLOW_RTT
     reachability = Olt.Reachability.SLOW if slow else Olt.Reachability.REACHABLE
     return {"reachability": reachability, "last_error": outcome.error, "last_answer_at": now}
