@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prepares .venv and runs things in it. Needs python3 and the package registry, nothing else.
 
-    python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
-    python3 dev.py test [pytest arguments]
-    python3 dev.py setup
+python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
+python3 dev.py test [pytest arguments]
+python3 dev.py setup
 """
 
 import hashlib

@@ -106,6 +106,7 @@ LOGOUT_REDIRECT_URL = LOGIN_URL
 LANGUAGE_CODE = CONFIG.language
 LANGUAGES = [("en", "English"), ("es", "Español")]
 LOCALE_PATHS = [Path(__file__).parent.parent / "locale"]
+FORMAT_MODULE_PATH = "facho.runtime.formats"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = CONFIG.time_zone

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from rest_framework.authtoken.models import Token, TokenProxy
 from unfold.admin import ModelAdmin
@@ -88,7 +88,7 @@ class FachoTokenAdmin(ModelAdmin):
         token, _is_new = Token.objects.get_or_create(user=form.cleaned_data["user"])
         messages.warning(
             request,
-            _t("The token of %(user)s is %(key)s. Note it down now: it is not shown again.")
+            gettext("The token of %(user)s is %(key)s. Note it down now: it is not shown again.")
             % {"user": token.user, "key": token.key},
         )
         return self._back()
@@ -107,7 +107,7 @@ class FachoTokenAdmin(ModelAdmin):
     def take_back(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         # A TokenProxy goes by the id of its user.
         Token.objects.filter(user_id=object_id).delete()
-        messages.success(request, _t("The token was taken back."))
+        messages.success(request, gettext("The token was taken back."))
         return self._back()
 
     @staticmethod

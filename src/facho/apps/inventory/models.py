@@ -25,8 +25,9 @@ def brand_choices() -> list[tuple[str, str]]:
 def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str], arguments: dict[str, Any]) -> None:
     """Take the engine's columns out of a save: a row that was read long ago would put back what was there then."""
     if not row._state.adding and arguments.get("update_fields") is None:
-        columns = {field.name for field in row._meta.concrete_fields if not field.primary_key}
-        arguments["update_fields"] = columns - set(engine_owned) - row.get_deferred_fields()
+        left_out = {*engine_owned, *row.get_deferred_fields(), row._meta.pk.attname}
+        columns = [field for field in row._meta.concrete_fields if field.attname not in left_out]
+        arguments["update_fields"] = [field.name for field in columns]
 
 
 # Labels of letters, digits, - and _, with dots between them.

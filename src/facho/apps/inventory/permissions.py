@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
@@ -11,7 +11,9 @@ def needs(permission: str) -> type[IsAuthenticated]:
     """Return the rule of an action that is more than creating, changing or deleting the row it is called on."""
 
     class Needs(IsAuthenticated):
-        message = _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
+        @property
+        def message(self) -> str:
+            return _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
 
         def has_permission(self, request: Request, view: Any) -> bool:
             return super().has_permission(request, view) and request.user.has_perm(permission)

@@ -6,7 +6,7 @@ from django.contrib import admin, messages
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import (
@@ -88,7 +88,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     def propose_jobs(self, request: HttpRequest, form: ProposeJobsForm) -> HttpResponse:
         jobs = propose(form.cleaned_data["brand"])
         names = ", ".join(job.name for job in jobs)
-        messages.success(request, _t("There are now: %(names)s. Apply them to OLTs next.") % {"names": names})
+        messages.success(request, gettext("There are now: %(names)s. Apply them to OLTs next.") % {"names": names})
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_snmpjob_changelist")})
 
     @display(description=_("type"), label={"discovery": "info"}, ordering="kind")

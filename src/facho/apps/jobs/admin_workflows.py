@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import (
@@ -33,9 +33,9 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
         if reason := node.why_not_runnable():
             messages.error(request, reason)
         elif node.request_run():
-            messages.success(request, _t("%(node)s runs as soon as its OLT is free.") % {"node": node})
+            messages.success(request, gettext("%(node)s runs as soon as its OLT is free.") % {"node": node})
         else:
-            messages.info(request, _t("%(node)s was asked for already, and has not begun.") % {"node": node})
+            messages.info(request, gettext("%(node)s was asked for already, and has not begun.") % {"node": node})
 
 
 class NodeInline(TabularInline):
@@ -75,10 +75,10 @@ class NodeInline(TabularInline):
     @display(description=_("in effect"))
     def in_effect(self, node: WorkflowNode) -> str:
         if not node.enabled:
-            return _t("disabled")
+            return pgettext("node", "disabled")
         if node.master_id is not None:
-            return _t("behind %(master)s") % {"master": node.master.job if node.master else ""}
-        return _t("every %(seconds)d s, priority %(priority)d") % {
+            return gettext("behind %(master)s") % {"master": node.master.job if node.master else ""}
+        return gettext("every %(seconds)d s, priority %(priority)d") % {
             "seconds": node.interval_seconds,
             "priority": node.priority,
         }
@@ -160,7 +160,7 @@ class WorkflowAdmin(PeoplesAdmin):
         workflow = get_object_or_404(Workflow, pk=object_id)
         for job in form.cleaned_data["jobs"]:
             job.apply_to([workflow])
-        messages.success(request, _t("Applied. The first run is about a minute from now."))
+        messages.success(request, gettext("Applied. The first run is about a minute from now."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_workflow_change", args=[object_id])})
 
     @display(description=_("state"), label=STATE_COLOURS, ordering="reachability")
@@ -209,7 +209,7 @@ class NodeAdmin(PeoplesAdmin):
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         node = self.get_object(request, object_id)
         if node is not None and node.master_id is not None:
-            messages.error(request, _t("%(node)s goes with the node it runs behind.") % {"node": node})
+            messages.error(request, gettext("%(node)s goes with the node it runs behind.") % {"node": node})
             return redirect("admin:jobs_workflownode_change", node.pk)
         response: HttpResponse = super().delete_view(request, object_id, extra_context)
         return response
@@ -244,6 +244,6 @@ class NodeAdmin(PeoplesAdmin):
     def last_run(self, node: WorkflowNode) -> str | None:
         return exactly(node.last_run_at)
 
-    @display(description=_("enabled"), boolean=True)
+    @display(description=pgettext_lazy("node", "enabled"), boolean=True)
     def is_enabled(self, node: WorkflowNode) -> bool:
         return node.enabled

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _t
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import BaseDialogForm, PaginationInlineFormSet
 from unfold.widgets import (
@@ -35,10 +35,12 @@ def column_choices(brand_id: str) -> list[tuple[str, str]]:
 
 
 class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """OLTs by name and brand."""
+    """OLTs by name, and by brand too where they are of several."""
+
+    shows_brand = True
 
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.name} ({obj.get_brand_display()})"
+        return f"{obj.name} ({obj.get_brand_display()})" if self.shows_brand else str(obj.name)
 
 
 class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -78,6 +80,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         olts = Olt.objects.all() if is_new else Olt.objects.filter(brand=self.instance.brand)
         # Without their secrets: only names are shown.
         self.fields["olts"].queryset = olts.only("name", "brand").order_by("name")  # type: ignore[attr-defined]  # it is our OltsField
+        self.fields["olts"].shows_brand = is_new  # type: ignore[attr-defined]  # as above
         self.fields["columns"].choices = column_choices(self.instance.brand)  # type: ignore[attr-defined]  # it has choices
         if "follows" in self.fields:
             self._offer_masters(None if is_new else self.instance)
@@ -107,11 +110,13 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         brand = cleaned.get("brand", self.instance.brand)
         strangers = [olt.name for olt in olts if olt.brand != brand]
         if strangers:
-            self.add_error("olts", _t("Of another brand: %(olts)s.") % {"olts": ", ".join(strangers)})
+            self.add_error("olts", gettext("Of another brand: %(olts)s.") % {"olts": ", ".join(strangers)})
         removed = Olt.objects.filter(pk__in=self._applied.difference(olt.pk for olt in olts))
         if removed and not cleaned.get("confirm_removal"):
             names = ", ".join(olt.name for olt in removed)
-            self.add_error("confirm_removal", _t("This takes the job off %(olts)s. Tick to confirm.") % {"olts": names})
+            self.add_error(
+                "confirm_removal", gettext("This takes the job off %(olts)s. Tick to confirm.") % {"olts": names}
+            )
 
     def apply(self) -> None:
         """Make the nodes agree with the OLTs that were chosen. Called when the job and its OIDs are saved."""
@@ -163,7 +168,8 @@ class NodeFormSet(PaginationInlineFormSet):
         for node in deleted.values():
             if node.master_id is not None and node.master_id not in deleted:
                 raise ValidationError(
-                    _t("%(node)s runs behind another node. Delete that one, or disable this one here.") % {"node": node}
+                    gettext("%(node)s runs behind another node. Delete that one, or disable this one here.")
+                    % {"node": node}
                 )
 
     def save_existing(self, form: Any, obj: WorkflowNode, commit: bool = True) -> WorkflowNode:

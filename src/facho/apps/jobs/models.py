@@ -14,9 +14,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from facho.apps.inventory.models import Olt, brand_choices
+from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
 from facho.engine import oid
@@ -29,7 +30,7 @@ LONGEST_INTERVAL = 7 * 24 * 3600
 
 def raw_decoder_choices() -> list[tuple[str, str]]:
     """Return how the value of a raw OID can be read."""
-    return [(decoder.name, decoder.label) for decoder in RAW_DECODERS.values()]
+    return [(decoder.name, gettext(decoder.label)) for decoder in RAW_DECODERS.values()]
 
 
 def validate_oid(text: str) -> None:
@@ -305,10 +306,13 @@ class WorkflowNode(models.Model):
             ),
         ]
 
+    ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at"})
+
     def __str__(self) -> str:
         return f"{self.job} @ {self.olt}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
         Olt.touch([self.olt_id])
 

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from unfold.contrib.filters.admin import (
     ChoicesRadioFilter,
     FieldTextFilter,
@@ -139,7 +140,7 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
             },
         ),
         (
-            _("Time"),
+            pgettext_lazy("execution", "Time"),
             {
                 "classes": ["tab"],
                 "fields": [

@@ -65,8 +65,8 @@ class Execution(models.Model):
     pdus = models.PositiveIntegerField(_("requests"), default=0)
     retransmissions = models.PositiveIntegerField(_("repeated requests"), default=0)
     varbinds = models.PositiveIntegerField(_("values"), default=0)
-    bytes_sent = models.PositiveBigIntegerField(default=0)
-    bytes_received = models.PositiveBigIntegerField(default=0)
+    bytes_sent = models.PositiveBigIntegerField(_("octets sent"), default=0)
+    bytes_received = models.PositiveBigIntegerField(_("octets received"), default=0)
     rtt_p50 = models.FloatField(_("round trip, median (s)"), null=True)
     rtt_p95 = models.FloatField(_("round trip, 95 % (s)"), null=True)
 

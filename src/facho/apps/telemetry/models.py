@@ -78,12 +78,12 @@ class OnuHistory(models.Model):
     onu = models.ForeignKey(Onu, models.CASCADE, related_name="history")
     at = models.DateTimeField(_("read"))
     state = models.CharField(_("state"), max_length=12, null=True)
-    rx_dbm = models.FloatField(null=True)
-    tx_dbm = models.FloatField(null=True)
-    olt_rx_dbm = models.FloatField(null=True)
-    temperature_c = models.FloatField(null=True)
-    in_octets = models.BigIntegerField(null=True)
-    out_octets = models.BigIntegerField(null=True)
+    rx_dbm = models.FloatField(_("received power (dBm)"), null=True)
+    tx_dbm = models.FloatField(_("sent power (dBm)"), null=True)
+    olt_rx_dbm = models.FloatField(_("received by the OLT (dBm)"), null=True)
+    temperature_c = models.FloatField(_("temperature (°C)"), null=True)
+    in_octets = models.BigIntegerField(_("octets from the ONU"), null=True)
+    out_octets = models.BigIntegerField(_("octets to the ONU"), null=True)
 
     class Meta:
         db_table = "onu_history"

@@ -1,0 +1,77 @@
+"""Words that people read and that no source of ours marks for translation. Named here, the catalogue keeps them."""
+
+from django.utils.translation import gettext_noop
+
+# The labels of `facho.brands.decode.RAW_DECODERS`: brands know nothing of Django.
+DECODERS = (
+    gettext_noop("Whole number"),
+    gettext_noop("Number in tenths (÷ 10)"),
+    gettext_noop("Number in hundredths (÷ 100)"),
+    gettext_noop("Number in thousandths (÷ 1000)"),
+    gettext_noop("Number inside a text"),
+    gettext_noop("Counter"),
+    gettext_noop("Yes or no (1 = yes, 2 = no)"),
+    gettext_noop("Time ticks, as seconds"),
+    gettext_noop("Text"),
+    gettext_noop("Octets, as hex digits"),
+    gettext_noop("MAC address"),
+    gettext_noop("IP address"),
+    gettext_noop("GPON serial"),
+    gettext_noop("Date and time"),
+    gettext_noop("Object identifier"),
+)
+
+# What Unfold writes around our admin pages: it comes without translations.
+UNFOLD = (
+    gettext_noop("Add new item"),
+    gettext_noop("All applications"),
+    gettext_noop("Apply Filters"),
+    gettext_noop("Cancel"),
+    gettext_noop("Choose file to upload"),
+    gettext_noop("Click to cancel"),
+    gettext_noop("Dark"),
+    gettext_noop("Date"),
+    gettext_noop("Date from"),
+    gettext_noop("Date to"),
+    gettext_noop("Expand row"),
+    gettext_noop("False"),
+    gettext_noop("From"),
+    gettext_noop("General"),
+    gettext_noop("Go back"),
+    gettext_noop("Light"),
+    gettext_noop("More actions"),
+    gettext_noop("Next"),
+    gettext_noop("No"),
+    gettext_noop("No data"),
+    gettext_noop("No results found"),
+    gettext_noop("Previous"),
+    gettext_noop("Reset filters"),
+    gettext_noop("Return to site"),
+    gettext_noop("Run"),
+    gettext_noop("Search apps and models..."),
+    gettext_noop("Select action"),
+    gettext_noop("Select action to run"),
+    gettext_noop("Select all rows"),
+    gettext_noop("Select format"),
+    gettext_noop("Select record"),
+    gettext_noop("Select value"),
+    gettext_noop("System"),
+    gettext_noop("This exporter will export the following fields"),
+    gettext_noop("This exporter will export the following fields: "),
+    gettext_noop("This item will be deleted."),
+    gettext_noop("This page yielded into no results. Create a new item or reset your filters."),
+    gettext_noop("To"),
+    gettext_noop("Toggle password visibility"),
+    gettext_noop("True"),
+    gettext_noop("Type to search"),
+    gettext_noop("Value"),
+    gettext_noop("View traceback"),
+    gettext_noop("Welcome back to"),
+    gettext_noop("You have been successfully logged out from the administration"),
+    gettext_noop("%(full_result_count)s total"),
+    gettext_noop("After you've created a user, you’ll be able to edit more user options."),
+    gettext_noop(
+        "Raw passwords are not stored, so there is no way to see this user’s password, but you can change the "
+        'password using <a href="{}" class="text-primary-600 dark:text-primary-500">this form</a>.'
+    ),
+)
