@@ -1,6 +1,7 @@
 """The arithmetic of the grid."""
 
 import itertools
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from builders import HOUR, MIN, SEC, T0, make_composite, make_node
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facho.engine.model import JobKind
 from facho.engine.schedule import first_check, group_chains, missed_slots, next_check, regrid, urgency
 
 
@@ -46,6 +48,15 @@ def test_a_hundred_nodes_enabled_at_once_are_spread_over_a_minute():
     assert firsts[0] >= T0 + 1 * MIN
     assert firsts[-1] <= T0 + 2 * MIN
     assert max(gaps) <= 2 * SEC
+
+
+def test_a_discovery_runs_before_the_other_nodes_of_a_new_olt():
+    firsts = {
+        kind: [first_check(replace(make_node(id), kind=kind), T0) for id in range(1, 101)]
+        for kind in (JobKind.DISCOVERY, JobKind.GET)
+    }
+
+    assert max(firsts[JobKind.DISCOVERY]) <= min(firsts[JobKind.GET])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from facho.engine.model import CompositeNode, Node
+from facho.engine.model import CompositeNode, JobKind, Node
 
 # A node this late counts as delayed: it goes first, and into the statistics.
 DELAYED_AFTER = timedelta(seconds=5)
@@ -21,8 +21,14 @@ GOLDEN_RATIO = 0.6180339887498949
 
 
 def first_check(node: Node, now: datetime) -> datetime:
-    """Return when a node that was just enabled runs first, so that a hundred enabled at once do not start together."""
-    share = node.id * GOLDEN_RATIO % 1
+    """Return when a node that was just enabled runs first, so that a hundred enabled at once do not start together.
+
+    Discoveries take the first half of the spread: what other jobs ask for is
+    what a discovery has found, and an optical one would wait half an hour more.
+    """
+    share = node.id * GOLDEN_RATIO % 1 / 2
+    if node.kind is not JobKind.DISCOVERY:
+        share += 0.5
     first = now + FIRST_AFTER + share * min(node.interval, SPREAD)
     return first.replace(microsecond=0)
 

@@ -81,6 +81,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
         if value is not None:
             os.environ[f"FACHO_{name.upper()}"] = str(value)
     config = _prepare()
+    from django.contrib.auth import get_user_model
     from django.core.management import call_command
 
     from facho.runtime import embedded, logs
@@ -91,6 +92,8 @@ def run_engine(arguments: argparse.Namespace) -> None:
     # Before the migrations: a database must not change under an engine that runs.
     with EngineLock(config):
         call_command("migrate", verbosity=0, interactive=False)
+        if not get_user_model().objects.exists():
+            print("Nobody can log in yet. Make a user: facho createsuperuser", flush=True)
         embedded.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
 
 

@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 
 from cryptography.fernet import Fernet
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -153,6 +154,9 @@ UNFOLD = {
     "SITE_HEADER": "Facho",
     "SITE_SUBHEADER": _("OLT and ONU collection"),
     "SITE_SYMBOL": "cell_tower",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("dashboard/mark.svg")},
+    ],
     "SITE_URL": "/",
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": True, "navigation": "facho.apps.inventory.admin_menu.sidebar"},

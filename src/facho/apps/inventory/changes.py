@@ -8,8 +8,8 @@ from django.db.models import Model
 def save_changes(row: Model, names: Iterable[str]) -> None:
     """Save these columns of a row and no others.
 
-    The engine writes to the same rows: to save all of them would put back
-    what was there when the page was opened.
+    Two people may have the same page open: to save all columns would undo what
+    the other one changed. What the engine writes the models look after.
     """
     stamps = {field.name for field in row._meta.concrete_fields if getattr(field, "auto_now", False)}
     columns = {field.name for field in row._meta.concrete_fields}

@@ -6,6 +6,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.engine.brand import ONU_FIELDS
 
 # History is asked for by the day, or by the year at most.
 LONGEST_HISTORY = 366 * 24
@@ -27,27 +28,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "slot",
             "port",
             "onu",
-            "serial",
-            "mac",
-            "name",
-            "description",
-            "admin_state",
-            "state",
-            "rx_dbm",
-            "tx_dbm",
-            "olt_rx_dbm",
-            "distance_m",
-            "down_cause",
-            "last_up",
-            "last_down",
-            "model",
-            "software",
-            "line_profile",
-            "service_profile",
-            "temperature_c",
-            "voltage_v",
-            "in_octets",
-            "out_octets",
+            *ONU_FIELDS,
             "extra",
             "first_seen_at",
             "read_at",
