@@ -1,6 +1,6 @@
 """Nodes and ledger without a database: for the virtual clock, where a day of polling takes seconds."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -109,7 +109,7 @@ class MemoryLedger:
     async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
         for node_id, check in checks.items():
             if node_id in self._nodes.rows and self._nodes.rows[node_id].master_id is None:
-                self._set(node_id, next_check=check)
+                self._schedule(node_id, check)
 
     async def skip(self, skipped: Sequence[Skipped]) -> None:
         for item in skipped:
@@ -132,10 +132,10 @@ class MemoryLedger:
             cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
             missed = missed_slots(composite.slot, composite.master.interval, now)
             await self.skip([Skipped(composite.master, composite.slot + composite.master.interval, missed, cause)])
-            self._set(composite.id, next_check=check)
+            self._schedule(composite.id, check)
         elif master.run_requested_at != composite.slot:
             return None
-        self._set(composite.id, run_requested_at=None)
+        self._change(composite.id, lambda node: replace(node, run_requested_at=None))
         return Claim(composite, self._open(composite, poller_id, now, waits), poller_id, check)
 
     def _open(
@@ -201,8 +201,11 @@ class MemoryLedger:
         self._taken.add((node.id, slot))
         return row
 
-    def _set(self, node_id: int, **values: datetime | None) -> None:
+    def _schedule(self, node_id: int, check: datetime | None) -> None:
+        self._change(node_id, lambda node: replace(node, next_check=check))
+
+    def _change(self, node_id: int, change: Callable[[Node], Node]) -> None:
         """Change a node as the engine may: without a new revision."""
         node = self._nodes.rows.get(node_id)
         if node is not None:
-            self._nodes.rows[node_id] = replace(node, **values)  # type: ignore[arg-type]  # two fields of one type
+            self._nodes.rows[node_id] = change(node)

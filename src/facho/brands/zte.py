@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from facho.brands.decode import UNKNOWN, cause, choice, counter, date, integer, power, scaled, serial, text, whole
 from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off
+from facho.brands.templates import DISCOVERY, STATE
 from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, Position
 from facho.engine.model import JobKind
 from facho.engine.oid import Arcs, parse
@@ -217,14 +218,8 @@ COLUMNS = (
 )
 
 TEMPLATES = (
-    JobTemplate("Discovery", JobKind.DISCOVERY, timedelta(minutes=15), priority=90),
-    JobTemplate(
-        "State",
-        JobKind.TABLE,
-        timedelta(minutes=5),
-        ("state", "admin_state", "down_cause", "distance_m", "last_up", "last_down"),
-        priority=60,
-    ),
+    DISCOVERY,
+    STATE,
     # Behind the state, so that a counter that began anew is told from an ONU that came back.
     JobTemplate(
         "Traffic", JobKind.WALK, timedelta(minutes=5), ("in_octets", "out_octets"), priority=50, follows="State"

@@ -1,6 +1,6 @@
 """OLTs, brands and the login of API v1."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -84,14 +84,19 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
 
 
+def _brands() -> list[dict[str, Any]]:
+    return [
+        {"id": brand.id, "label": brand.label, "columns": list(brand.columns.values()), "discovery": brand.discovery}
+        for brand in BRANDS.values()
+    ]
+
+
 class _Catalogue(generics.ListAPIView[Any]):
     """A list that is part of the program and not of the database."""
 
     permission_classes = (IsAuthenticated,)
     filter_backends = ()
-
-    def entries(self) -> Sequence[Any]:
-        raise NotImplementedError
+    entries: Callable[[], Sequence[Any]]
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         page = self.paginate_queryset(self.entries())
@@ -102,23 +107,11 @@ class BrandList(_Catalogue):
     """The brands, with the columns that a job can name."""
 
     serializer_class = BrandSerializer
-
-    def entries(self) -> Sequence[Any]:
-        return [
-            {
-                "id": brand.id,
-                "label": brand.label,
-                "columns": list(brand.columns.values()),
-                "discovery": brand.discovery,
-            }
-            for brand in BRANDS.values()
-        ]
+    entries = staticmethod(_brands)
 
 
 class DecoderList(_Catalogue):
     """How the value of a raw OID can be read."""
 
     serializer_class = DecoderSerializer
-
-    def entries(self) -> Sequence[Any]:
-        return list(RAW_DECODERS.values())
+    entries = staticmethod(lambda: list(RAW_DECODERS.values()))
