@@ -89,9 +89,17 @@ class SnmpJob(models.Model):
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
         help_text=_("A run ends after this time, and keeps what it has read."),
     )
-    retries = models.PositiveSmallIntegerField(_("retries"), default=2, validators=[MaxValueValidator(10)])
+    retries = models.PositiveSmallIntegerField(
+        _("retries"),
+        default=2,
+        validators=[MaxValueValidator(10)],
+        help_text=_("Kept for later: today a run that failed waits for its next slot."),
+    )
     retry_delay_seconds = models.PositiveIntegerField(
-        _("delay between retries (s)"), default=120, validators=[MinValueValidator(1), MaxValueValidator(3600)]
+        _("delay between retries (s)"),
+        default=120,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text=_("Kept for later: today a run that failed waits for its next slot."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
