@@ -51,7 +51,7 @@ def test_the_index_of_a_port_is_the_beginning_of_those_of_its_onus(space, onus, 
     port = space.encode(replace(onu, onu=None))
 
     assert space.encode(onu)[: len(port)] == port
-    assert bool(port) is not space.walk_whole
+    assert bool(port) is space.by_port
 
 
 @pytest.mark.parametrize("space", [huawei.SPACE, zte.SPACE, zte.ANI_SPACE], ids=["huawei", "zte", "zte optics"])

@@ -119,7 +119,7 @@ ANI_SPACE = IndexSpace(_decode_ani, _encode_ani)
 # shelf-1(3) slot(5) port-1(4) onu(8) zero(8). C1; X on the bits of type 9, which agree up to slot 15 of shelf 1.
 # A position does not tell how large its card is, so nothing is asked for by it. Pairs as in the 1012 tree cannot be
 # mistaken for these, and are understood as well: for the table that needs this space there is one source only.
-XPON_SPACE = IndexSpace(_decode_xpon, _encode_xpon, walk_whole=True)
+XPON_SPACE = IndexSpace(_decode_xpon, _encode_xpon, by_port=False, by_index=False)
 
 ADMIN_STATES = {1: "enabled", 2: "disabled"}  # C2
 # C2, one of them live against the command line. Sources that count from 1 have the enumeration of the C600.

@@ -64,20 +64,41 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
+class Unplaced:
+    """An ONU whose index does not tell where it sits. A column may (`Column.places`), or nobody does."""
+
+    index: Arcs
+
+
+Place = Position | Unplaced
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSpace:
     """One way in which a table numbers its ONUs.
 
     A device may have several, with equal numbers that mean different ports, so
-    rows of different spaces are joined by position and never by number.
-    `decode` gives None for an index that is not an ONU of this space; `encode`
-    of a port gives the prefix that all its ONUs share.
+    rows of different spaces are joined by place and never by number. `decode`
+    gives None for an index that is not an ONU of this space; `encode` takes
+    back what `decode` gave, and of a port makes the prefix that all its ONUs
+    share. Both may raise ValueError for what no device can have.
     """
 
-    decode: Callable[[Arcs], Position | None]
-    encode: Callable[[Position], Arcs]
-    # The ONUs of a port share no prefix, or the index does not follow from the position for certain:
-    # a column is walked whole and its rows placed by `decode`. A port then encodes to no arcs at all.
-    walk_whole: bool = False
+    decode: Callable[[Arcs], Place | None]
+    # Takes the kind of place that its own `decode` gives.
+    encode: Callable[[Any], Arcs]
+    # The ONUs of a port share a prefix, so a column can be walked port by port. If not, a port encodes to no arcs.
+    by_port: bool = True
+    # The index follows from the place for certain, so values can be asked for by it.
+    by_index: bool = True
+
+
+def _as_it_is(place: Unplaced) -> Arcs:
+    return place.index
+
+
+# The index is a name and nothing more.
+OPAQUE = IndexSpace(Unplaced, _as_it_is, by_port=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +113,37 @@ class Column:
     optical: bool = False
     # Columns that must be read with it, or its value tells half of the truth.
     needs: tuple[str, ...] = ()
+    # Its value is where the ONU sits: `decode` gives a Position, or None for a row that is no ONU at all.
+    places: bool = False
+    # Asked for oftener than this, the OLT suffers. Going below is allowed, and warned about.
+    floor: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PortTable:
+    """A cheap column with one row for each port that can have ONUs: `decode` turns its index into the port.
+
+    Where the value counts the ONUs of the port, a port that lists fewer has not been read to its end.
+    """
+
+    oid: Oid
+    decode: Callable[[Arcs], Position | None]
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Manners:
     """How a maker's agents want to be asked, before anything is learned of the one at hand."""
 
+    # Where the sizes of requests begin; they grow while answers succeed.
     max_repetitions: int = 10
     rows_per_get: int = 8
+    # The longest wait for an answer. Shorter ones follow from the round trips that were measured.
     timeout: float = 5.0
-    retries: int = 3
     optical_timeout: float = 20.0
+    # The shortest wait, however fast the agent was so far.
+    min_timeout: float = 1.0
+    retries: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +178,9 @@ class Brand:
     sys_descr: re.Pattern[str] | None = None
     # A column that only this maker's agents answer.
     probe: Oid | None = None
+    ports: PortTable | None = None
+    # Not proved by a recording or by several sources that agree; pages say so.
+    experimental: bool = False
     manners: Manners = field(default_factory=Manners)
     # Rules over a whole row, such as "an ONU that is off has no power".
     finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None

@@ -110,6 +110,8 @@ class Olt:
     # Hard limits that an admin set. None: the engine decides.
     max_in_flight: int = 1
     max_pdus_per_second: float | None = None
+    # What earlier runs found out about its agent: plain JSON, that only `engine/collect` understands.
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,26 @@ class KnownOnu:
 
     index: str
     state: str
+    slot: int | None = None
+    port: int | None = None
+    onu: int | None = None
+    serial: str | None = None
+    mac: str | None = None
+    # Discoveries in a row that read its port to the end and did not find it.
+    misses: int = 0
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of one column was read on one port; `slot` and `port` None: of the table as a whole."""
+
+    field: str
+    slot: int | None
+    port: int | None
+    completeness: Completeness
+    rows: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +221,11 @@ class Traffic:
     bytes_received: int = 0
     rtt_p50: float | None = None
     rtt_p95: float | None = None
+    rtt_p99: float | None = None
+    # The most requests that the OLT had to answer at once.
+    peak_in_flight: int = 0
+    # The sizes that requests ended up with, by table: repetitions of a walk, or rows of a GET.
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +238,13 @@ class Collected:
     traffic: Traffic = field(default_factory=Traffic)
     # What went wrong, as sentences. Not empty whenever completeness is PARTIAL.
     errors: tuple[str, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    # Names of the ONUs of which something could not be read.
+    failed_onus: tuple[str, ...] = ()
+    # Indexes of known ONUs that a discovery would have seen if they were there, and did not.
+    absent: tuple[str, ...] = ()
+    # For the next run on this OLT, as `Olt.learned`.
+    learned: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +258,5 @@ class Outcome:
     readings: int = 0
     completeness: Completeness | None = None
     traffic: Traffic = field(default_factory=Traffic)
+    coverage: tuple[Coverage, ...] = ()
+    failed_onus: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import collect
@@ -13,7 +14,6 @@ from facho.engine.model import (
     Claim,
     Collected,
     Completeness,
-    JobKind,
     Lease,
     Node,
     Olt,
@@ -88,7 +88,7 @@ class Runner:
                 outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
                 continue
             self._tell(claim, node, execution_id, Status.RUNNING)
-            outcome = await self._run_link(node, execution_id, olt, lease)
+            outcome, olt = await self._run_link(node, execution_id, olt, lease)
             await self._close(claim, [(node, execution_id)], outcome, lease)
             # Not before it is written: a link that is stopped in between must be closed with the rest.
             outcomes.append(outcome)
@@ -98,30 +98,33 @@ class Runner:
                 await self._close_rest(claim, lease, outcomes, rest)
                 return
 
-    async def _run_link(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> Outcome:
-        """Collect, keep, and say how it went. Whatever goes wrong here is this link's alone."""
+    async def _run_link(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> tuple[Outcome, Olt]:
+        """Collect, keep, and say how it went; the OLT comes back with what this link learned of its agent.
+
+        Whatever goes wrong here is this link's alone.
+        """
         started = self._clock.now()
         try:
             collected = await self._collect(node, olt)
             await self._sink.write(node, execution_id, collected, lease=lease, now=self._clock.now())
         except OltUnreachable as error:
-            return _failed(error, Cause.UNREACHABLE)
+            return _failed(error, Cause.UNREACHABLE), olt
         except LeaseLost as error:
-            return Outcome(Status.INTERRUPTED, Cause.LEASE_LOST, str(error), type(error).__name__)
+            return Outcome(Status.INTERRUPTED, Cause.LEASE_LOST, str(error), type(error).__name__), olt
         except FachoError as error:
-            return _failed(error)
+            return _failed(error), olt
         except Exception as error:
             # A defect of ours, or a database that is away, must not take the rest of the chain with it.
             logger.exception("%s: %s ended in an error", olt.name, node.name)
-            return _failed(error)
+            return _failed(error), olt
         if collected.readings or collected.scalars:
             self._bus.publish("readings", {"olt_id": olt.id, "node_id": node.id, "count": len(collected.readings)})
         seconds = (self._clock.now() - started).total_seconds()
         logger.info("%s: %s took %.1f s, %d ONUs", olt.name, node.name, seconds, len(collected.readings))
-        return _outcome(collected)
+        return _outcome(collected), replace(olt, learned=collected.learned)
 
     async def _collect(self, node: Node, olt: Olt) -> Collected:
-        known = await self._sink.known(olt.id) if node.kind is JobKind.GET else ()
+        known = await self._sink.known(olt.id)
         return await collect(
             node,
             olt,
@@ -173,6 +176,8 @@ def _outcome(collected: Collected) -> Outcome:
         readings=len(collected.readings),
         completeness=collected.completeness,
         traffic=collected.traffic,
+        coverage=collected.coverage,
+        failed_onus=collected.failed_onus,
     )
 
 

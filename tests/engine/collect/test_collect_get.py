@@ -229,7 +229,7 @@ async def test_an_index_of_another_make_is_named_and_the_others_are_asked(clock)
     )
 
 
-WHOLE = replace(COLUMNS["distance_m"], space=replace(PLAIN, walk_whole=True))
+WHOLE = replace(COLUMNS["distance_m"], space=replace(PLAIN, by_port=False, by_index=False))
 
 
 async def test_a_column_that_cannot_be_asked_by_index_is_walked(clock):

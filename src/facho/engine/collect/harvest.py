@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from facho.engine.brand import Brand, Column, Decoder, IndexSpace, Position
+from facho.engine.brand import Brand, Column, Decoder, IndexSpace, Place, Position
 from facho.engine.model import Reading
 from facho.engine.oid import unpack
 from facho.engine.snmp import Missing, Value

@@ -72,7 +72,7 @@ class Run:
         self._harvest = Harvest(brand)
         self._scalars = BatchReader(requester)
         self._rows_per_get = brand.manners.rows_per_get
-        by_index = [column for column in plan.columns if kind is JobKind.GET and not column.space.walk_whole]
+        by_index = [column for column in plan.columns if kind is JobKind.GET and column.space.by_index]
         walked = [column for column in plan.columns if column not in by_index]
         self._known: KnownRows | None = None
         if kind is JobKind.GET:
