@@ -2,16 +2,28 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from facho.engine.collect.crew import Crew, Work
+from facho.engine.collect.learned import Learned
 from facho.engine.collect.requester import Requester
 from facho.engine.collect.sentences import describe_failure, describe_status
+from facho.engine.collect.size import Size
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Oid
 from facho.engine.snmp import Answer, ErrorStatus, Missing, Value
 
 # The OIDs of one ONU: kept together as long as possible, because an OLT fetches them together.
 OidRow = Sequence[Oid]
+
+
+@dataclass(slots=True)
+class Trouble:
+    """A batch that failed and was divided. When all its parts came through it was too large, and had no bad OID."""
+
+    rows: int
+    open_parts: int = 0
+    is_explained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,9 @@ class Batch:
     accused: bool = False
     # A larger batch with this in it got no answer.
     doubtful: bool = False
+    # Known to be poisoned: tried once, by itself, and never divided.
+    alone: bool = False
+    trouble: Trouble | None = None
 
     @property
     def oids(self) -> list[Oid]:
@@ -36,31 +51,59 @@ class BatchReader:
     with a reason; if the run is over before, the rest is in neither.
     """
 
-    def __init__(self, requester: Requester, *, optical: bool = False) -> None:
+    def __init__(self, requester: Requester, size: Size, learned: Learned, *, optical: bool = False) -> None:
         self.values: dict[Oid, Value] = {}
         self.failed: dict[Oid, str] = {}
         self._requester = requester
+        self._size = size
+        self._learned = learned
         self._optical = optical
+        self._rows: deque[OidRow] = deque()
         self._waiting: deque[Batch] = deque()
+        self._alone: deque[Batch] = deque()
         # More variables than this were too many for the agent.
         self._most: int | None = None
         self._trusts_accusations = True
 
-    async def read(self, rows: Sequence[OidRow], rows_per_get: int) -> None:
-        """Ask for all rows, so many at a time."""
-        step = max(1, rows_per_get)
-        self._waiting.extend(Batch(tuple(rows[at : at + step])) for at in range(0, len(rows), step))
+    @property
+    def rows_left(self) -> int:
+        return len(self._rows)
+
+    async def read(self, rows: Iterable[OidRow]) -> None:
+        """Ask for all rows, as many at a time as the agent can answer; what is poisoned alone, and last."""
+        poisoned = set(self._learned.poisoned)
+        for row in rows:
+            bad = [oid for oid in row if oid in poisoned] if poisoned else []
+            if bad:
+                self._alone.append(Batch((bad,), alone=True))
+                row = [oid for oid in row if oid not in poisoned]
+            if row:
+                self._rows.append(row)
+        await Crew(self._requester, self._next_work).run()
+
+    def _next_work(self) -> Work | None:
+        batch = self._next_batch()
+        return None if batch is None else self._ask(batch, batch.oids)
+
+    def _next_batch(self) -> Batch | None:
         while self._waiting:
             batch = self._waiting.popleft()
-            oids = batch.oids
-            if self._most is not None and len(oids) > self._most:
-                self._put_back(halves(batch))
-            else:
-                await self._ask(batch, oids)
+            if self._most is None or len(batch.oids) <= self._most:
+                return batch
+            self._put_back(batch, halves(batch, doubtful=batch.doubtful))
+        if self._rows:
+            width = len(self._rows[0])
+            count = self._size.rows_for(width)
+            if self._most is not None:
+                count = min(count, max(1, self._most // width))
+            return Batch(tuple(self._rows.popleft() for _ in range(min(count, len(self._rows)))))
+        return self._alone.popleft() if self._alone else None
 
     async def _ask(self, batch: Batch, oids: list[Oid]) -> None:
         try:
-            answer = await self._requester.get(oids, optical=self._optical, retries=_retries(batch, oids))
+            answer = await self._requester.get(
+                oids, optical=self._optical, retries=_retries(batch, oids), checks=not batch.alone
+            )
         except (NoAnswer, BadAnswer) as error:
             self._divide(batch, oids, describe_failure(error), doubtful=True)
             return
@@ -74,6 +117,7 @@ class BatchReader:
             self._trusts_accusations = False
         if answer.oids == oids:
             self.values.update(answer)
+            self._note_success(batch, oids)
             return
         asked = set(oids)
         answered = {oid: value for oid, value in answer if oid in asked}
@@ -81,34 +125,70 @@ class BatchReader:
         if not answered:
             self._divide(batch, oids, "the agent answered something else")
         elif rest := without(batch, answered.keys()):
-            self._put_back([rest])
+            # Cut short: what came is what fits.
+            self._size.shrink(len(batch.rows), 1, fitting=len(batch.rows) - len(rest.rows))
+            self._put_back(batch, [rest])
+        else:
+            self._note_success(batch, oids)
+
+    def _note_success(self, batch: Batch, oids: list[Oid]) -> None:
+        if batch.alone:
+            for oid in oids:
+                self._learned.cure(oid)
+        elif batch.trouble is None and not batch.accused:
+            self._size.succeeded(may_grow=self._requester.has_room())
+        self._close_part(batch)
+
+    def _close_part(self, batch: Batch) -> None:
+        trouble = batch.trouble
+        if trouble is None:
+            return
+        trouble.open_parts -= 1
+        if not trouble.open_parts and not trouble.is_explained:
+            self._size.shrink(trouble.rows, 1, costly=batch.doubtful)
 
     def _handle_error(self, batch: Batch, oids: list[Oid], answer: Answer) -> None:
         status, suspect = answer.error_status, answer.error_index - 1
         if status == ErrorStatus.NO_SUCH_NAME and len(oids) == 1:
             # How SNMPv1 says that the device has no such value.
             self.values[oids[0]] = Missing.NO_SUCH_INSTANCE
-        elif status == ErrorStatus.TOO_BIG:
+            self._note_success(batch, oids)
+        elif status == ErrorStatus.TOO_BIG and not batch.alone:
             self._most = max(1, len(oids) // 2)
+            self._size.shrink(len(batch.rows), 1)
             self._divide(batch, oids, describe_status(status))
-        elif self._trusts_accusations and len(oids) > 1 and 0 <= suspect < len(oids):
+        elif self._trusts_accusations and len(oids) > 1 and 0 <= suspect < len(oids) and not batch.alone:
             rest = without(batch, {oids[suspect]})
-            self._put_back([Batch(((oids[suspect],),), accused=True), *([rest] if rest else [])])
+            self._put_back(batch, [Batch(((oids[suspect],),), accused=True), *([rest] if rest else [])])
         else:
             self._divide(batch, oids, describe_status(status))
 
     def _divide(self, batch: Batch, oids: list[Oid], reason: str, *, doubtful: bool = False) -> None:
-        if len(oids) == 1:
-            self.failed[oids[0]] = reason
-        else:
-            self._put_back(halves(batch, doubtful=doubtful))
+        if len(oids) == 1 or batch.alone:
+            for oid in oids:
+                self.failed[oid] = reason
+                self._learned.poison(oid)
+            if batch.trouble is not None:
+                batch.trouble.is_explained = True
+            self._close_part(batch)
+            return
+        if batch.trouble is None:
+            batch = replace(batch, trouble=Trouble(len(batch.rows), 1))
+        self._put_back(batch, halves(batch, doubtful=doubtful))
 
-    def _put_back(self, batches: list[Batch]) -> None:
-        self._waiting.extendleft(reversed(batches))
+    def _put_back(self, batch: Batch, parts: list[Batch]) -> None:
+        """Ask for parts of a batch next. They share its trouble."""
+        trouble = batch.trouble
+        if trouble is not None:
+            trouble.open_parts += len(parts) - 1
+            parts = [replace(part, trouble=trouble) for part in parts]
+        self._waiting.extendleft(reversed(parts))
 
 
 def _retries(batch: Batch, oids: list[Oid]) -> int | None:
     """Parts of a silent batch are not insisted on, since they can be divided again; a single OID is, a little."""
+    if batch.alone:
+        return 0
     if not batch.doubtful:
         return None
     return 1 if len(oids) == 1 else 0

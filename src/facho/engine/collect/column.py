@@ -14,25 +14,42 @@ MAX_ROWS = 200_000
 
 
 class ColumnWalk:
-    """The walk over one column. It is open until it reaches its end or is stopped with a reason.
+    """The walk over one column, or over what it has of one port. Open until it reaches its end or is stopped.
 
     Order is not relied upon: agents repeat OIDs and go backwards. A row counts
     once, and a walk goes on as long as new ones come.
     """
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, port: bytes = b"", *, from_start: bool = False) -> None:
         self.column = column
+        # The bytes that the indexes of the port begin with; none: the whole column.
+        self.port = port
+        self._prefix = Oid(column.oid + port)
         # Raw values by the bytes of their index, in the order they came.
         self.rows: dict[bytes, Value] = {}
-        # Whose successors are asked for next.
-        self.cursor: Oid = column.oid
+        # Whose successors are asked for next. The first port begins with the column, so that none before it is missed.
+        self.cursor: Oid = column.oid if from_start else self._prefix
         self.is_complete = False
         self.stopped = ""
+        # The rows that were passed over because they could not be read, and why. Behind the last one of a port
+        # that was left (`left_for` is where it went on) nothing of that port was read.
+        self.left_for: Oid | None = None
+        self.gaps: dict[bytes, str] = {}
+        # Why it waits to be led past a row that cannot be read.
+        self.parked = ""
+        # The rows that came before its port and behind it: other ports of the column begin there.
+        self.neighbours: list[bytes] = []
+        self.went_back = False
         self._barren = 0
 
     @property
     def is_open(self) -> bool:
-        return not (self.is_complete or self.stopped)
+        return not (self.is_complete or self.stopped or self.parked)
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether every row was read."""
+        return self.is_complete and not self.gaps
 
     @property
     def last(self) -> bytes | None:
@@ -41,8 +58,33 @@ class ColumnWalk:
 
     def stop(self, reason: str) -> None:
         """End the walk before its end. What was read is kept."""
-        if self.is_open:
+        if self.is_open or self.parked:
+            self.parked = ""
             self.stopped = reason
+
+    def park(self, reason: str) -> None:
+        """Wait until somebody knows which row it is that cannot be read."""
+        if self.is_open:
+            self.parked = reason
+
+    def step_over(self, index: bytes, reason: str) -> None:
+        """Go on behind a row that did in this run what it had done in earlier ones."""
+        self.parked = reason
+        self.jump(index)
+
+    def jump(self, index: bytes) -> None:
+        """Go on behind this row without reading it, for the reason it was parked for."""
+        self.gaps[index] = self.parked
+        self.parked = ""
+        self.cursor = Oid(self.column.oid + index)
+        self._barren = 0
+
+    def leave_port(self, next_port: bytes) -> None:
+        """Give up the rest of a port and go on with the next one, which begins here."""
+        self.parked = ""
+        self.cursor = Oid(self.column.oid + next_port)
+        self.left_for = self.cursor
+        self._barren = 0
 
     def end(self) -> None:
         """Note that the column was read to its end."""
@@ -51,8 +93,8 @@ class ColumnWalk:
 
     def absorb(self, answered: Iterable[tuple[Oid, Value]]) -> None:
         """Take this column's part of an answer: its variables, in order."""
-        prefix, rows = self.column.oid, self.rows
-        length = len(prefix)
+        prefix, rows = self._prefix, self.rows
+        length = len(self.column.oid)
         newest = lead = None
         for oid, value in answered:
             if value is Missing.END_OF_MIB_VIEW:
@@ -71,10 +113,18 @@ class ColumnWalk:
             self._move(newest, lead)
 
     def _leave(self, oid: Oid) -> None:
-        if is_behind(oid, self.column.oid):
-            self.end()
-        else:
+        if not is_behind(oid, self._prefix):
+            if oid.startswith(self.column.oid) and self.cursor == self.column.oid:
+                # Begun before its port: another one comes first.
+                self.neighbours.append(oid[len(self.column.oid) :])
+                self.cursor = self._prefix
+                return
+            self.went_back = True
             self.stop("the agent went back to before the column")
+            return
+        if self.port and oid.startswith(self.column.oid):
+            self.neighbours.append(oid[len(self.column.oid) :])
+        self.end()
 
     def _move(self, newest: Oid | None, lead: Oid) -> None:
         """Go on behind the newest row; where there is none, ask once more, and then follow the agent for a while.

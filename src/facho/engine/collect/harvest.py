@@ -1,42 +1,65 @@
-"""Joins what was read: raw values of many columns become rows of ONUs, by position and never by number."""
+"""Joins what was read: raw values of many columns become rows of ONUs, by place and never by number."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from facho.engine.brand import Brand, Column, Decoder, IndexSpace, Place, Position
-from facho.engine.model import Reading
-from facho.engine.oid import unpack
+from facho.engine.model import KnownOnu, Reading
+from facho.engine.oid import pack, unpack
 from facho.engine.snmp import Missing, Value
 
 logger = logging.getLogger(__name__)
+
+# Where an ONU sits may be a value like any other: a column or a rule of its brand fills these.
+PLACE_FIELDS = ("slot", "port", "onu")
 
 
 class Row:
     """One ONU, and what was read of it. A key that is not there was not read; None is the device's own "none"."""
 
-    __slots__ = ("index", "is_read", "position", "values")
+    __slots__ = ("index", "is_onu", "is_read", "place", "slot_port_onu", "values")
 
-    def __init__(self, position: Position, index: str) -> None:
-        self.position = position
+    def __init__(self, place: Place, index: str) -> None:
+        self.place = place
         self.index = index
         self.values: dict[str, Any] = {}
+        self.slot_port_onu: tuple[int | None, int | None, int | None] = (None, None, None)
+        if isinstance(place, Position):
+            self.slot_port_onu = place.slot, place.port, place.onu
         # The device said something of it, if only something that could not be decoded.
         self.is_read = False
+        # None: only a column can tell, and it has not been read.
+        self.is_onu: bool | None = True
+
+    @property
+    def port(self) -> tuple[int | None, int | None]:
+        return self.slot_port_onu[:2]
 
     def __str__(self) -> str:
-        return f"ONU {self.position.slot}/{self.position.port}/{self.position.onu}"
+        if self.slot_port_onu[2] is None:
+            return f"ONU {self.index}"
+        return "ONU " + "/".join("-" if part is None else str(part) for part in self.slot_port_onu)
 
 
 class Harvest:
     """All rows of a run. Each index of each space is worked out once, however many columns have it."""
 
-    def __init__(self, brand: Brand) -> None:
+    def __init__(self, brand: Brand, known: Sequence[KnownOnu] = ()) -> None:
         self._brand = brand
-        self._rows: dict[Position, Row] = {}
+        self._known = {onu.index: onu for onu in known}
+        self._needs_placing = any(column.places for column in brand.columns.values())
+        self._rows: dict[Place, Row] = {}
         self._spaces: dict[IndexSpace, dict[bytes, Row | None]] = {}
         self._unreadable: dict[str, set[Row]] = {}
         self._remarks: list[str] = []
+        # The OLT has no row of them any more: what is known of them stays as it is.
+        self._doubtful: set[Row] = set()
+
+    @property
+    def rows(self) -> Iterable[Row]:
+        """Return the ONUs so far."""
+        return [row for row in self._rows.values() if row.is_onu]
 
     def row_of(self, space: IndexSpace, index: bytes) -> Row | None:
         """Return the row with this index in this space; None if that is not an ONU."""
@@ -45,19 +68,44 @@ class Harvest:
             known[index] = self._resolve(space, index)
         return known[index]
 
+    def row_named(self, index: str) -> Row | None:
+        """Return the row of an ONU by the index that names it in the inventory."""
+        try:
+            return self.row_of(self._brand.space, pack(map(int, index.split("."))))
+        except ValueError:
+            return None
+
+    def place_of(self, index: str) -> Place | None:
+        """Return where an ONU of the inventory sits, as far as its index tells, without making a row of it."""
+        try:
+            return self._brand.space.decode(tuple(map(int, index.split("."))))
+        except ValueError:
+            return None
+
     def _resolve(self, space: IndexSpace, index: bytes) -> Row | None:
         try:
-            position = space.decode(unpack(index))
-            if position is None:
+            place = space.decode(unpack(index))
+            if place is None:
                 return None
-            row = self._rows.get(position)
+            row = self._rows.get(place)
             if row is None:
-                row = Row(position, ".".join(map(str, self._brand.space.encode(position))))
-                self._rows[position] = row
+                row = Row(place, ".".join(map(str, self._brand.space.encode(place))))
+                self._recall(row)
+                self._rows[place] = row
         except ValueError:
             # Numbers that are cut off, or that no ONU can have.
             return None
         return row
+
+    def _recall(self, row: Row) -> None:
+        """Fill in what the index does not tell, by what is known of the ONU from earlier."""
+        if isinstance(row.place, Position):
+            return
+        onu = self._known.get(row.index)
+        if onu is not None:
+            row.slot_port_onu = onu.slot, onu.port, onu.onu
+        elif self._needs_placing:
+            row.is_onu = None
 
     def name_of(self, space: IndexSpace, index: bytes) -> str:
         """Return what to call a row of a table in a sentence."""
@@ -71,7 +119,7 @@ class Harvest:
 
     def add_column(self, column: Column, raw: Mapping[bytes, Value]) -> list[Row]:
         """Decode a column that was walked, and return the rows it has."""
-        field, decode = column.field, column.decode
+        field, decode, places = column.field, column.decode, column.places
         known = self._spaces.setdefault(column.space, {})
         rows = []
         for index, value in raw.items():
@@ -81,10 +129,15 @@ class Harvest:
             rows.append(row)
             row.is_read = True
             try:
-                row.values[field] = None if value is None else decode(value)
+                decoded = None if value is None else decode(value)
             # A brand or an admin's OID may meet a type it does not expect; that costs one value, not the run.
             except Exception as error:
                 self._note_unreadable(field, row, error)
+                continue
+            if places:
+                _put(row, decoded)
+            else:
+                row.values[field] = decoded
         if raw and not rows:
             self._remarks.append(f"{field}: none of its {len(raw):,} rows is an ONU of {self._brand.label}")
         return rows
@@ -93,10 +146,15 @@ class Harvest:
         """Decode one value that was asked for by its index."""
         row.is_read = True
         try:
-            row.values[column.field] = decode_value(column.decode, value)
+            decoded = decode_value(column.decode, value)
         # As above: one value, not the run.
         except Exception as error:
             self._note_unreadable(column.field, row, error)
+            return
+        if not column.places:
+            row.values[column.field] = decoded
+        elif decoded is not None:
+            _put(row, decoded)
 
     def _note_unreadable(self, what: str, row: Row, error: Exception) -> None:
         # Once a column: where one value has an odd type, a thousand have.
@@ -104,13 +162,23 @@ class Harvest:
             logger.warning("%s of %s could not be decoded", what, row, exc_info=error)
         self._unreadable.setdefault(what, set()).add(row)
 
-    def fill(self, column: Column) -> None:
-        """Note that a column was read to its end: ONUs that are not in it have no such value."""
+    def fill(self, column: Column, ports: Collection[tuple[int | None, int | None]] | None = None) -> None:
+        """Note that a column was read to its end, on these ports or on all: ONUs that are not in it have no value."""
+        if column.places:
+            return
         unreadable = self._unreadable.get(column.field, set())
         for row in self._rows.values():
-            if row not in unreadable:
+            if row not in unreadable and (ports is None or row.port in ports):
                 row.values.setdefault(column.field, None)
                 row.is_read = True
+
+    def doubt(self, row: Row) -> None:
+        """Note that a table has nothing at all of an ONU that should be in it."""
+        self._doubtful.add(row)
+
+    def remark(self, sentence: str) -> None:
+        """Note what an operator should know although every row was read."""
+        self._remarks.append(sentence)
 
     def remarks(self) -> list[str]:
         """Return what an operator should know although every row was read."""
@@ -118,13 +186,20 @@ class Harvest:
         return [*self._remarks, *unreadable]
 
     def readings(self, only: Collection[Row] | None = None) -> tuple[Reading, ...]:
-        """Return the rows of which anything was read, with the brand's rules applied."""
-        readings = []
-        for row in self._rows.values():
-            if row.is_read and (only is None or row in only):
-                at = row.position
-                readings.append(Reading(row.index, at.slot, at.port, at.onu, self._finish(row)))
-        return tuple(readings)
+        """Return the ONUs of which anything was read, with the brand's rules applied."""
+        return tuple(
+            self._reading(row)
+            for row in self._rows.values()
+            if row.is_read and row.is_onu and (only is None or row in only) and not self._is_gone(row)
+        )
+
+    def _is_gone(self, row: Row) -> bool:
+        return row in self._doubtful and all(value is None for value in row.values.values())
+
+    def _reading(self, row: Row) -> Reading:
+        values = dict(self._finish(row))
+        slot, port, onu = (values.pop(name, told) for name, told in zip(PLACE_FIELDS, row.slot_port_onu, strict=True))
+        return Reading(row.index, slot, port, onu, values)
 
     def _finish(self, row: Row) -> Mapping[str, Any]:
         if self._brand.finish is None:
@@ -135,6 +210,13 @@ class Harvest:
         except Exception as error:
             self._note_unreadable("row", row, error)
             return row.values
+
+
+def _put(row: Row, place: Position | None) -> None:
+    """Take the place of an ONU from a column; None says that the row is no ONU."""
+    row.is_onu = place is not None
+    if place is not None:
+        row.slot_port_onu = place.slot, place.port, place.onu
 
 
 def decode_value(decode: Decoder, value: Value) -> Any:

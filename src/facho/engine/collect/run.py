@@ -1,25 +1,41 @@
 """One node on one OLT, from plan to harvest."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from facho.engine.brand import Brand, Decoder
+from facho.engine.brand import Brand, Column, Decoder
 from facho.engine.collect.batches import BatchReader
-from facho.engine.collect.harvest import Harvest, decode_value
-from facho.engine.collect.plan import Plan, make_plan
+from facho.engine.collect.coverage import ColumnCoverage, Port, absent, missing_by_count
+from facho.engine.collect.harvest import Harvest, Row, decode_value
+from facho.engine.collect.learned import Learned
+from facho.engine.collect.plan import Plan, groups, make_plan
 from facho.engine.collect.requester import Requester, RunOver
-from facho.engine.collect.rows import KnownRows
-from facho.engine.collect.sentences import limited
-from facho.engine.collect.tables import Tables
+from facho.engine.collect.rows import DARK, Turn
+from facho.engine.collect.sentences import describe_stop, limited
+from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, OltUnreachable, Refused
-from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Node, Olt
+from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt
 from facho.engine.ports import Clock, Snmp
 
 logger = logging.getLogger(__name__)
 
 NOBODY_KNOWN = "no ONU of this OLT is known yet: a discovery has to find them first"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is: parts that are done (ports of a table, or ONUs), rows that were read, requests that were sent.
+
+    `ports` is None as long as nobody can say how many there are.
+    """
+
+    ports_done: int
+    ports: int | None
+    rows: int
+    pdus: int
 
 
 async def collect(
@@ -32,6 +48,7 @@ async def collect(
     deadline: datetime,
     known: Sequence[KnownOnu],
     raw_decoders: Mapping[str, Decoder],
+    watch: Callable[[Progress], None] | None = None,
 ) -> Collected:
     """Read what the node asks for, and return what there is of it by the deadline.
 
@@ -42,7 +59,9 @@ async def collect(
     if plan.is_empty:
         return Collected(Completeness.PARTIAL, errors=tuple(limited(plan.problems)))
     requester = Requester(snmp, olt, brand.manners, clock=clock, deadline=deadline)
-    run = Run(plan, node.kind, brand, known, requester)
+    run = Run(plan, node.kind, brand, known, requester, Learned(olt.learned))
+    if watch is not None:
+        requester.on_answer = lambda: watch(run.progress())
     try:
         await run.read()
         if requester.pdus and not requester.answers:
@@ -65,28 +84,36 @@ class Run:
     """A plan being carried out. However it ends, `collected` has every row that was read."""
 
     def __init__(
-        self, plan: Plan, kind: JobKind, brand: Brand, known: Sequence[KnownOnu], requester: Requester
+        self,
+        plan: Plan,
+        kind: JobKind,
+        brand: Brand,
+        known: Sequence[KnownOnu],
+        requester: Requester,
+        learned: Learned,
     ) -> None:
         self._plan = plan
+        self._kind = kind
+        self._brand = brand
+        self._known = known
         self._requester = requester
-        self._harvest = Harvest(brand)
-        self._scalars = BatchReader(requester)
-        self._rows_per_get = brand.manners.rows_per_get
-        by_index = [column for column in plan.columns if kind is JobKind.GET and column.space.by_index]
-        walked = [column for column in plan.columns if column not in by_index]
-        self._known: KnownRows | None = None
-        if kind is JobKind.GET:
-            self._known = KnownRows(by_index, known, brand, harvest=self._harvest, requester=requester)
-        self._tables = Tables(walked, kind, brand.manners, harvest=self._harvest, requester=requester)
+        self._learned = learned
+        self._harvest = Harvest(brand, known)
+        self._scalars = self._reader("scalars", optical=False)
+        self._tables: list[Table] = []
+        self._turns: list[Turn] = []
+        self._covered: list[ColumnCoverage] = []
+        self._counts: dict[Port, int] = {}
+        self._strangers: list[str] = []
+        # Columns whose turn has come, whatever came of it.
+        self._begun: set[Column] = set()
         self._cut = ""
 
     async def read(self) -> None:
         """Ask until everything is read or the run is over."""
         try:
-            await self._scalars.read([(scalar.oid,) for scalar in self._plan.scalars], self._rows_per_get)
-            if self._known is not None:
-                await self._known.read()
-            await self._tables.read()
+            await self._scalars.read([(scalar.oid,) for scalar in self._plan.scalars])
+            await self._read_columns()
         except RunOver as over:
             self._cut = str(over)
         except Refused:
@@ -94,31 +121,180 @@ class Run:
                 raise
             self._cut = "the OLT no longer accepts us"
 
+    async def _read_columns(self) -> None:
+        """Read cheap columns first: they are safe when the time runs out, and tell which ONUs are worth more."""
+        columns = self._plan.columns
+        by_index = [column for column in columns if self._kind is JobKind.GET and column.space.by_index]
+        onus = self._known_rows() if self._kind is JobKind.GET else []
+        await self._ask([column for column in by_index if not column.optical], onus)
+        await self._ask_lit([column for column in by_index if column.optical], onus)
+        rest = [column for column in columns if column not in by_index]
+        if self._plan.anchor is not None:
+            await self._count_onus()
+        for group in groups(rest, self._kind):
+            # A table that was asked for one column at a time is read as it was asked for.
+            onus = self._found() if group[0].optical and self._kind is not JobKind.WALK else []
+            if onus and group[0].space.by_index:
+                await self._ask_lit(group, onus)
+            else:
+                await self._walk(group)
+
+    def _known_rows(self) -> list[Row]:
+        """Return a row for each ONU of the inventory, and note whose index cannot be one."""
+        rows = []
+        for onu in self._known:
+            row = self._harvest.row_named(onu.index)
+            if row is None:
+                self._strangers.append(
+                    f"{onu.index} is not the index of an ONU of {self._brand.label}, so it was not asked"
+                )
+            else:
+                rows.append(row)
+        return rows
+
+    def _found(self) -> list[Row]:
+        """Return the ONUs that this run has read so far; if it has not looked for any, those that are known."""
+        if not self._tables:
+            return self._known_rows()
+        self._store_tables()
+        return list(self._harvest.rows)
+
+    async def _ask(self, columns: Sequence[Column], onus: Sequence[Row]) -> None:
+        self._begun |= set(columns)
+        if columns and onus:
+            optical = columns[0].optical
+            turn = Turn(columns, onus, self._reader(table_name(columns), optical=optical))
+            self._turns.append(turn)
+            await turn.read()
+
+    async def _ask_lit(self, columns: Sequence[Column], onus: Sequence[Row]) -> None:
+        """Ask dear columns only of ONUs that may have an answer; of the others it is known without asking."""
+        states = {onu.index: onu.state for onu in self._known}
+        lit = []
+        for row in onus:
+            if row.values.get("state", states.get(row.index)) not in DARK:
+                lit.append(row)
+                continue
+            for column in columns:
+                self._harvest.add_value(row, column, None)
+        await self._ask(columns, lit)
+
+    async def _walk(self, group: Sequence[Column]) -> None:
+        self._begun |= set(group)
+        places = (self._harvest.place_of(onu.index) for onu in self._known)
+        table = Table(
+            group,
+            self._brand.manners,
+            requester=self._requester,
+            learned=self._learned,
+            known=[place for place in places if place is not None],
+        )
+        self._tables.append(table)
+        await table.read()
+
+    async def _count_onus(self) -> None:
+        """Read how many ONUs each port has, where the maker's ports count them."""
+        ports = self._brand.ports
+        if ports is None or not ports.counts:
+            return
+        column = Column("ports", ports.oid, lambda value: value, self._brand.space)
+        table = Table([column], self._brand.manners, requester=self._requester, learned=self._learned)
+        await table.read(whole=True)
+        for index, count in table.rows():
+            port = ports.decode(index)
+            if port is not None and isinstance(count, int) and count > 0:
+                self._counts[port.slot, port.port] = count
+
+    def _reader(self, table: str, *, optical: bool) -> BatchReader:
+        size = self._learned.size(f"get {table}", self._brand.manners.rows_per_get)
+        return BatchReader(self._requester, size, self._learned, optical=optical)
+
+    def _store_tables(self) -> None:
+        """Put what the tables have into the harvest, each once."""
+        stored = {covered.column for covered in self._covered}
+        new = []
+        for table in self._tables:
+            for place, column in enumerate(table.columns):
+                if column not in stored:
+                    new.append(ColumnCoverage(column, [part[place] for part in table.parts], self._harvest))
+        for covered in new:
+            covered.store()
+        self._covered += new
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
+        rows = sum(max(map(len, ([walk.rows for walk in part]))) for table in self._tables for part in table.parts)
+        done = sum(table.parts_done for table in self._tables) + sum(turn.done for turn in self._turns)
+        parts = sum(len(table.parts) for table in self._tables) + sum(len(turn.onus) for turn in self._turns)
+        return Progress(done, parts if self._turns or parts > len(self._tables) else None, rows, self._requester.pdus)
+
     def collected(self) -> Collected:
         """Return the harvest."""
-        cuts = list(self._plan.problems)
+        cuts = [*self._plan.problems, *self._strangers]
         remarks: list[str] = []
         scalars = self._decode_scalars(cuts, remarks)
-        if self._known is not None:
-            cuts += self._known.store(self._cut)
-            if not self._known.onus:
-                remarks.append(NOBODY_KNOWN)
-        cuts += self._tables.store(self._cut)
-        # A GET is about known ONUs, even where a column of it had to be walked.
-        only = self._known.onus if self._known is not None else self._tables.rows_of(self._plan.anchor)
-        readings = self._harvest.readings(only)
+        for table in self._tables:
+            table.stop(self._cut)
+        self._store_tables()
+        for turn in self._turns:
+            cuts += turn.store(self._harvest, self._cut)
+        if self._kind is JobKind.GET and not self._known:
+            remarks.append(NOBODY_KNOWN)
+        anchor = self._anchor()
+        for covered in self._covered:
+            cuts += covered.sentences()
+        if anchor is not None:
+            cuts += missing_by_count(anchor, self._counts)
+        for covered in self._covered:
+            covered.fill()
+        cuts += [describe_stop(column.field, self._cut, None, 0) for column in self._unbegun()]
+        readings = self._harvest.readings(self._only(anchor))
         return Collected(
             completeness=self._completeness(is_cut=bool(cuts), has_rows=bool(readings)),
             readings=readings,
             scalars=scalars,
-            traffic=self._requester.traffic(),
+            traffic=replace(self._requester.traffic(), sizes=self._learned.sizes),
             errors=(*limited(cuts), *remarks, *self._harvest.remarks()),
+            coverage=self._coverage(),
+            failed_onus=self._failed_onus(),
+            absent=() if anchor is None else absent(anchor, self._known, self._harvest),
+            learned=self._learned.as_json(),
         )
+
+    def _unbegun(self) -> list[Column]:
+        """Return the columns that the run did not come to."""
+        return [column for column in self._plan.columns if self._cut and column not in self._begun]
+
+    def _anchor(self) -> ColumnCoverage | None:
+        return next((covered for covered in self._covered if covered.column is self._plan.anchor), None)
+
+    def _only(self, anchor: ColumnCoverage | None) -> set[Row] | None:
+        """Return the ONUs that the run is about; None if that is whatever it found."""
+        if self._kind is JobKind.GET:
+            # A GET is about known ONUs, even where a column of it had to be walked.
+            return {row for onu in self._known if (row := self._harvest.row_named(onu.index)) is not None}
+        if anchor is None or anchor.broken:
+            return None
+        if not anchor.rows and any(covered.rows for covered in self._covered):
+            self._harvest.remark(f"{anchor.column.field}: no row of it, so the ONUs are those of the other columns")
+            return None
+        return set(anchor.rows)
 
     def _completeness(self, *, is_cut: bool, has_rows: bool) -> Completeness:
         if is_cut:
             return Completeness.PARTIAL
         return Completeness.COMPLETE if has_rows or not self._plan.columns else Completeness.EMPTY
+
+    def _coverage(self) -> tuple[Coverage, ...]:
+        lines = [line for covered in self._covered for line in covered.entries()]
+        lines += [line for turn in self._turns for line in turn.coverage()]
+        missing = Completeness.PARTIAL
+        lines += [Coverage(each.field, None, None, missing, reason=self._cut) for each in self._unbegun()]
+        return tuple(lines)
+
+    def _failed_onus(self) -> tuple[str, ...]:
+        names = [name for covered in self._covered for name in covered.failed_onus()]
+        return tuple(dict.fromkeys([*names, *(str(row) for turn in self._turns for row in turn.failed)]))
 
     def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> dict[str, Any]:
         values: dict[str, Any] = {}

@@ -31,6 +31,11 @@ def describe_stop(field: str, reason: str, where: str | None, rows: int) -> str:
     return f"{field}: {reason} after {where}, {kept} kept"
 
 
+def describe_gap(field: str, where: str, reason: str) -> str:
+    """Return which row was passed over."""
+    return f"{field} of {where}: {reason}"
+
+
 def describe_rest(fields: Sequence[str], reason: str, unread: int, wanted: int) -> str:
     """Return how many of the known ONUs a run did not come to."""
     return f"{', '.join(fields)}: {reason} with {unread:,} of {wanted:,} ONUs still to ask"

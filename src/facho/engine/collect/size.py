@@ -1,59 +1,75 @@
-"""How much is asked for in one request of a walk: less after a failure, more again after a while without one."""
+"""How much is asked for in one request of a table: less after a failure, more again after a while without one."""
 
-# Successes in a row before more is tried again.
+# Successes in a row before more is tried.
 PATIENCE = 4
 MAX_PATIENCE = 4096
 
-# More columns than this in one request gain nothing: the answer is full anyway.
+# More than these in one request gain nothing: an answer of one datagram is full by then.
 MAX_COLUMNS = 16
+MAX_ROWS = 64
+MAX_VARIABLES = 256
 
 
-class BulkSize:
-    """Repetitions and columns of the next request. Both are always at least 1: asked for 0, some agents hang.
+class Size:
+    """Rows and columns of the next request. Both are always at least 1: asked for 0 rows, some agents hang.
 
-    A failure halves the repetitions, and then the columns. A size that fails
+    It begins where the maker or an earlier run says, and grows while answers
+    succeed. A failure halves the rows, and then the columns. A size that fails
     again soon after it was tried is tried less and less often.
     """
 
-    def __init__(self, repetitions: int, columns: int) -> None:
-        self._most = (max(1, repetitions), max(1, min(columns, MAX_COLUMNS)))
-        self.repetitions, self.columns = self._most
+    def __init__(self, rows: int, columns: int, *, most_rows: int = MAX_ROWS) -> None:
+        self._most_rows = max(1, most_rows)
+        self._most_columns = max(1, min(columns, MAX_COLUMNS))
+        self._rows = max(1, min(rows, self._most_rows))
+        self.columns = self._most_columns
         self._patience = PATIENCE
         self._successes = 0
         self._has_grown = False
 
-    def shrink(self, asked: int, *, costly: bool = False) -> bool:
-        """Halve after a request for `asked` columns failed; False if there is nothing left to halve.
+    @property
+    def most_columns(self) -> int:
+        return self._most_columns
 
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    def rows_for(self, columns: int) -> int:
+        """Return how many rows of so many columns to ask for."""
+        return max(1, min(self._rows, MAX_VARIABLES // max(1, columns)))
+
+    def shrink(self, rows: int, columns: int, *, fitting: int = 0, costly: bool = False) -> bool:
+        """Ask for less after a request of this size failed; False if there is nothing left to halve.
+
+        `fitting` is how many rows an answer that was cut short did have.
         `costly` says that the failure took timeouts to notice, and not just an answer.
         """
         if self._has_grown:
             self._patience = min(self._patience * (8 if costly else 2), MAX_PATIENCE)
             self._has_grown = False
         self._successes = 0
-        if self.repetitions > 1:
-            self.repetitions //= 2
+        if rows > 1:
+            # Others may have met the same, and halved it already.
+            self._rows = min(self._rows, max(1, fitting or rows // 2))
             return True
-        if asked > 1:
-            self.columns = min(self.columns, asked // 2)
+        if columns > 1:
+            self.columns = min(self.columns, max(1, columns // 2))
             return True
         return False
 
-    def succeeded(self) -> bool:
-        """Note a success, and grow when there were enough of them; return whether all seems well again."""
-        if (self.repetitions, self.columns) == self._most:
-            return True
+    def succeeded(self, *, may_grow: bool = True) -> None:
+        """Note a success, and grow when there were enough of them."""
+        if self._rows == self._most_rows and self.columns == self._most_columns:
+            return
         self._successes += 1
-        if self._successes < self._patience:
-            return False
-        self._successes = 0
-        self._grow()
-        return True
+        if self._successes >= self._patience and may_grow:
+            self._successes = 0
+            self._grow()
 
     def _grow(self) -> None:
-        repetitions, columns = self._most
         self._has_grown = True
-        if self.columns < columns:
-            self.columns = min(self.columns * 2, columns)
+        if self.columns < self._most_columns:
+            self.columns = min(self.columns * 2, self._most_columns)
         else:
-            self.repetitions = min(self.repetitions * 2, repetitions)
+            self._rows = min(self._rows * 2, self._most_rows)

@@ -1,58 +1,126 @@
-"""Reads the columns of a plan by walking them, group after group, and says how far each one came."""
+"""Reads the columns of a plan by walking them, group after group, and says how far each one came on which port."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
-from facho.engine.brand import Column, Manners
+from facho.engine.brand import Column, IndexSpace, Manners, Place
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.harvest import Harvest, Row
-from facho.engine.collect.plan import groups
+from facho.engine.collect.crew import Crew, Work
+from facho.engine.collect.guide import Guide, readable
+from facho.engine.collect.learned import Learned
+from facho.engine.collect.ports import find_ports, port_arcs
 from facho.engine.collect.requester import Requester
-from facho.engine.collect.sentences import describe_stop
+from facho.engine.collect.size import Size
+from facho.engine.collect.skip import Skipper
 from facho.engine.collect.walk import TableWalk
-from facho.engine.model import JobKind
+from facho.engine.oid import Arcs, pack, text
+from facho.engine.snmp import Value
+
+# A walk of fewer rows than this is not worth sharing out.
+MIN_PORTS = 2
 
 
-class Tables:
-    """Columns in groups that are walked side by side. A group that fails does not keep the next from its turn."""
+class Table:
+    """Columns of one index space that are walked side by side: whole, or a port at a time where several may run.
+
+    Each part begins where a port begins, and leaves it into the next. A port
+    that nobody knew of is found that way, so however the work was shared out,
+    nothing between the ports is missed.
+    """
 
     def __init__(
         self,
         columns: Sequence[Column],
-        kind: JobKind,
         manners: Manners,
         *,
-        harvest: Harvest,
         requester: Requester,
+        learned: Learned,
+        known: Iterable[Place] = (),
     ) -> None:
-        self._groups = [[ColumnWalk(column) for column in group] for group in groups(columns, kind)]
-        self._manners = manners
-        self._harvest = harvest
+        self.columns = columns
+        self.space: IndexSpace = columns[0].space
+        self.name = "walk " + table_name(columns)
         self._requester = requester
-        self._rows: list[tuple[ColumnWalk, list[Row]]] = []
+        self._learned = learned
+        rows = manners.max_repetitions if requester.has_bulk else 1
+        self._size: Size = learned.size(self.name, rows, len(columns))
+        self._known = list(known)
+        self._guide = Guide(self._indices(self._known), learned)
+        self.parts: list[list[ColumnWalk]] = []
+        self._waiting: deque[list[ColumnWalk]] = deque()
+        self.parts_done = 0
 
-    async def read(self) -> None:
-        """Walk everything."""
-        for group in self._groups:
-            await TableWalk(group, self._requester, self._manners).run()
+    def _indices(self, known: Iterable[Place]) -> Iterable[Arcs]:
+        for place in known:
+            try:
+                yield self.space.encode(place)
+            except ValueError:
+                continue
 
-    def store(self, reason: str) -> list[str]:
-        """Put what was read into the harvest, and say what was not; `reason` tells why the run ended early."""
-        walks = [walk for group in self._groups for walk in group]
-        for walk in walks:
+    async def read(self, *, whole: bool = False) -> None:
+        """Walk all of it; `whole`: not worth sharing out."""
+        self._share_out([] if whole else await self._ports())
+        await Crew(self._requester, self._next_work).run()
+        if any(walk.went_back for walk in self.walks) and len(self.parts) > 1:
+            # Rows out of order may lie where no part looked: once more, from end to end.
+            self._learned.note_disorder(self.name)
+            self._share_out([])
+            await Crew(self._requester, self._next_work).run()
+
+    @property
+    def walks(self) -> Iterable[ColumnWalk]:
+        return (walk for part in self.parts for walk in part)
+
+    def rows(self) -> Iterable[tuple[Arcs, Value]]:
+        """Return what was read of a table of one column."""
+        return ((readable(index), value) for walk in self.walks for index, value in walk.rows.items())
+
+    def stop(self, reason: str) -> None:
+        """End what has not ended, because the run has."""
+        if not self.parts:
+            self._share_out([])
+        for walk in self.walks:
             walk.stop(reason)
-            self._rows.append((walk, self._harvest.add_column(walk.column, walk.rows)))
-        for walk in walks:
-            if walk.is_complete:
-                self._harvest.fill(walk.column)
-        return [self._describe(walk) for walk in walks if walk.stopped]
 
-    def rows_of(self, column: Column | None) -> set[Row] | None:
-        """Return all ONUs that a column has; None if it was not read to its end, and so decides nothing."""
-        for walk, rows in self._rows:
-            if walk.column is column and walk.is_complete:
-                return set(rows)
-        return None
+    async def _ports(self) -> list[bytes]:
+        """Return where the ports begin, if they are to be walked side by side."""
+        if self._requester.limit == 1 or not self.space.by_port or not self._learned.is_ordered(self.name):
+            return []
+        ports = {port_arcs(self.space, index) for index in self._indices(self._known)}
+        if not ports:
+            ports = await find_ports(self.columns[0], self._requester)
+        return [pack(port) for port in sorted(ports) if port]
 
-    def _describe(self, walk: ColumnWalk) -> str:
-        where = None if walk.last is None else self._harvest.name_of(walk.column.space, walk.last)
-        return describe_stop(walk.column.field, walk.stopped, where, len(walk.rows))
+    def _share_out(self, ports: Sequence[bytes]) -> None:
+        if len(ports) < MIN_PORTS:
+            self.parts = [[ColumnWalk(column) for column in self.columns]]
+        else:
+            self.parts = [
+                [ColumnWalk(column, port, from_start=not place) for column in self.columns]
+                for place, port in enumerate(ports)
+            ]
+        self._waiting = deque(self.parts)
+        self.parts_done = 0
+
+    def _next_work(self) -> Work | None:
+        return self._walk(self._waiting.popleft()) if self._waiting else None
+
+    async def _walk(self, part: list[ColumnWalk]) -> None:
+        skipper = Skipper(self._learned, self.space)
+        await TableWalk(part, self._requester, self._size, self._guide, skipper).run()
+        self.parts_done += 1
+        for walk in part:
+            for index in walk.neighbours:
+                self._visit(pack(port_arcs(self.space, readable(index))))
+
+    def _visit(self, port: bytes) -> None:
+        """Add a port that lies behind another one and that nobody had named."""
+        if port and all(port != part[0].port for part in self.parts):
+            part = [ColumnWalk(column, port) for column in self.columns]
+            self.parts.append(part)
+            self._waiting.append(part)
+
+
+def table_name(columns: Sequence[Column]) -> str:
+    """Return what to call a table: the OID of its first column without the column's own number."""
+    return text(columns[0].oid).rpartition(".")[0]

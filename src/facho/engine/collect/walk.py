@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from facho.engine.brand import Manners
 from facho.engine.collect.column import ColumnWalk
+from facho.engine.collect.guide import Guide, position
 from facho.engine.collect.inquiry import Inquiry
 from facho.engine.collect.requester import Requester
 from facho.engine.collect.sentences import describe_failure, describe_status
-from facho.engine.collect.size import BulkSize
+from facho.engine.collect.size import Size
+from facho.engine.collect.skip import Skipper
 from facho.engine.errors import BadAnswer, NoAnswer
+from facho.engine.oid import Arcs, Oid, pack
 from facho.engine.snmp import Answer, ErrorStatus
 
 
@@ -17,18 +19,28 @@ class TableWalk:
 
     An answer is dealt out by position, and each column checks its own prefix:
     one that is exhausted spills into its neighbour. Rows are never matched by
-    their place in an answer. A column that cannot be read further is stopped,
+    their place in an answer. A row that cannot be read is closed in on, in this
+    column alone, and passed over; a column that cannot be led past it is stopped,
     and the others go on.
     """
 
-    def __init__(self, columns: Sequence[ColumnWalk], requester: Requester, manners: Manners) -> None:
+    def __init__(
+        self, columns: Sequence[ColumnWalk], requester: Requester, size: Size, guide: Guide, skipper: Skipper
+    ) -> None:
         self._columns = columns
         self._requester = requester
-        self._size = BulkSize(manners.max_repetitions if requester.has_bulk else 1, len(columns))
+        self._size = size
+        self._guide = guide
+        self._skipper = skipper
         self._inquiry = Inquiry()
         self._optical = any(walk.column.optical for walk in columns)
+        self._pitfalls = {walk: rows for walk in columns if (rows := guide.pitfalls(walk))}
         # A request got no answer, and smaller ones are being tried.
         self._in_doubt = False
+        # Rows a request while the trouble is closed in on; 0 while there is none.
+        self._narrow = 0
+        # How many rows the request had that failed, and how many of them have come meanwhile.
+        self._suspect_rows = self._cleared_rows = 0
 
     async def run(self) -> None:
         """Walk until every column has ended or was stopped."""
@@ -39,61 +51,131 @@ class TableWalk:
         if part := self._inquiry.next_part():
             return part
         if too_many := self._inquiry.close():
-            self._size.shrink(too_many, costly=self._in_doubt)
+            self._size.shrink(1, too_many, costly=self._in_doubt)
+        self._skipper.lead_on(self._columns, self._guide)
         return [walk for walk in self._columns if walk.is_open][: self._size.columns]
 
     async def _step(self, together: list[ColumnWalk]) -> None:
+        rows, at_pitfall = self._rows_of(together)
+        if at_pitfall:
+            await self._try_pitfall(at_pitfall)
+            return
         try:
             answer = await self._requester.rows_after(
                 [walk.cursor for walk in together],
-                self._size.repetitions,
+                rows,
                 optical=self._optical,
-                retries=self._retries(together),
+                retries=self._retries(together, rows),
             )
         except (NoAnswer, BadAnswer) as error:
             self._in_doubt = True
-            self._fail(together, describe_failure(error))
+            self._fail(together, rows, describe_failure(error))
             return
         if answer.error_status:
-            self._handle_error(together, answer)
+            self._handle_error(together, rows, answer)
         else:
-            self._deal_out(together, answer)
+            self._deal_out(together, rows, answer)
 
-    def _retries(self, together: list[ColumnWalk]) -> int | None:
-        """Sizes that are only tried are not insisted on; the smallest is, a little, before a column is given up."""
+    def _rows_of(self, together: list[ColumnWalk]) -> tuple[int, dict[ColumnWalk, Arcs]]:
+        """Return how many rows to ask for, none of which is known to spoil the answer; and who stands before such."""
+        rows = self._size.rows_for(len(together))
+        if self._narrow:
+            rows = min(rows, self._narrow)
+        at_pitfall = {}
+        for walk in together:
+            pitfall = self._next_pitfall(walk)
+            if pitfall is None:
+                continue
+            before = self._guide.rows_before(position(walk), pitfall)
+            if before:
+                rows = min(rows, before)
+            else:
+                at_pitfall[walk] = pitfall
+        return rows, at_pitfall
+
+    def _next_pitfall(self, walk: ColumnWalk) -> Arcs | None:
+        if walk not in self._pitfalls:
+            return None
+        here = position(walk)
+        return next((row for row in self._pitfalls[walk] if row > here), None)
+
+    async def _try_pitfall(self, walks: dict[ColumnWalk, Arcs]) -> None:
+        """Ask once for the row that was poisoned before. If it still is, pass it over: that is all it costs."""
+        together = list(walks)
+        try:
+            answer = await self._requester.rows_after(
+                [walk.cursor for walk in together], 1, optical=self._optical, retries=0, checks=False
+            )
+            failure = describe_status(answer.error_status) if answer.error_status else ""
+        except (NoAnswer, BadAnswer) as error:
+            failure = describe_failure(error)
+        if failure:
+            for walk, pitfall in walks.items():
+                walk.step_over(pack(pitfall), failure)
+            return
+        for place, walk in enumerate(together):
+            walk.absorb([each for at, each in enumerate(answer) if at % len(together) == place])
+            if pack(walks[walk]) in walk.rows:
+                self._guide.learned.cure(Oid(walk.column.oid + pack(walks[walk])))
+
+    def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
+        """Sizes that are only tried are not insisted on; the smallest is, a little, before a row is given up."""
         if not self._in_doubt:
             return None
-        return 1 if len(together) == 1 and self._size.repetitions == 1 else 0
+        return 1 if len(together) == 1 and rows == 1 else 0
 
-    def _deal_out(self, together: list[ColumnWalk], answer: Answer) -> None:
+    def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         self._inquiry.acquit(together)
-        if not self._inquiry.is_open and self._size.succeeded():
-            self._in_doubt = False
         width = len(together)
         for place, walk in enumerate(together):
             walk.absorb(zip(answer.oids[place::width], answer.values[place::width], strict=True))
+        is_cut = len(answer) < rows * width and all(walk.is_open for walk in together)
+        if is_cut:
+            self._size.shrink(rows, width, fitting=len(answer) // width)
+        elif self._narrow:
+            self._clear(rows, width)
+        elif not self._inquiry.is_open:
+            self._in_doubt = False
+            self._size.succeeded(may_grow=self._requester.has_room())
 
-    def _handle_error(self, together: list[ColumnWalk], answer: Answer) -> None:
+    def _clear(self, rows: int, width: int) -> None:
+        """Note that suspected rows came in smaller requests; when all have, it was the size, and not a row."""
+        if self._inquiry.is_open:
+            return
+        self._cleared_rows += rows
+        if self._cleared_rows >= self._suspect_rows:
+            self._size.shrink(self._suspect_rows, width, fitting=self._narrow, costly=self._in_doubt)
+            self._relax()
+
+    def _relax(self) -> None:
+        self._narrow = self._suspect_rows = self._cleared_rows = 0
+        self._in_doubt = False
+
+    def _handle_error(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         status = answer.error_status
         if status == ErrorStatus.TOO_BIG:
-            if not self._size.shrink(len(together)):
+            if not self._size.shrink(rows, len(together)):
                 self._give_up(together[0], describe_status(status))
         elif status == ErrorStatus.NO_SUCH_NAME and not self._requester.has_bulk and len(together) == 1:
             # How SNMPv1 says that nothing follows.
             together[0].end()
             self._inquiry.convict()
         else:
-            self._fail(together, describe_status(status), answer.error_index)
+            self._fail(together, rows, describe_status(status), answer.error_index)
 
-    def _fail(self, together: list[ColumnWalk], reason: str, error_index: int = 0) -> None:
-        if self._size.repetitions > 1:
+    def _fail(self, together: list[ColumnWalk], rows: int, reason: str, error_index: int = 0) -> None:
+        if rows > 1:
             # The rows before the one that cannot be read come with smaller requests.
-            self._size.shrink(len(together), costly=self._in_doubt)
+            self._suspect_rows = self._suspect_rows or rows
+            self._narrow = rows // 2
         elif len(together) > 1:
             self._inquiry.look_into(together, error_index)
         else:
             self._give_up(together[0], reason)
 
     def _give_up(self, walk: ColumnWalk, reason: str) -> None:
-        walk.stop(reason)
+        if self._requester.give_up_bulk():
+            return
+        walk.park(reason)
         self._inquiry.convict()
+        self._relax()

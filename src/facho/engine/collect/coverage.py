@@ -1,0 +1,134 @@
+"""How much of each column was read on each port, and so whose absence means something."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from facho.engine.brand import Column, Position
+from facho.engine.collect.column import ColumnWalk
+from facho.engine.collect.guide import readable
+from facho.engine.collect.harvest import Harvest, Row
+from facho.engine.collect.ports import port_arcs
+from facho.engine.collect.sentences import describe_gap, describe_stop
+from facho.engine.model import Completeness, Coverage, KnownOnu
+
+# Slot and port; (None, None) where an index does not tell.
+Port = tuple[int | None, int | None]
+
+
+class ColumnCoverage:
+    """One column of a run, from all the walks that read a part of it."""
+
+    def __init__(self, column: Column, walks: Sequence[ColumnWalk], harvest: Harvest) -> None:
+        self.column = column
+        self._walks = walks
+        self._harvest = harvest
+        self.rows: list[Row] = []
+        # Ports that were not read to their end, with the reason; None stands for whatever comes behind.
+        self.broken: dict[Port | None, str] = {}
+        self.gaps: list[tuple[bytes, str]] = []
+
+    def store(self) -> None:
+        """Put what was read into the harvest, and work out how far it goes."""
+        for walk in self._walks:
+            self.rows += self._harvest.add_column(self.column, walk.rows)
+            for index, reason in walk.gaps.items():
+                self.gaps.append((index, reason))
+                self.broken[self._port_at(index, walk)] = reason
+            if walk.stopped:
+                self._note_stop(walk)
+
+    def fill(self) -> None:
+        """Give None to the ONUs that a column, read to its end, did not have."""
+        if not self.broken:
+            self._harvest.fill(self.column)
+        elif None not in self.broken:
+            ports = {row.port for row in self._harvest.rows}
+            self._harvest.fill(self.column, ports - self.broken.keys())
+
+    def _note_stop(self, walk: ColumnWalk) -> None:
+        port = self._port_at(walk.last, walk)
+        if port is not None:
+            self.broken[port] = walk.stopped
+        if not walk.port or port is None:
+            # It might have gone on to any port; rows that came out of order may be missing from the others too.
+            self.broken[None] = walk.stopped
+
+    def _port_at(self, index: bytes | None, walk: ColumnWalk) -> Port | None:
+        """Return the port of a row, or of the last row before it."""
+        for each in (index, walk.last, walk.port and walk.port + b"\x01"):
+            row = self._harvest.row_of(self.column.space, each) if each else None
+            if row is not None:
+                return row.port
+        return None
+
+    def would_have_seen(self, onu: KnownOnu) -> bool:
+        """Say whether an ONU that is there would have been read in this run."""
+        if not self.broken:
+            return True
+        place = self._harvest.place_of(onu.index)
+        if not isinstance(place, Position) or (place.slot, place.port) in self.broken:
+            return False
+        return None not in self.broken or self._was_passed(place)
+
+    def _was_passed(self, place: Position) -> bool:
+        """Say whether a walk that was stopped had come past a port: only if it went through all rows in order."""
+        walk = self._walks[0]
+        rows = [readable(index) for index in walk.rows]
+        if len(self._walks) > 1 or not rows or rows != sorted(rows):
+            return False
+        try:
+            port = self.column.space.encode(replace(place, onu=None))
+        except ValueError:
+            return False
+        return bool(port) and port < port_arcs(self.column.space, rows[-1])
+
+    @property
+    def completeness(self) -> Completeness:
+        if self.broken:
+            return Completeness.PARTIAL
+        return Completeness.COMPLETE if self.rows else Completeness.EMPTY
+
+    def entries(self) -> list[Coverage]:
+        """Return a line for each port that has rows or should have been read, and one for the column if need be."""
+        field = self.column.field
+        counts = Counter(row.port for row in self.rows)
+        lines = []
+        for port in dict.fromkeys((*counts, *(port for port in self.broken if port is not None))):
+            reason = self.broken.get(port, "")
+            state = Completeness.PARTIAL if port in self.broken else Completeness.COMPLETE
+            lines.append(Coverage(field, *port, state, counts[port], reason))
+        if None in self.broken or not lines:
+            lines.append(Coverage(field, None, None, self.completeness, 0, self.broken.get(None, "")))
+        return lines
+
+    def sentences(self) -> list[str]:
+        """Return what was not read."""
+        field, harvest = self.column.field, self._harvest
+        said = [describe_gap(field, harvest.name_of(self.column.space, index), reason) for index, reason in self.gaps]
+        for walk in self._walks:
+            if walk.stopped:
+                where = None if walk.last is None else harvest.name_of(self.column.space, walk.last)
+                said.append(describe_stop(field, walk.stopped, where, len(walk.rows)))
+        return said
+
+    def failed_onus(self) -> list[str]:
+        return [self._harvest.name_of(self.column.space, index) for index, _ in self.gaps]
+
+
+def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Port, int]) -> list[str]:
+    """Return a sentence for each port that counts more ONUs than it lists: an agent that gave up looks like an end."""
+    listed = Counter(row.port for row in anchor.rows)
+    sentences = []
+    for port, count in counts.items():
+        if listed[port] < count and port not in anchor.broken:
+            reason = f"the port counts {count:,} ONUs and lists {listed[port]:,}"
+            anchor.broken[port] = reason
+            sentences.append(f"{anchor.column.field} of port {port[0]}/{port[1]}: {reason[4:]}")
+    return sentences
+
+
+def absent(anchor: ColumnCoverage, known: Sequence[KnownOnu], harvest: Harvest) -> tuple[str, ...]:
+    """Return the known ONUs that would have been seen if they were there: their port was read to its end."""
+    read = {row.index for row in harvest.rows if row.is_read}
+    return tuple(onu.index for onu in known if onu.index not in read and anchor.would_have_seen(onu))

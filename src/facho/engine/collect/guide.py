@@ -1,0 +1,52 @@
+"""Which rows a table should have, by what is known of its OLT: where the next one is, and where not to step."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+from facho.engine.collect.column import ColumnWalk
+from facho.engine.collect.learned import Learned
+from facho.engine.oid import Arcs, pack, unpack
+
+
+class Guide:
+    """The indexes of one index space in their order, and those at which a column was poisoned in earlier runs."""
+
+    def __init__(self, known: Iterable[Arcs], learned: Learned) -> None:
+        self._order = sorted(known)
+        self.learned = learned
+
+    def pitfalls(self, walk: ColumnWalk) -> list[Arcs]:
+        """Return the rows that a walk will come to and that spoil whatever request they are in."""
+        prefix, length = walk.column.oid + walk.port, len(walk.column.oid)
+        return sorted(unpack(oid[length:]) for oid in self.learned.poisoned if oid.startswith(prefix))
+
+    def rows_before(self, cursor: Arcs, pitfall: Arcs) -> int:
+        """Return how many rows are known to lie between a cursor and a pitfall."""
+        return max(0, bisect_left(self._order, pitfall) - bisect_right(self._order, cursor))
+
+    def next_row(self, walk: ColumnWalk, siblings: Iterable[ColumnWalk]) -> bytes | None:
+        """Return the row at which a walk stands still: the next that is known, or that another column has there."""
+        here = position(walk)
+        place = bisect_right(self._order, here)
+        rows = self._order[place : place + 1]
+        for sibling in siblings:
+            if sibling is not walk:
+                rows += (arcs for index in sibling.rows if (arcs := readable(index)) > here)
+        found = min(rows, default=None)
+        if found is None:
+            return None
+        index = pack(found)
+        return index if index.startswith(walk.port) else None
+
+
+def position(walk: ColumnWalk) -> Arcs:
+    """Return the index behind which a walk goes on."""
+    return readable(walk.cursor[len(walk.column.oid) :])
+
+
+def readable(index: bytes) -> Arcs:
+    """Return the numbers of an index; of one that is cut off, none."""
+    try:
+        return unpack(index)
+    except ValueError:
+        return ()
