@@ -80,6 +80,60 @@ def test_a_cleared_log_begins_anew():
     assert (log.count(), log.pdus()) == (0, [])
 
 
+def test_one_agent_can_begin_anew_and_leave_the_others_as_they_are():
+    log = log_of(pdu(0, 1), pdu(1, 2, agent=NORTE), pdu(2, 3, kind="getbulk"))
+
+    log.clear(CENTRAL)
+
+    assert (log.count(CENTRAL), log.count(NORTE), log.count()) == (0, 1, 1)
+    assert [each.agent for each in log.pdus()] == [NORTE]
+
+
+def test_kinds_and_askers_are_counted():
+    log = log_of(
+        pdu(0, 1),
+        pdu(1, None, kind="getbulk", source=40001),
+        pdu(2, 3, kind="getbulk"),
+        pdu(2, 3, agent=NORTE, source=7),
+    )
+
+    assert log.kinds(CENTRAL) == {"get": 1, "getbulk": 2}
+    assert log.kinds() == {"get": 2, "getbulk": 2}
+    assert log.sources(CENTRAL) == {40000, 40001}
+    assert (log.unanswered(CENTRAL), log.unanswered(NORTE)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "rate"),
+    [
+        pytest.param([], 0.0, id="nobody asked"),
+        pytest.param([5], 0.0, id="once is no rate"),
+        pytest.param([5, 6, 7, 9], 0.75, id="three more in four seconds"),
+    ],
+)
+def test_the_rate_is_from_the_first_to_the_last(arrivals, rate):
+    assert log_of(*(pdu(at, at) for at in arrivals)).rate() == rate
+
+
+def test_a_report_has_all_of_it_in_plain_values():
+    log = log_of(pdu(0, 4), pdu(2, 5, kind="getbulk", source=40001), pdu(4, None))
+
+    report = log.report(CENTRAL)
+
+    assert json.loads(json.dumps(report)) == report
+    assert report == {
+        "pdus": 3,
+        "kinds": {"get": 2, "getbulk": 1},
+        "unanswered": 1,
+        "variables": 3,
+        "sources": 2,
+        "overlaps": 2,
+        "peak_in_flight": 2,
+        "peak_rate": 1.0,
+        "rate": 0.5,
+    }
+
+
 def test_a_log_survives_in_a_file(tmp_path):
     path = tmp_path / "pdus.jsonl"
     with PduLog(path) as log:

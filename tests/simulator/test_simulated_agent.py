@@ -9,7 +9,7 @@ from facho.engine.snmp import ErrorStatus, Missing, Tag, Version
 from facho.simulator.agent import Agent
 from facho.simulator.device import Device, fixed_column
 from facho.simulator.mib import SCALAR, Mib, Rows
-from facho.simulator.plant import Plant
+from facho.simulator.plant import NOTHING
 
 NAME = "1.3.6.1.2.1.1.5"
 TABLE = "1.3.6.1.4.1.99.1"
@@ -28,7 +28,7 @@ def agent():
         fixed_column(COUNTERS, rows, Tag.COUNTER64, values),
         fixed_column(LAST, rows, Tag.GAUGE32, values),
     ]
-    return Agent(Device("OLT-CENTRAL-01", "none", Plant((), ()), Mib(columns)))
+    return Agent(Device("OLT-CENTRAL-01", "none", NOTHING, Mib(columns)))
 
 
 def found(answer):

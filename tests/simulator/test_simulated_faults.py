@@ -203,6 +203,61 @@ def test_work_is_counted_by_request_variable_and_optical_row(agent, now, columns
     assert reply.work == pytest.approx(work)
 
 
+@pytest.mark.parametrize(
+    ("faults", "rows"),
+    [
+        pytest.param(Faults(bulk_rows=3), 3, id="no more rows than so many"),
+        pytest.param(Faults(bulk_rows=99), 20, id="as many rows as were asked for"),
+        # 36 bytes for each of Huawei's serials, and about as many around them.
+        pytest.param(Faults(bulk_bytes=150), 3, id="no more bytes than so many"),
+    ],
+)
+def test_a_getbulk_is_answered_with_fewer_rows_than_would_fit(agent, central, ask, faults, rows):
+    agent.faults = faults
+
+    answer = ask(agent, "GET_BULK", SERIAL, repetitions=20)
+
+    assert answer.error_status == ErrorStatus.NO_ERROR
+    assert rows_of(answer, central) == list(range(1, rows + 1))
+
+
+def test_one_onu_silences_whatever_touches_it(agent, central, ask):
+    agent.faults = Faults(silent_at=central.plant.onus[6].position)
+
+    by_get = ask(agent, "GET", SYS_NAME, row_oid(SERIAL, central, 7))
+    by_bulk = ask(agent, "GET_BULK", SERIAL, repetitions=10)
+    before, behind = (ask(agent, "GET_BULK", row_oid(SERIAL, central, row), repetitions=3) for row in (3, 7))
+
+    assert by_get is by_bulk is None
+    assert rows_of(before, central) == [4, 5, 6]
+    assert rows_of(behind, central) == [8, 9, 10]
+
+
+@pytest.mark.parametrize("fault", ["gen_err_at", "silent_at"])
+def test_an_onu_can_be_poisonous_in_one_column_only(agent, central, ask, fault):
+    agent.faults = Faults(only_column=RX, **{fault: central.plant.onus[6].position})
+
+    elsewhere = ask(agent, "GET", row_oid(SERIAL, central, 7), row_oid(TX, central, 7))
+    there = ask(agent, "GET", row_oid(RX, central, 7))
+
+    assert elsewhere.error_status == ErrorStatus.NO_ERROR
+    assert there is None or there.error_status == ErrorStatus.GEN_ERR
+
+
+def test_the_shelf_of_a_poisonous_onu_does_not_matter(agent, central, ask):
+    agent.faults = Faults(gen_err_at=replace(central.plant.onus[6].position, shelf=5))
+
+    assert ask(agent, "GET", row_oid(SERIAL, central, 7)).error_status == ErrorStatus.GEN_ERR
+
+
+def test_an_agent_can_become_slower_in_all_its_work(agent, now):
+    agent.faults = Faults(per_pdu=1.0, per_varbind=0.1, per_optical_row=5.0, slow_by=2.0)
+
+    reply = agent.serve(request(PduType.GET_BULK, RX, repetitions=10), now)
+
+    assert reply.work == pytest.approx(2 * (1 + 10 * 0.1 + 10 * 5))
+
+
 @pytest.fixture
 def desk(agent):
     return Desk(agent, PduLog())
@@ -249,6 +304,17 @@ def test_what_does_not_fit_the_queue_is_dropped_in_silence(desk, agent, now):
     assert [departure and departure.at - now for departure in departures] == [2, 4, None, 6]
 
 
+def test_requests_that_wait_make_the_work_for_others_longer(desk, agent, now):
+    agent.faults = Faults(per_pdu=2.0, crowding=0.5)
+
+    leaves = [take(desk, now).at - now for _ in range(3)]
+    alone = take(desk, now + 100).at - now
+
+    # 2 s alone, 3 s with one other, 4 s with two.
+    assert leaves == [2, 5, 9]
+    assert alone == 102
+
+
 def test_a_share_of_answers_is_lost_but_the_work_was_done(desk, agent, now):
     agent.faults = Faults(loss=0.5, per_pdu=1.0)
 
@@ -271,8 +337,15 @@ def test_loss_is_the_same_for_the_same_seed(central, now):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"loss": 1.5}, {"spoiled": -0.1}, {"latency": -1.0}, {"per_optical_row": -0.5}],
-    ids=["more than all is lost", "less than nothing is spoiled", "answers before questions", "negative work"],
+    [
+        pytest.param({"loss": 1.5}, id="more than all is lost"),
+        pytest.param({"spoiled": -0.1}, id="less than nothing is spoiled"),
+        pytest.param({"latency": -1.0}, id="answers before questions"),
+        pytest.param({"per_optical_row": -0.5}, id="negative work"),
+        pytest.param({"slow_by": -2.0}, id="negative slowness"),
+        pytest.param({"jitter": float("nan")}, id="not a number"),
+        pytest.param({"disorder_at_row": 0}, id="a row before the first"),
+    ],
 )
 def test_a_fault_that_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -2,23 +2,23 @@
 
 It says where its OLTs are in one line of JSON, and runs until its standard
 input ends. A parent that dies, however suddenly, takes it along that way.
+Lines that come in before are commands, each answered by a line of JSON:
+`OLT-NORTE-02 loss=0.05`, `* well`; `facho.simulator.control` has them all.
 """
 
 import argparse
 import asyncio
 import json
-import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from facho.simulator.control import Control
 from facho.simulator.fleet import Fleet, OltSpec, demo_fleet
 from facho.simulator.pdulog import PduLog
-
-STDIN = 0
+from facho.simulator.stdin import watch_stdin
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,10 +39,10 @@ async def _serve(specs: Sequence[OltSpec], log: PduLog) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    threading.Thread(target=_watch_stdin, args=(loop, stop), daemon=True).start()
     async with Fleet(specs, log=log) as fleet:
-        sys.stdout.write(json.dumps(describe(fleet)) + "\n")
-        sys.stdout.flush()
+        control = Control(fleet)
+        _say(describe(fleet))
+        watch_stdin(loop, lambda line: _say(control.run(line)), stop.set)
         await stop.wait()
 
 
@@ -61,14 +61,11 @@ def describe(fleet: Fleet) -> list[dict[str, object]]:
     ]
 
 
-def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Wait for the end of standard input in a thread: a file or /dev/null cannot be waited for in the loop."""
-    # Where there never was a standard input its number may belong to another file by now.
-    while sys.stdin and os.read(STDIN, 4096):
-        pass
-    # RuntimeError: the loop has ended for another reason.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(stop.set)
+def _say(value: object) -> None:
+    # BrokenPipeError: who asked has gone; that its input has ended too is what stops us.
+    with suppress(BrokenPipeError):
+        sys.stdout.write(json.dumps(value) + "\n")
+        sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from facho.adapters.snmp.codec import PduType, Request, decode_request, encode_response_parts, encode_varbind
+from facho.engine.brand import Position
 from facho.engine.errors import BadAnswer
 from facho.engine.snmp import ErrorStatus, Tag, Version
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults, Spoiling
-from facho.simulator.lookup import Dies, Fails, Lookup
+from facho.simulator.lookup import Dies, Fails, Hushed, Lookup, Poison
 
 # An answer to a GETBULK is filled up to here, so that it fits into one Ethernet frame.
 BULK_SIZE = 1400
@@ -41,13 +42,17 @@ class Agent:
     """
 
     def __init__(self, device: Device, community: str = "public", faults: Faults = WELL, seed: int = 0) -> None:
-        self.device = device
         self.faults = faults
         self.bulk_size = BULK_SIZE
         self.max_size = MAX_SIZE
         self._community = community.encode()
-        self._onu_numbers = {onu.position: number for number, onu in enumerate(device.plant.onus)}
         self._random = Random(f"agent {seed}")
+        self.install(device)
+
+    def install(self, device: Device) -> None:
+        """Answer for this device from now on."""
+        self.device = device
+        self._onu_numbers = {_place(onu.position): number for number, onu in enumerate(device.plant.onus)}
 
     def handle(self, datagram: bytes, now: float) -> bytes | None:
         """Return the answer to a datagram, if there is one. `now` is the time of day that values depend on."""
@@ -65,15 +70,22 @@ class Agent:
         lookup = self._lookup(request, now)
         try:
             status, index, varbinds = self._answer(request, lookup)
-        except Dies:
-            return Reply(None, kind, asked, work=self.faults.per_pdu)
+        except (Dies, Hushed):
+            return Reply(None, kind, asked, work=self.faults.per_pdu * self.faults.slow_by)
         payload, answered = self._pack(request, status, index, varbinds)
         return Reply(payload, kind, asked, answered, self._work(request, lookup, answered))
 
     def _lookup(self, request: Request, now: float) -> Lookup:
-        position = self.faults.gen_err_at
-        poisoned = None if position is None else self._onu_numbers.get(position)
-        return Lookup(self.device.mib, request.version, self.faults, poisoned, now)
+        return Lookup(self.device.mib, request.version, self.faults, self._poison(), now)
+
+    def _poison(self) -> Poison | None:
+        faults = self.faults
+        if faults.gen_err_at is None and faults.silent_at is None:
+            return None
+        return Poison(self._number(faults.gen_err_at), self._number(faults.silent_at), faults.only_column)
+
+    def _number(self, position: Position | None) -> int | None:
+        return None if position is None else self._onu_numbers.get(_place(position))
 
     def _answer(self, request: Request, lookup: Lookup) -> tuple[int, int, list[bytes]]:
         """Return error status, error index and variables."""
@@ -100,7 +112,10 @@ class Agent:
         once, repetitions = _bulk_shape(request)
         if self._hangs(request):
             return []
-        left = self.bulk_size - _overhead(request)
+        faults = self.faults
+        if faults.bulk_rows is not None:
+            repetitions = min(repetitions, faults.bulk_rows)
+        left = (self.bulk_size if faults.bulk_bytes is None else faults.bulk_bytes) - _overhead(request)
         varbinds: list[bytes] = []
         try:
             for varbind in lookup.bulk(request.oids, once, repetitions):
@@ -138,7 +153,13 @@ class Agent:
     def _work(self, request: Request, lookup: Lookup, answered: int) -> float:
         faults = self.faults
         hang = faults.zero_repetitions_hang if self._hangs(request) else 0.0
-        return hang + faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row
+        work = faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row
+        return hang + work * faults.slow_by
+
+
+def _place(position: Position) -> tuple[int, int, int | None]:
+    """Return what tells ONUs apart: a simulated OLT has one shelf, so its number does not matter."""
+    return position.slot, position.port, position.onu
 
 
 def _is_possible(request: Request) -> bool:

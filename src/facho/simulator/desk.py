@@ -65,7 +65,8 @@ class Desk:
 
     def _depart(self, reply: Reply, now: float) -> Departure | None:
         faults = self.agent.faults
-        done = self._queue.serve(now, reply.work)
+        work = reply.work * (1 + faults.crowding * self._queue.waiting(now)) if faults.crowding else reply.work
+        done = self._queue.serve(now, work)
         if reply.payload is None or self._random.random() < faults.loss:
             return None
         return Departure(done + faults.latency + self._random.uniform(0, faults.jitter), reply.payload)

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from facho.engine.brand import Position
-from facho.engine.oid import Arcs, arcs, parse
+from facho.engine.oid import Arcs, parse
+from facho.engine.oid import arcs as arcs_of
 from facho.engine.snmp import Tag
 from facho.simulator.life import DAY, Observed, Onu, observe
 from facho.simulator.mib import SCALAR, Column, Mib, Raw, Rows
-from facho.simulator.plant import Plant
+from facho.simulator.plant import Chassis, Plant, grow
+from facho.simulator.recorded import RecordedMib
 
 SYSTEM = "1.3.6.1.2.1.1"
 IF_TABLE = "1.3.6.1.2.1.2.2.1"
@@ -22,7 +23,7 @@ BETWEEN_REBOOTS = 300 * DAY
 NEVER = bytes(8)
 
 ReadFact = Callable[[Onu], Raw]
-ReadLive = Callable[[Onu, Observed], Raw]
+ReadLive = Callable[[Onu, Observed], Raw | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,16 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A column whose values change with time. An `optical` one is fetched from the ONU itself, which takes long."""
+    """A column whose values change with time. An `optical` one is fetched from the ONU itself, which takes long.
+
+    A `sparse` one has no row for an ONU where `read` gives None.
+    """
 
     oid: str
     tag: Tag
     read: ReadLive
     optical: bool = False
+    sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +56,6 @@ class Interface:
     index: int
     name: str
     descr: str
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """An OLT made of Python."""
-
-    name: str
-    brand: str
-    plant: Plant
-    mib: Mib
 
 
 class Watch:
@@ -79,16 +74,77 @@ class Watch:
         return onu, seen[1]
 
 
-def onu_rows(plant: Plant, index: Callable[[Position], Arcs]) -> Rows:
-    """Return the rows of all ONUs in one of the maker's index spaces."""
-    return Rows(((index(onu.position), number) for number, onu in enumerate(plant.onus)), of_onus=True)
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a maker's tables are made from."""
+
+    name: str
+    seed: int
+    plant: Plant
+    watch: Watch
 
 
-def onu_columns(plant: Plant, watch: Watch, rows: Rows, columns: Iterable[Fact | Live]) -> list[Column]:
-    """Return columns of ONUs that share an index."""
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A kind of OLT: which chassis takes this many ONUs, and which columns it has."""
+
+    brand: str
+    chassis: Callable[[int], Chassis]
+    columns: Callable[[Site], list[Column]]
+
+    def build(self, name: str, onus: int, seed: int, dark_ports: int = 0) -> "Device":
+        """Return an OLT with this many ONUs."""
+        return self.with_plant(name, seed, grow(self.chassis(onus), onus, seed, dark_ports))
+
+    def with_plant(self, name: str, seed: int, plant: Plant) -> "Device":
+        """Return an OLT with these ONUs."""
+        mib = Mib(self.columns(Site(name, seed, plant, Watch(plant.onus))))
+        return Device(name, self.brand, plant, mib, self, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An OLT made of Python, or of a recording: that one has no maker, and a plant that nobody knows."""
+
+    name: str
+    brand: str
+    plant: Plant
+    mib: Mib | RecordedMib
+    maker: Maker | None = None
+    seed: int = 0
+
+    def replanted(self, plant: Plant) -> "Device":
+        """Return the same OLT with other ONUs."""
+        if self.maker is None:
+            raise ValueError(f"{self.name} is a recording: its ONUs are as they were")
+        return self.maker.with_plant(self.name, self.seed, plant)
+
+
+def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[Column]:
+    """Return columns of all ONUs that share an index."""
+    rows = Rows(((index(onu), number) for number, onu in enumerate(site.plant.onus)), of_onus=True)
     return [
-        _fact(column, rows, plant) if isinstance(column, Fact) else _live(column, rows, watch) for column in columns
+        _fact(column, rows, site.plant) if isinstance(column, Fact) else _live(column, rows, site.watch)
+        for column in columns
     ]
+
+
+def mixed_column(
+    site: Site, rows: Rows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
+) -> Column:
+    """Return a column where other things have rows among the ONUs: their subjects count on behind those of ONUs."""
+    onus = len(site.plant.onus)
+
+    def read_any(number: int, now: float) -> Raw | None:
+        return read(*site.watch.look(number, now)) if number < onus else others[number - onus]
+
+    return Column(numbers(oid), rows, tag, read_any, optical=optical)
+
+
+def mixed_rows(site: Site, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> Rows:
+    """Return the rows of all ONUs, and those of other things."""
+    of_onus = [(index(onu), number) for number, onu in enumerate(site.plant.onus)]
+    return Rows([*of_onus, *((arcs, len(of_onus) + number) for number, arcs in enumerate(others))], of_onus=True)
 
 
 def _fact(fact: Fact, rows: Rows, plant: Plant) -> Column:
@@ -96,10 +152,10 @@ def _fact(fact: Fact, rows: Rows, plant: Plant) -> Column:
 
 
 def _live(live: Live, rows: Rows, watch: Watch) -> Column:
-    def read(number: int, now: float) -> Raw:
+    def read(number: int, now: float) -> Raw | None:
         return live.read(*watch.look(number, now))
 
-    return Column(numbers(live.oid), rows, live.tag, read, optical=live.optical)
+    return Column(numbers(live.oid), rows, live.tag, read, optical=live.optical, sparse=live.sparse)
 
 
 def fixed_column(oid: str, rows: Rows, tag: Tag, values: Sequence[Raw]) -> Column:
@@ -107,18 +163,23 @@ def fixed_column(oid: str, rows: Rows, tag: Tag, values: Sequence[Raw]) -> Colum
     return Column(numbers(oid), rows, tag, lambda number, _now: values[number], fixed=True)
 
 
-def system_columns(name: str, descr: str, object_id: str, seed: int) -> list[Column]:
+def system_columns(site: Site, descr: str, object_id: str) -> list[Column]:
     """Return the system group: sysDescr, sysObjectID, sysUpTime, sysName."""
 
     def uptime(_number: int, now: float) -> int:
-        return int((now + seed * DAY) % BETWEEN_REBOOTS * 100)
+        return uptime_ticks(site.seed, now)
 
     return [
         fixed_column(f"{SYSTEM}.1", SCALAR, Tag.OCTET_STRING, [descr.encode()]),
         fixed_column(f"{SYSTEM}.2", SCALAR, Tag.OBJECT_IDENTIFIER, [parse(object_id)]),
         Column(numbers(f"{SYSTEM}.3"), SCALAR, Tag.TIME_TICKS, uptime),
-        fixed_column(f"{SYSTEM}.5", SCALAR, Tag.OCTET_STRING, [name.encode()]),
+        fixed_column(f"{SYSTEM}.5", SCALAR, Tag.OCTET_STRING, [site.name.encode()]),
     ]
+
+
+def uptime_ticks(seed: int, now: float) -> int:
+    """Return the sysUpTime of an OLT."""
+    return int((now + seed * DAY) % BETWEEN_REBOOTS * 100)
 
 
 def interface_columns(interfaces: Sequence[Interface]) -> list[Column]:
@@ -134,7 +195,7 @@ def interface_columns(interfaces: Sequence[Interface]) -> list[Column]:
 
 
 def numbers(oid: str) -> Arcs:
-    return arcs(parse(oid))
+    return arcs_of(parse(oid))
 
 
 def signed32(number: int) -> int:

@@ -1,9 +1,15 @@
-"""The ways in which agents of real OLTs misbehave, as one value."""
+"""The ways in which agents of real OLTs misbehave, as one value, and as options that people can write."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import isfinite
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 from facho.engine.brand import Position
+from facho.engine.oid import Oid, parse, text
+
+Kind = TypeVar("Kind", bound=Enum)
 
 
 class Spoiling(Enum):
@@ -32,47 +38,183 @@ class Disorder(Enum):
     SWAP = "swap"
 
 
+def seconds(written: str) -> float:
+    """Return a number of seconds."""
+    return _number(written, "a number of seconds, like 0.2")
+
+
+def share(written: str) -> float:
+    """Return a part of all, like 0.05 or 5%."""
+    number = _number(written.removesuffix("%"), "a share, like 0.05 or 5%")
+    return number / 100 if written.endswith("%") else number
+
+
+def factor(written: str) -> float:
+    """Return how many times as much."""
+    return _number(written, "a factor, like 2.5")
+
+
+def count(written: str) -> int:
+    """Return a whole number."""
+    if not (written.isascii() and written.isdigit()):
+        raise ValueError("write a whole number, like 25")
+    return int(written)
+
+
+def flag(written: str) -> bool:
+    """Return yes or no. An option that only stands there means yes."""
+    words = {"": True, "yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    if written.lower() not in words:
+        raise ValueError("write yes or no")
+    return words[written.lower()]
+
+
+def place(written: str) -> Position:
+    """Return an ONU from slot/port/onu, or from those with the shelf in front.
+
+    A simulated OLT has one shelf, so nobody asks for its number.
+    """
+    parts = written.split("/")
+    if len(parts) not in (3, 4):
+        raise ValueError("write slot/port/onu, like 1/3/7")
+    slot, port, onu = map(count, parts[-3:])
+    return Position(0, slot, port, onu)
+
+
+def column(written: str) -> Oid:
+    """Return an OID."""
+    return parse(written)
+
+
+def disorder_kind(written: str) -> Disorder:
+    """Return a kind of disorder by its word."""
+    return _choice(Disorder, written)
+
+
+def spoiling_kind(written: str) -> Spoiling:
+    """Return a way of spoiling by its word."""
+    return _choice(Spoiling, written)
+
+
+def _number(written: str, what: str) -> float:
+    try:
+        number = float(written)
+    except ValueError:
+        raise ValueError(f"write {what}") from None
+    if not isfinite(number):
+        raise ValueError(f"write {what}")
+    return number
+
+
+def _choice(kind: type[Kind], written: str) -> Kind:
+    words = {each.value: each for each in kind}
+    if written not in words:
+        raise ValueError(f"choose one of {', '.join(words)}")
+    return words[written]
+
+
 @dataclass(frozen=True, slots=True)
 class Faults:
     """What is wrong with an agent. Frozen: an agent that changes gets another one. Times are in seconds.
 
     Rows are counted within their column, from 1, in the order of the index.
+    Beside its type each fault has how people write it, and what it does.
     """
 
-    # Nothing is ever answered.
-    mute: bool = False
-    # The network: each answer is late by so much, and by up to `jitter` more; a share of answers is lost.
-    latency: float = 0.0
-    jitter: float = 0.0
-    loss: float = 0.0
-    # The agent's own work, one request after the other: for each request, for each variable that is answered, and
-    # for each ONU whose optics are looked at, however many columns are asked for together.
-    per_pdu: float = 0.0
-    per_varbind: float = 0.0
-    per_optical_row: float = 0.0
-    # As many requests as may wait or be served; more are dropped in silence.
-    queue_limit: int | None = None
-    # A request for more variables than this is answered with tooBig.
-    too_big_above: int | None = None
-    # Whatever touches this ONU is answered with genErr.
-    gen_err_at: Position | None = None
-    # From the row behind this one on there is no answer.
-    dies_at_row: int | None = None
-    disorder: Disorder | None = None
-    disorder_at_row: int = 1
-    # A share of answers is spoiled in one way.
-    spoiled: float = 0.0
-    spoiling: Spoiling = Spoiling.NOISE
-    # A GETBULK that asks for no repetitions keeps the agent busy for so long, and then gets nothing.
-    zero_repetitions_hang: float = 0.0
+    mute: Annotated[bool, flag, "nothing is ever answered"] = False
+    latency: Annotated[float, seconds, "each answer is late by so many seconds"] = 0.0
+    jitter: Annotated[float, seconds, "and by up to so many more"] = 0.0
+    loss: Annotated[float, share, "a share of answers that is lost"] = 0.0
+    # The agent's own work, one request after the other.
+    per_pdu: Annotated[float, seconds, "seconds of work for each request, one after the other"] = 0.0
+    per_varbind: Annotated[float, seconds, "seconds of work for each variable that is answered"] = 0.0
+    per_optical_row: Annotated[float, seconds, "seconds of work for each ONU whose optics are read, once a request"] = (
+        0.0
+    )
+    slow_by: Annotated[float, factor, "all its work takes so many times as long"] = 1.0
+    crowding: Annotated[float, share, "each request that waits makes the work for another longer by this share"] = 0.0
+    queue_limit: Annotated[int | None, count, "requests that may wait or be served; more are dropped in silence"] = None
+    too_big_above: Annotated[int | None, count, "a request for more variables than this is answered with tooBig"] = None
+    bulk_rows: Annotated[int | None, count, "a GETBULK is answered with no more rows than this"] = None
+    bulk_bytes: Annotated[int | None, count, "a GETBULK is answered with no more bytes than this"] = None
+    gen_err_at: Annotated[Position | None, place, "slot/port/onu that answers genErr to whatever touches it"] = None
+    silent_at: Annotated[Position | None, place, "slot/port/onu that silences whatever touches it"] = None
+    only_column: Annotated[Oid | None, column, "the OID of the only column where the two above are so"] = None
+    dies_at_row: Annotated[int | None, count, "from the row behind this one on there is no answer"] = None
+    disorder: Annotated[Disorder | None, disorder_kind, "rows come out of order: loop, repeat or swap"] = None
+    disorder_at_row: Annotated[int, count, "the row behind which they do"] = 1
+    spoiled: Annotated[float, share, "a share of answers that is spoiled"] = 0.0
+    spoiling: Annotated[Spoiling, spoiling_kind, "in which way: noise, cut, empty, half or stray"] = Spoiling.NOISE
+    # What a C300 does to a GETBULK that asks for no repetitions: it is busy for so long, and then brings nothing.
+    zero_repetitions_hang: Annotated[float, seconds, "seconds that a GETBULK for 0 repetitions keeps it busy"] = 0.0
 
     def __post_init__(self) -> None:
         for name in ("loss", "spoiled"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a share between 0 and 1, not {getattr(self, name)}")
         for name in ("latency", "jitter", "per_pdu", "per_varbind", "per_optical_row", "zero_repetitions_hang"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is a number of seconds and cannot be negative: {getattr(self, name)}")
+        for name in ("slow_by", "crowding"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} cannot be negative: {getattr(self, name)}")
+        if self.disorder_at_row < 1:
+            raise ValueError("disorder_at_row counts rows from 1")
 
 
 WELL = Faults()
+
+
+class FaultOption(NamedTuple):
+    """A fault as people write it. `type` reads its value from a text, or raises ValueError; a flag needs none."""
+
+    name: str
+    type: Callable[[str], Any]
+    help: str
+
+    @property
+    def is_flag(self) -> bool:
+        return self.type is flag
+
+
+FAULT_OPTIONS = tuple(
+    FaultOption(name, *annotation.__metadata__)
+    for name, annotation in get_type_hints(Faults, include_extras=True).items()
+)
+_OPTIONS = {option.name: option for option in FAULT_OPTIONS}
+
+
+def faults_from(options: Mapping[str, str], base: Faults = WELL) -> Faults:
+    """Return `base` with these changes, written as {"loss": "0.05"}; `none` takes one back to what is usual."""
+    return replace(base, **{name.replace("-", "_"): _value(name, written) for name, written in options.items()})
+
+
+def _value(name: str, written: str) -> Any:
+    option = _OPTIONS.get(name.replace("-", "_"))
+    if option is None:
+        raise ValueError(f"there is no fault {name!r}; there are {', '.join(_OPTIONS)}")
+    if written == "none":
+        return getattr(WELL, option.name)
+    try:
+        return option.type(written)
+    except ValueError as error:
+        raise ValueError(f"{name}={written}: {error}") from None
+
+
+def to_options(faults: Faults) -> dict[str, str]:
+    """Return what is wrong, as `faults_from` would read it. What is as usual is left out."""
+    return {
+        option.name: _write(value)
+        for option in FAULT_OPTIONS
+        if (value := getattr(faults, option.name)) != getattr(WELL, option.name)
+    }
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, Position):
+        return "/".join(str(part) for part in (value.slot, value.port, value.onu) if part is not None)
+    if isinstance(value, bytes):
+        return text(Oid(value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -3,22 +3,50 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from facho.simulator import huawei, zte
+from facho.adapters.snmp.snmprec import read_records
 from facho.simulator.agent import Agent
+from facho.simulator.bdcom import BDCOM_GPON
+from facho.simulator.calix import CALIX_AXOS
+from facho.simulator.cdata import CDATA_EPON, CDATA_FD11, CDATA_GPON
 from facho.simulator.desk import Desk
-from facho.simulator.device import Device
+from facho.simulator.device import Device, Maker
 from facho.simulator.endpoint import open_endpoint
 from facho.simulator.faults import WELL, Faults
+from facho.simulator.fiberhome import FIBERHOME_AN5516
+from facho.simulator.huawei import HUAWEI
+from facho.simulator.nokia import NOKIA_ISAM
 from facho.simulator.pdulog import PduLog
-from facho.simulator.plant import share
+from facho.simulator.plant import NOTHING, Plant, share
+from facho.simulator.recorded import RecordedMib
+from facho.simulator.ubiquiti import UBIQUITI
+from facho.simulator.vsol import VSOL_EPON
+from facho.simulator.zte import ZTE_C300
+from facho.simulator.zte_c600 import ZTE_C600
 
 HOST = "127.0.0.1"
 
-BUILDERS: Mapping[str, Callable[[str, int, int, int], Device]] = MappingProxyType(
-    {"huawei": huawei.build, "zte_c300": zte.build}
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {
+        maker.brand: maker
+        for maker in (
+            HUAWEI,
+            ZTE_C300,
+            ZTE_C600,
+            UBIQUITI,
+            BDCOM_GPON,
+            VSOL_EPON,
+            FIBERHOME_AN5516,
+            NOKIA_ISAM,
+            CALIX_AXOS,
+            CDATA_EPON,
+            CDATA_GPON,
+            CDATA_FD11,
+        )
+    }
 )
 
 # An OLT with an old control card behind a slow link. Each ONU's optics take it a while, one after the other.
@@ -60,7 +88,11 @@ GOLDEN_RATIO = 0.6180339887
 
 @dataclass(frozen=True, slots=True)
 class OltSpec:
-    """What a simulated OLT is to be. The same seed makes the same ONUs; port 0 is any free one."""
+    """What a simulated OLT is to be. The same seed makes the same ONUs; port 0 is any free one.
+
+    With a `recording` it answers what stands in that `.snmprec` file, in order, or in the order of the file; its brand
+    is then only what it is called.
+    """
 
     name: str
     brand: str = "huawei"
@@ -71,6 +103,8 @@ class OltSpec:
     port: int = 0
     # PON ports whose fibre is cut.
     dark_ports: int = 0
+    recording: Path | None = None
+    keep_order: bool = False
 
 
 class SimulatedOlt:
@@ -94,6 +128,10 @@ class SimulatedOlt:
     def change(self, faults: Faults) -> None:
         """Behave differently from the next request on."""
         self.agent.faults = faults
+
+    def replant(self, change: Callable[[Plant], Plant]) -> None:
+        """Have other ONUs from the next request on; ValueError if they cannot be changed like that."""
+        self.agent.install(self.device.replanted(change(self.device.plant)))
 
     def close(self) -> None:
         self._transport.close()
@@ -149,10 +187,13 @@ class Fleet:
 
 def build(spec: OltSpec) -> Device:
     """Return the device of a specification."""
-    builder = BUILDERS.get(spec.brand)
-    if builder is None:
-        raise ValueError(f"there is no simulated {spec.brand!r}; there are {', '.join(sorted(BUILDERS))}")
-    return builder(spec.name, spec.onus, spec.seed, spec.dark_ports)
+    if spec.recording is not None:
+        mib = RecordedMib(read_records(spec.recording), keep_order=spec.keep_order)
+        return Device(spec.name, spec.brand, NOTHING, mib)
+    maker = MAKERS.get(spec.brand)
+    if maker is None:
+        raise ValueError(f"there is no simulated {spec.brand!r}; there are {', '.join(sorted(MAKERS))}")
+    return maker.build(spec.name, spec.onus, spec.seed, spec.dark_ports)
 
 
 def demo_fleet(olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[int] = ()) -> list[OltSpec]:

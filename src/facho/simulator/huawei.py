@@ -8,21 +8,21 @@ from facho.engine.brand import Position
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import (
-    Device,
     Fact,
     Interface,
     Live,
-    Watch,
+    Maker,
+    Site,
     date_and_time,
     fixed_column,
     interface_columns,
-    onu_columns,
-    onu_rows,
+    onu_table,
     system_columns,
 )
+from facho.simulator.encodings import in_charset
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Mib, Rows
-from facho.simulator.plant import Chassis, Model, Plant, grow
+from facho.simulator.mib import Column, Rows
+from facho.simulator.plant import Chassis, Model, Plant
 
 XPON = "1.3.6.1.4.1.2011.6.128.1.1"
 CONFIG = f"{XPON}.2.43.1"
@@ -55,25 +55,13 @@ CHASSIS = Chassis(
 DOWN_CAUSES = {Down.LOS: 1, Down.DYING_GASP: 13, Down.OFFLINE: 9, Down.DEACTIVATED: 8}
 
 
-def build(name: str, onus: int, seed: int, dark_ports: int = 0) -> Device:
-    """Return an MA5603T with this many ONUs."""
-    plant = grow(CHASSIS, onus, seed, dark_ports)
-    columns = [
-        *system_columns(name, "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.123", seed),
-        *interface_columns(_interfaces(plant)),
-        *_port_columns(plant),
-        *onu_columns(plant, Watch(plant.onus), onu_rows(plant, onu_index), ONU_COLUMNS),
-    ]
-    return Device(name, "huawei", plant, Mib(columns))
-
-
 def port_index(port: Position) -> int:
     """Return the ifIndex of a PON port: type 125, frame, slot and port in a number of 32 bits."""
     return 125 << 25 | port.shelf << 19 | port.slot << 13 | port.port << 8
 
 
-def onu_index(position: Position) -> Arcs:
-    return port_index(position), position.onu or 0
+def onu_index(onu: Onu) -> Arcs:
+    return port_index(onu.position), onu.position.onu or 0
 
 
 def _interfaces(plant: Plant) -> list[Interface]:
@@ -114,7 +102,7 @@ def _optical(column: int, scale: Callable[[Optics], float]) -> Live:
 
 def _text(onu: Onu) -> bytes:
     """Return the only text that an ONT has: operators write everything into it."""
-    return f"{onu.name} - {onu.description}".encode(onu.charset)
+    return in_charset(onu, f"{onu.name} - {onu.description}")
 
 
 def _last_dying_gasp(_onu: Onu, seen: Observed) -> bytes:
@@ -150,3 +138,15 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     Live(f"{COUNTERS}.3", Tag.COUNTER64, lambda onu, seen: seen.in_octets),
     Live(f"{COUNTERS}.4", Tag.COUNTER64, lambda onu, seen: seen.out_octets),
 )
+
+
+def _columns(site: Site) -> list[Column]:
+    return [
+        *system_columns(site, "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.123"),
+        *interface_columns(_interfaces(site.plant)),
+        *_port_columns(site.plant),
+        *onu_table(site, onu_index, ONU_COLUMNS),
+    ]
+
+
+HUAWEI = Maker("huawei", lambda _onus: CHASSIS, _columns)

@@ -77,6 +77,11 @@ class Onu:
     out_rate: float
     # Where in its drift it is, from 0 to 1, so that not all move together.
     phase: float
+    # Its turn among those that ever registered. Some makers make an index of it; it is never given to another one.
+    number: int = 0
+    # Its light changes by so many dB an hour, from a time on.
+    fade_per_hour: float = 0.0
+    fade_from: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,19 @@ class Observed:
     optics: Optics | None
     in_octets: int
     out_octets: int
+    # When that was.
+    at: float
+
+    @property
+    def up_ticks(self) -> int:
+        """Return for how many hundredths of a second it has been up. As TimeTicks, they begin anew after 497 days."""
+        return int(100 * (self.at - self.last_up)) % 2**32 if self.up and self.last_up is not None else 0
 
 
 def observe(onu: Onu, now: float) -> Observed:
     """Return how the ONU stands at a time."""
     if not onu.enabled:
-        return Observed(False, False, Down.DEACTIVATED, None, None, None, None, 0, 0)
+        return Observed(False, False, Down.DEACTIVATED, None, None, None, None, 0, 0, now)
     up, last_up, last_down = onu.cycle.at(now)
     ended = now if up else last_down
     return Observed(
@@ -124,15 +136,17 @@ def observe(onu: Onu, now: float) -> Observed:
         # The counters of an ONU start anew when it registers.
         in_octets=_octets(onu.in_rate, last_up, ended),
         out_octets=_octets(onu.out_rate, last_up, ended),
+        at=now,
     )
 
 
 def _optics(onu: Onu, now: float) -> Optics:
     drift = DRIFT_DB * sin(2 * pi * (now / DRIFT_SECONDS + onu.phase))
+    fade = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
     return Optics(
-        rx_dbm=onu.rx_dbm + drift,
+        rx_dbm=onu.rx_dbm + drift + fade,
         tx_dbm=onu.tx_dbm + drift / 8,
-        olt_rx_dbm=onu.olt_rx_dbm + drift,
+        olt_rx_dbm=onu.olt_rx_dbm + drift + fade,
         temperature_c=onu.temperature_c + 3 * sin(2 * pi * (now / DAY + onu.phase)),
         voltage_v=onu.voltage_v,
     )

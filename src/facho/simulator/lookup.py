@@ -1,12 +1,14 @@
 """How the variables of one request are found in a MIB, with the faults that lie in the table itself."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from facho.adapters.snmp.codec import encode_varbind
 from facho.engine.oid import Oid
 from facho.engine.snmp import ErrorStatus, Missing, Tag, Version
 from facho.simulator.faults import Disorder, Faults
 from facho.simulator.mib import Mib, Place
+from facho.simulator.recorded import RecordedMib
 
 
 class Fails(Exception):  # nothing of ours went wrong: the agent reports an error
@@ -22,14 +24,31 @@ class Dies(Exception):  # a fault that is played, not one that happened
     """From here on there is no answer."""
 
 
+class Hushed(Exception):  # a fault that is played, not one that happened
+    """The whole request is not answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """The ONUs, by their number, that spoil a request that touches them, and in which column: None is all of them."""
+
+    gen_err: int | None = None
+    silent: int | None = None
+    column: Oid | None = None
+
+
 class Lookup:
     """Reads for one request. `number` is the position of a variable in it, from 1, which errors refer to."""
 
-    def __init__(self, mib: Mib, version: Version, faults: Faults, poisoned: int | None, now: float) -> None:
+    def __init__(
+        self, mib: Mib | RecordedMib, version: Version, faults: Faults, poison: Poison | None, now: float
+    ) -> None:
         self._mib = mib
         self._is_v1 = version == Version.V1
         self._faults = faults
-        self._poisoned = poisoned
+        self._poison = poison
+        self._dies_at = faults.dies_at_row
+        self._trips = poison is not None or self._dies_at is not None
         self._now = now
         # The ONUs whose optics were looked at.
         self.lit: set[int] = set()
@@ -37,7 +56,7 @@ class Lookup:
     def get(self, number: int, oid: Oid) -> bytes:
         """Return the variable of this name; where there is none it says which kind of none."""
         place = self._mib.find(oid)
-        if place and not self._is_hidden(place):
+        if place and not self._is_hidden(place) and not self._is_absent(place):
             return self._read(place, number)
         if self._is_v1:
             raise Fails(ErrorStatus.NO_SUCH_NAME, number)
@@ -48,7 +67,7 @@ class Lookup:
         """Return the variable behind this name."""
         place = self._after(oid)
         while place and self._is_hidden(place):
-            place = self._mib.skip_column(place)
+            place = self._present(self._mib.skip_column(place))
         if place:
             return self._read(place, number)
         if self._is_v1:
@@ -68,42 +87,63 @@ class Lookup:
                     yield _end_of_mib(names[at])
                     continue
                 yield self._read(place, once + at + 1)
-                names[at] = self._mib.columns[place[0]].name(place[1])
-                places[at] = self._step(place)
+                places[at] = following = self._step(place)
+                if following is None:
+                    names[at] = self._mib.columns[place[0]].name(place[1])
             if is_last:
                 return
 
     def _read(self, place: Place, number: int) -> bytes:
-        column, row = self._mib.columns[place[0]], place[1]
-        if column.rows.of_onus:
-            self._trip(row, column.rows.subjects[row], number)
+        row = place[1]
+        column = self._mib.columns[place[0]]
+        rows = column.rows
+        if self._trips and rows.of_onus:
+            self._trip(row, rows.subjects[row], column.prefix, number)
         if column.optical:
-            self.lit.add(column.rows.subjects[row])
+            self.lit.add(rows.subjects[row])
         return column.varbind(row, self._now)
 
-    def _trip(self, row: int, onu: int, number: int) -> None:
+    def _trip(self, row: int, onu: int, prefix: Oid, number: int) -> None:
         """Stumble over a row that the agent cannot get past."""
-        if self._faults.dies_at_row is not None and row >= self._faults.dies_at_row:
+        if self._dies_at is not None and row >= self._dies_at:
             raise Dies
-        if onu == self._poisoned:
+        poison = self._poison
+        if poison is None or (poison.column is not None and not prefix.startswith(poison.column)):
+            return
+        if onu == poison.silent:
+            raise Hushed
+        if onu == poison.gen_err:
             raise Fails(ErrorStatus.GEN_ERR, number)
 
     def _is_hidden(self, place: Place) -> bool:
         """Say whether version 1 cannot show it: it has no 64 bit counters (RFC 3584, 4.2.2.1)."""
-        return self._is_v1 and self._mib.columns[place[0]].tag == Tag.COUNTER64
+        return self._is_v1 and self._mib.columns[place[0]].is_counter64(place[1])
+
+    def _is_absent(self, place: Place) -> bool:
+        return self._mib.is_sparse and self._mib.columns[place[0]].is_absent(place[1], self._now)
 
     def _after(self, oid: Oid) -> Place | None:
         place = self._mib.find(oid)
-        return self._step(place) if place else self._mib.after(oid)
+        return self._step(place) if place else self._present(self._mib.after(oid))
 
     def _step(self, place: Place) -> Place | None:
         """Return what the agent believes to come next."""
-        number, row = place
-        rows = self._mib.columns[number].rows
-        if self._faults.disorder and rows.of_onus:
-            row = _disordered(self._faults.disorder, row, self._faults.disorder_at_row - 1, len(rows))
-            return (number, row) if row < len(rows) else self._mib.skip_column(place)
-        return self._mib.step(place)
+        if self._faults.disorder and self._mib.columns[place[0]].rows.of_onus:
+            following = self._disordered(self._faults.disorder, place)
+        else:
+            following = self._mib.step(place)
+        return self._present(following) if self._mib.is_sparse else following
+
+    def _present(self, place: Place | None) -> Place | None:
+        """Return this place, or the next one that is there at this time."""
+        while place and self._is_absent(place):
+            place = self._mib.step(place)
+        return place
+
+    def _disordered(self, disorder: Disorder, place: Place) -> Place | None:
+        rows = len(self._mib.columns[place[0]].rows)
+        row = _disordered(disorder, place[1], self._faults.disorder_at_row - 1, rows)
+        return (place[0], row) if row < rows else self._mib.skip_column((place[0], rows - 1))
 
 
 def _disordered(disorder: Disorder, row: int, at: int, rows: int) -> int:

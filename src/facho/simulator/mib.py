@@ -36,17 +36,21 @@ SCALAR = Rows([((0,), 0)])
 
 
 class Column:
-    """One object of an agent. `read` gives its value for a subject at a time; a `fixed` one is read only once."""
+    """One object of an agent. `read` gives its value for a subject at a time; a `fixed` one is read only once.
+
+    Where `read` gives None there is no such row at that time. Only a `sparse` column may do so.
+    """
 
     def __init__(
         self,
         oid: Arcs,
         rows: Rows,
         tag: Tag,
-        read: Callable[[int, float], Raw],
+        read: Callable[[int, float], Raw | None],
         *,
         fixed: bool = False,
         optical: bool = False,
+        sparse: bool = False,
     ) -> None:
         self.oid = oid
         self.prefix = from_arcs(oid)
@@ -54,15 +58,29 @@ class Column:
         self.tag = tag
         # Read live from each ONU, one after the other.
         self.optical = optical
+        self.sparse = sparse
         self._read = read
-        self._fixed = [self._encode(row, 0.0) for row in range(len(rows))] if fixed else None
+        # Encoded when somebody asks for it: an OLT that changes is made anew, and must not take long.
+        self._fixed: list[bytes | None] | None = [None] * len(rows) if fixed else None
 
     def name(self, row: int) -> Oid:
         return Oid(self.prefix + self.rows.suffixes[row])
 
     def varbind(self, row: int, now: float) -> bytes:
         """Return the encoded variable of a row as it is at a time."""
-        return self._fixed[row] if self._fixed is not None else self._encode(row, now)
+        if self._fixed is None:
+            return self._encode(row, now)
+        encoded = self._fixed[row]
+        if encoded is None:
+            encoded = self._fixed[row] = self._encode(row, now)
+        return encoded
+
+    def is_absent(self, row: int, now: float) -> bool:
+        """Say whether the row is not there at this time."""
+        return self.sparse and self._read(self.rows.subjects[row], now) is None
+
+    def is_counter64(self, _row: int) -> bool:
+        return self.tag == Tag.COUNTER64
 
     def _encode(self, row: int, now: float) -> bytes:
         return encode_varbind(self.name(row), self.tag, self._read(self.rows.subjects[row], now))
@@ -73,6 +91,7 @@ class Mib:
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self.columns: Sequence[Column] = sorted(columns, key=lambda column: column.oid)
+        self.is_sparse = any(column.sparse for column in self.columns)
         self._oids = [column.oid for column in self.columns]
         for one, other in pairwise(self._oids):
             if other[: len(one)] == one:
@@ -111,7 +130,9 @@ class Mib:
 
     def step(self, place: Place) -> Place | None:
         """Return the place behind this one."""
-        return self._settle(place[0], place[1] + 1)
+        number, row = place
+        row += 1
+        return (number, row) if row < len(self.columns[number].rows.indexes) else self._settle(number + 1, 0)
 
     def skip_column(self, place: Place) -> Place | None:
         """Return the first place of the columns that follow."""

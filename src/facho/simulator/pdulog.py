@@ -60,10 +60,13 @@ class PduLog:
         if self._file:
             self._file.write(json.dumps(pdu._asdict()) + "\n")
 
-    def clear(self) -> None:
-        """Forget everything, the counts too. The file stays as it is."""
-        self._pdus.clear()
-        self._counts.clear()
+    def clear(self, agent: str | None = None) -> None:
+        """Forget everything, or all of one agent, the counts too. The file stays as it is."""
+        kept = [] if agent is None else [pdu for pdu in self._pdus if pdu.agent != agent]
+        self._pdus = deque(kept, maxlen=self._pdus.maxlen)
+        for its_agent, its_kind in list(self._counts):
+            if agent in (None, its_agent):
+                del self._counts[its_agent, its_kind]
 
     def pdus(self, agent: str | None = None) -> list[Pdu]:
         """Return what is kept, in the order of arrival."""
@@ -76,6 +79,42 @@ class PduLog:
             for (its_agent, its_kind), number in self._counts.items()
             if agent in (None, its_agent) and kind in (None, its_kind)
         )
+
+    def kinds(self, agent: str | None = None) -> dict[str, int]:
+        """Return how many PDUs of each kind there ever were."""
+        counts: Counter[str] = Counter()
+        for (its_agent, its_kind), number in self._counts.items():
+            if agent in (None, its_agent):
+                counts[its_kind] += number
+        return dict(counts)
+
+    def sources(self, agent: str | None = None) -> set[int]:
+        """Return the ports that was asked from: each socket of each asker has its own."""
+        return {pdu.source for pdu in self.pdus(agent)}
+
+    def unanswered(self, agent: str | None = None) -> int:
+        """Return how many of those that are kept got no answer, or none that left the agent."""
+        return sum(pdu.answered is None for pdu in self.pdus(agent))
+
+    def rate(self, agent: str | None = None) -> float:
+        """Return the PDUs a second from the first to the last one that is kept."""
+        arrivals = [pdu.arrived for pdu in self.pdus(agent)]
+        seconds = max(arrivals) - min(arrivals) if arrivals else 0.0
+        return (len(arrivals) - 1) / seconds if seconds else 0.0
+
+    def report(self, agent: str | None = None) -> dict[str, Any]:
+        """Return all of this in one mapping of plain values."""
+        return {
+            "pdus": self.count(agent),
+            "kinds": self.kinds(agent),
+            "unanswered": self.unanswered(agent),
+            "variables": sum(pdu.answered_variables for pdu in self.pdus(agent)),
+            "sources": len(self.sources(agent)),
+            "overlaps": len(self.overlaps(agent)),
+            "peak_in_flight": self.peak_in_flight(agent),
+            "peak_rate": self.peak_rate(agent),
+            "rate": round(self.rate(agent), 3),
+        }
 
     def overlaps(self, agent: str | None = None, by: Callable[[Pdu], Any] = source_of) -> list[tuple[Pdu, Pdu]]:
         """Return the pairs that one agent had to serve at once for different askers. `by` tells askers apart."""

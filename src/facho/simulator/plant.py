@@ -1,7 +1,7 @@
 """The outside plant of a synthetic OLT: its PON ports and the ONUs on them, all from one seed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import ceil
 from random import Random
@@ -14,8 +14,8 @@ PORTS_PER_CARD = 16
 # Of the ports of a card, this share has customers.
 PORTS_IN_USE = 0.85
 MAX_ONUS_PER_PORT = 128
-# Ids from here on are only for the one that is far from the others.
-FAR_ONU = 119
+# The last ids of a port are only for the one ONU that is far from the others.
+FAR_IDS = 9
 
 # How the ONUs that are down got there, and how many of a thousand.
 LONG_DOWN = ((Down.LOS, 35), (Down.DYING_GASP, 25), (Down.OFFLINE, 15), (Down.DEACTIVATED, 10))
@@ -23,7 +23,8 @@ WEAK_SHARE = 0.02
 WEAK_DBM = -28.0
 # One ONU in so many has a bad connector: it is gone for minutes, many times a day.
 FLAPPING_ONE_IN = 150
-LATIN_1_SHARE = 0.05
+# The share of texts that an old tool of the operator wrote, in a charset of its own.
+OLD_TEXTS_SHARE = 0.05
 
 OLT_TX_DBM = 4.0
 FIBRE_DB_PER_KM = 0.35
@@ -49,39 +50,60 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Chassis:
-    """Where a maker counts from, and which of its slots take PON cards."""
+    """Where a maker counts from, which of its slots take PON cards, and how much fits on them."""
 
     shelf: int
     slots: Sequence[int]
     first_port: int
     first_onu: int
     models: Sequence[Model]
+    # What it calls itself, where its maker builds several.
+    name: str = ""
+    ports_per_card: int = PORTS_PER_CARD
+    onus_per_port: int = MAX_ONUS_PER_PORT
+    old_charset: str = "latin-1"
+
+    @property
+    def ports(self) -> int:
+        return len(self.slots) * self.ports_per_card
+
+    @property
+    def holds(self) -> int:
+        """Return how many ONUs fit when each port is full."""
+        return self.ports * self.onus_per_port
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
     """The PON ports of an OLT, in order, and the ONUs that hang on them, in order. Some ports have none."""
 
+    chassis: Chassis
     ports: tuple[Position, ...]
     onus: tuple[Onu, ...]
+    # How many ever registered here, those that have left included.
+    registrations: int = 0
+
+
+# The plant of a device that nobody knows anything of.
+NOTHING = Plant(Chassis(0, (), 0, 0, ()), (), ())
 
 
 def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
     """Return a plant with exactly this many ONUs; on `dark_ports` of its ports the fibre is cut."""
     random = Random(f"plant {seed}")
-    used = max(1, ceil(onus / ONUS_PER_PORT))
-    ports = _ports(chassis, ceil(used / PORTS_IN_USE))
+    used, cards = _room(chassis, onus)
+    ports = _ports(chassis, cards)
     lit = sorted(random.sample(range(len(ports)), used))
-    sizes = share(onus, [random.uniform(0.6, 1.4) for _ in lit])
+    # Where there is no room to spare, ports are full alike.
+    spread = 0.4 if onus <= used * chassis.onus_per_port / 2 else 0.0
+    sizes = share(onus, [random.uniform(1 - spread, 1 + spread) for _ in lit])
     dark = set(random.sample(lit, min(dark_ports, used)))
     grown: list[Onu] = []
     for number, size in zip(lit, sizes, strict=True):
         cut = Cycle(30 * DAY, 29.9 * DAY, random.uniform(0, 30 * DAY)) if number in dark else None
-        for onu_id in _onu_ids(random, size, chassis.first_onu):
-            port = ports[number]
-            position = Position(port.shelf, port.slot, port.port, onu_id)
-            grown.append(_onu(random, position, chassis, len(grown), cut))
-    return Plant(ports, tuple(grown))
+        for onu_id in _onu_ids(random, size, chassis):
+            grown.append(install(random, replace(ports[number], onu=onu_id), chassis, len(grown), cut))
+    return Plant(chassis, ports, tuple(_registered(grown, seed)), len(grown))
 
 
 def share(total: int, weights: Sequence[float]) -> list[int]:
@@ -91,31 +113,49 @@ def share(total: int, weights: Sequence[float]) -> list[int]:
     return [high - low for low, high in pairwise(bounds)]
 
 
-def _ports(chassis: Chassis, wanted: int) -> tuple[Position, ...]:
-    cards = ceil(wanted / PORTS_PER_CARD)
-    if cards > len(chassis.slots):
-        raise ValueError(f"the chassis has {len(chassis.slots)} slots for PON cards; {cards} would be needed")
+def _room(chassis: Chassis, onus: int) -> tuple[int, int]:
+    """Return how many ports are to be used, and how many cards that takes: more than needed, unless all are needed."""
+    if onus > chassis.holds:
+        raise ValueError(f"{len(chassis.slots)} slots for PON cards hold {chassis.holds} ONUs, not {onus}")
+    used = max(1, ceil(onus / min(ONUS_PER_PORT, chassis.onus_per_port)))
+    cards = ceil(ceil(used / PORTS_IN_USE) / chassis.ports_per_card)
+    return min(used, chassis.ports), min(cards, len(chassis.slots))
+
+
+def _ports(chassis: Chassis, cards: int) -> tuple[Position, ...]:
     first = chassis.first_port
     return tuple(
         Position(chassis.shelf, slot, port)
         for slot in chassis.slots[:cards]
-        for port in range(first, first + PORTS_PER_CARD)
+        for port in range(first, first + chassis.ports_per_card)
     )
 
 
-def _onu_ids(random: Random, size: int, first: int) -> list[int]:
+def _onu_ids(random: Random, size: int, chassis: Chassis) -> list[int]:
     """Return ids as years of coming and going leave them: with gaps, and one far from the others. 7 is always there."""
     if not size:
         return []
-    near = [number for number in range(first, first + min(size + size // 5 + 8, FAR_ONU)) if number != 7]
+    first, far = chassis.first_onu, chassis.onus_per_port - FAR_IDS
+    if size >= far:
+        return list(range(first, first + size))
+    near = [number for number in range(first, first + min(size + size // 5 + 8, far)) if number != 7]
     ids = {7, *random.sample(near, size - 1)}
     if size > 20:
         ids.remove(max(ids))
-        ids.add(first + random.randrange(FAR_ONU, MAX_ONUS_PER_PORT))
+        ids.add(first + random.randrange(far, chassis.onus_per_port))
     return sorted(ids)
 
 
-def _onu(random: Random, position: Position, chassis: Chassis, number: int, cut: Cycle | None) -> Onu:
+def _registered(onus: Sequence[Onu], seed: int) -> Iterator[Onu]:
+    """Give ONUs the order in which they came, which is not that of their places."""
+    numbers = list(range(len(onus)))
+    Random(f"registration {seed}").shuffle(numbers)
+    for onu, number in zip(onus, numbers, strict=True):
+        yield replace(onu, number=number)
+
+
+def install(random: Random, position: Position, chassis: Chassis, number: int, cut: Cycle | None = None) -> Onu:
+    """Return a new ONU. `number` tells which of them it is; `cut` is the fate of a port whose fibre is cut."""
     model = random.choice(chassis.models)
     cause, cycle = _fate(random, number)
     if cut:
@@ -132,7 +172,7 @@ def _onu(random: Random, position: Position, chassis: Chassis, number: int, cut:
         mac=b"\x00\x25\x9e" + random.randbytes(3),
         name=f"{random.choice(FIRST_NAMES)} {random.choice(LAST_NAMES)}",
         description=f"{random.choice(STREETS)} {random.randrange(100, 999)}",
-        charset="latin-1" if random.random() < LATIN_1_SHARE else "utf-8",
+        charset=chassis.old_charset if random.random() < OLD_TEXTS_SHARE else "utf-8",
         model=model.name,
         software=model.software,
         line_profile=random.choice(LINE_PROFILES),

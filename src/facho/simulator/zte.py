@@ -13,21 +13,21 @@ from facho.engine.brand import Position
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import (
-    Device,
     Fact,
     Interface,
     Live,
-    Watch,
+    Maker,
+    Site,
     date_and_time,
     fixed_column,
     interface_columns,
-    onu_columns,
-    onu_rows,
+    onu_table,
     system_columns,
 )
+from facho.simulator.encodings import in_charset
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Mib, Rows
-from facho.simulator.plant import ONUS_PER_PORT, PORTS_IN_USE, PORTS_PER_CARD, Chassis, Model, Plant, grow
+from facho.simulator.mib import Column, Rows
+from facho.simulator.plant import ONUS_PER_PORT, PORTS_IN_USE, PORTS_PER_CARD, Chassis, Model, Plant
 
 ZTE = "1.3.6.1.4.1.3902"
 PORT_NAME = f"{ZTE}.1012.3.13.1.1.1"
@@ -46,6 +46,7 @@ NO_LIGHT = -80000
 NO_READING = 65535000
 
 C320 = Chassis(
+    name="C320",
     shelf=1,
     slots=(1, 2),
     first_port=1,
@@ -58,28 +59,11 @@ C320 = Chassis(
     ),
 )
 # Slots 10 and 11 are for the control cards.
-C300 = replace(C320, slots=(2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17))
+C300 = replace(C320, name="C300", slots=(2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17))
 C320_HOLDS = int(len(C320.slots) * PORTS_PER_CARD * PORTS_IN_USE) * ONUS_PER_PORT
 
 PHASES = {Down.LOS: 1, Down.DYING_GASP: 4, Down.OFFLINE: 6, Down.DEACTIVATED: 6}
 REASONS = {Down.LOS: 2, Down.DYING_GASP: 9, Down.OFFLINE: 1, Down.DEACTIVATED: 10}
-
-
-def build(name: str, onus: int, seed: int, dark_ports: int = 0) -> Device:
-    """Return a C320 with this many ONUs, or a C300 if they do not fit."""
-    model, chassis = ("C320", C320) if onus <= C320_HOLDS else ("C300", C300)
-    plant = grow(chassis, onus, seed, dark_ports)
-    watch = Watch(plant.onus)
-    descr = f"{model} Version V2.1.0 Software, Copyright (c) by ZTE Corporation Compiled"
-    columns = [
-        *system_columns(name, descr, f"{ZTE}.1082.1001.{model[1:]}.2.1", seed),
-        *interface_columns(_interfaces(plant)),
-        *_port_columns(plant),
-        *onu_columns(plant, watch, onu_rows(plant, onu_index), ONU_COLUMNS),
-        *onu_columns(plant, watch, onu_rows(plant, optics_index), OPTICS_COLUMNS),
-        *onu_columns(plant, watch, onu_rows(plant, traffic_index), TRAFFIC_COLUMNS),
-    ]
-    return Device(name, "zte_c300", plant, Mib(columns))
 
 
 def port_index(port: Position) -> int:
@@ -92,19 +76,19 @@ def if_index(port: Position) -> int:
     return 1 << 28 | port.shelf - 1 << 24 | port.slot - 1 << 16 | port.port - 1 << 8
 
 
-def onu_index(position: Position) -> Arcs:
-    return port_index(position), position.onu or 0
+def onu_index(onu: Onu) -> Arcs:
+    return port_index(onu.position), onu.position.onu or 0
 
 
-def optics_index(position: Position) -> Arcs:
+def optics_index(onu: Onu) -> Arcs:
     """Return the index of optical columns, which also count the PON interfaces of an ONU: it has one."""
-    return *onu_index(position), 1
+    return *onu_index(onu), 1
 
 
-def traffic_index(position: Position) -> Arcs:
+def traffic_index(onu: Onu) -> Arcs:
     """Return the one number of an ONU on a card of 16 ports."""
-    onu = position.onu or 0
-    return (9 << 28 | position.shelf - 1 << 25 | position.slot << 20 | position.port - 1 << 16 | onu << 8,)
+    at = onu.position
+    return (9 << 28 | at.shelf - 1 << 25 | at.slot << 20 | at.port - 1 << 16 | (at.onu or 0) << 8,)
 
 
 def _interfaces(plant: Plant) -> list[Interface]:
@@ -133,25 +117,26 @@ def _phase(_onu: Onu, seen: Observed) -> int:
     return 3 if seen.up else PHASES[seen.cause]
 
 
-def _olt_rx(_onu: Onu, seen: Observed) -> int:
+def olt_rx(_onu: Onu, seen: Observed) -> int:
+    """Return what the OLT receives from an ONU, in thousandths of a dBm."""
     if seen.optics is None:
         return NO_LIGHT if seen.cause is Down.LOS else NO_READING
     return round(1000 * seen.optics.olt_rx_dbm)
 
 
-def _optical(column: int, scale: Callable[[Optics], float]) -> Live:
-    """Return a column of the optics table: 16 bits, the negative half on top, all ones for an ONU that is down."""
+def optical(oid: str, scale: Callable[[Optics], float]) -> Live:
+    """Return a column of an optics table: 16 bits, the negative half on top, all ones for an ONU that is down."""
 
     def read(_onu: Onu, seen: Observed) -> int:
         return NO_OPTICS if seen.optics is None else round(scale(seen.optics)) % 65536
 
-    return Live(f"{OPTICS}.{column}", Tag.INTEGER, read, optical=True)
+    return Live(oid, Tag.INTEGER, read, optical=True)
 
 
 ONU_COLUMNS: tuple[Fact | Live, ...] = (
     Fact(f"{CONFIG}.1", Tag.OCTET_STRING, lambda onu: onu.model.encode()),
-    Fact(f"{CONFIG}.2", Tag.OCTET_STRING, lambda onu: onu.name.encode(onu.charset)),
-    Fact(f"{CONFIG}.3", Tag.OCTET_STRING, lambda onu: onu.description.encode(onu.charset)),
+    Fact(f"{CONFIG}.2", Tag.OCTET_STRING, lambda onu: in_charset(onu, onu.name)),
+    Fact(f"{CONFIG}.3", Tag.OCTET_STRING, lambda onu: in_charset(onu, onu.description)),
     Fact(f"{CONFIG}.5", Tag.OCTET_STRING, lambda onu: onu.serial),
     Fact(f"{CONFIG}.17", Tag.INTEGER, lambda onu: 1 if onu.enabled else 2),
     Fact(f"{STATUS}.1", Tag.INTEGER, lambda onu: 1 if onu.enabled else 2),
@@ -164,17 +149,33 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     Fact(f"{VERSION}.1", Tag.OCTET_STRING, lambda onu: onu.serial[:4]),
     Fact(f"{VERSION}.2", Tag.OCTET_STRING, lambda onu: onu.software.encode()),
     Fact(f"{VERSION}.9", Tag.OCTET_STRING, lambda onu: onu.model.encode()),
-    Live(OLT_RX, Tag.INTEGER, _olt_rx, optical=True),
+    Live(OLT_RX, Tag.INTEGER, olt_rx, optical=True),
 )
 
 OPTICS_COLUMNS = (
-    _optical(10, lambda optics: (optics.rx_dbm + 30) / 0.002),
-    _optical(14, lambda optics: (optics.tx_dbm + 30) / 0.002),
-    _optical(17, lambda optics: optics.voltage_v / 0.02),
-    _optical(19, lambda optics: optics.temperature_c * 256),
+    optical(f"{OPTICS}.10", lambda optics: (optics.rx_dbm + 30) / 0.002),
+    optical(f"{OPTICS}.14", lambda optics: (optics.tx_dbm + 30) / 0.002),
+    optical(f"{OPTICS}.17", lambda optics: optics.voltage_v / 0.02),
+    optical(f"{OPTICS}.19", lambda optics: optics.temperature_c * 256),
 )
 
 TRAFFIC_COLUMNS = (
     Live(f"{TRAFFIC}.2", Tag.COUNTER64, lambda onu, seen: seen.in_octets),
     Live(f"{TRAFFIC}.3", Tag.COUNTER64, lambda onu, seen: seen.out_octets),
 )
+
+
+def _columns(site: Site) -> list[Column]:
+    model = site.plant.chassis.name
+    descr = f"{model} Version V2.1.0 Software, Copyright (c) by ZTE Corporation Compiled"
+    return [
+        *system_columns(site, descr, f"{ZTE}.1082.1001.{model[1:]}.2.1"),
+        *interface_columns(_interfaces(site.plant)),
+        *_port_columns(site.plant),
+        *onu_table(site, onu_index, ONU_COLUMNS),
+        *onu_table(site, optics_index, OPTICS_COLUMNS),
+        *onu_table(site, traffic_index, TRAFFIC_COLUMNS),
+    ]
+
+
+ZTE_C300 = Maker("zte_c300", lambda onus: C320 if onus <= C320_HOLDS else C300, _columns)

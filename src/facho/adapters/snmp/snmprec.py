@@ -1,0 +1,146 @@
+"""Recordings of agents in the `.snmprec` format: a line `oid|type|value` for each variable.
+
+The type is the number of its tag. A letter behind it says how the value is
+written: `x` in hexadecimal, `e` with escapes such as `\\x00`; without one it
+stands there as it is. Empty lines and lines that begin with `#` say nothing.
+"""
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import NamedTuple
+
+from facho.adapters.snmp.ber import encode_value
+from facho.engine.oid import Oid, parse, text
+from facho.engine.snmp import Tag, Value
+
+INTEGERS = frozenset({Tag.INTEGER, Tag.COUNTER32, Tag.GAUGE32, Tag.TIME_TICKS, Tag.COUNTER64})
+OCTETS = frozenset({Tag.OCTET_STRING, Tag.IP_ADDRESS, Tag.OPAQUE})
+# What an agent says when it has no variable is not a variable, so it cannot be recorded.
+KNOWN_TYPES = INTEGERS | OCTETS | {Tag.NULL, Tag.OBJECT_IDENTIFIER}
+
+ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
+ESCAPED = {
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+    b"\\": b"\\",
+    b"'": b"'",
+    b'"': b'"',
+}
+
+
+class BadRecording(ValueError):
+    """A line of a recording cannot be read. It names the file and the line."""
+
+
+class Record(NamedTuple):
+    """One variable of a recording."""
+
+    oid: Oid
+    tag: Tag
+    value: Value
+
+
+def read_records(path: Path) -> list[Record]:
+    """Return the variables of a file in the order in which they stand there; BadRecording names a wrong line."""
+    return parse_records(path.read_bytes().split(b"\n"), str(path))
+
+
+def parse_records(lines: Iterable[bytes | str], source: str = "the recording") -> list[Record]:
+    """Return the variables in these lines. `source` is how an error calls where they come from."""
+    records = []
+    for number, line in enumerate(lines, 1):
+        content = (line.encode() if isinstance(line, str) else line).rstrip(b"\r\n")
+        if not content.strip() or content.startswith(b"#"):
+            continue
+        try:
+            records.append(_parse(content))
+        except ValueError as error:
+            raise BadRecording(f"{source}, line {number}: {error}") from None
+    return records
+
+
+def format_record(record: Record) -> str:
+    """Return the line of a variable, without its end. Strings that are not printable ASCII become hexadecimal."""
+    encode_value(record.tag, record.value)
+    notation, value = _format_value(record.tag, record.value)
+    return f"{text(record.oid)}|{int(record.tag)}{notation}|{value}"
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a recording, in the order in which the variables come."""
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        file.writelines(format_record(record) + "\n" for record in records)
+
+
+def _parse(line: bytes) -> Record:
+    parts = line.split(b"|", 2)
+    if len(parts) != 3:
+        raise ValueError("a line is written as oid|type|value")
+    name, kind, content = parts
+    tag, notation = _parse_type(kind.decode("ascii", "replace"))
+    value = _parse_value(tag, notation, content)
+    encode_value(tag, value)
+    return Record(parse(name.decode("ascii", "replace")), tag, value)
+
+
+def _parse_type(kind: str) -> tuple[Tag, str]:
+    number, notation = (kind[:-1], kind[-1]) if kind[-1:] in ("x", "e") else (kind, "")
+    if not (number.isascii() and number.isdigit()) or int(number) not in KNOWN_TYPES:
+        raise ValueError(f"{kind!r} is not a type; there are {', '.join(str(int(tag)) for tag in sorted(KNOWN_TYPES))}")
+    tag = Tag(int(number))
+    if notation and tag not in OCTETS:
+        raise ValueError(f"{kind!r} is not a type: only strings can be written in another way than they are")
+    return tag, notation
+
+
+def _parse_value(tag: Tag, notation: str, content: bytes) -> Value:
+    if tag in OCTETS:
+        return _parse_octets(tag, notation, content)
+    if tag == Tag.NULL:
+        return None
+    written = content.decode("ascii", "replace").strip()
+    if tag == Tag.OBJECT_IDENTIFIER:
+        return parse(written)
+    if not re.fullmatch(r"-?\d+", written, re.ASCII):
+        raise ValueError(f"{written!r} is not a whole number")
+    return int(written)
+
+
+def _parse_octets(tag: Tag, notation: str, content: bytes) -> bytes:
+    if notation == "x":
+        return bytes.fromhex(content.decode("ascii", "replace"))
+    if notation == "e":
+        return ESCAPE.sub(_unescape, content)
+    # An address is written with dots; some recorders write its four octets as they are.
+    if tag == Tag.IP_ADDRESS and len(content) != 4:
+        return IPv4Address(content.decode("ascii", "replace").strip()).packed
+    return content
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    if code.startswith(b"x") and len(code) == 3:
+        return bytes.fromhex(code[1:].decode())
+    # A backslash before anything else is only a backslash.
+    return ESCAPED.get(code, match[0])
+
+
+def _format_value(tag: Tag, value: Value) -> tuple[str, str]:
+    """Return the letter that says how the value is written, and the value."""
+    if tag == Tag.OBJECT_IDENTIFIER and isinstance(value, bytes):
+        return "", text(Oid(value))
+    if tag == Tag.IP_ADDRESS and isinstance(value, bytes) and len(value) == 4:
+        return "", str(IPv4Address(value))
+    if isinstance(value, bytes):
+        is_plain = tag == Tag.OCTET_STRING and all(0x20 <= octet < 0x7F for octet in value)
+        return ("", value.decode("ascii")) if is_plain else ("x", value.hex())
+    if tag not in KNOWN_TYPES:
+        raise ValueError(f"{tag.name} says that there is no variable, so it cannot be recorded")
+    return "", "" if value is None else str(value)

@@ -1,0 +1,126 @@
+"""What happens to a plant while it is being polled: ONUs come, go, move, fall silent and fade.
+
+Each change takes a plant and returns another one; ValueError says why it
+cannot be. `now` is the time of day at which it happens.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from facho.engine.brand import Position
+from facho.simulator.life import DAY, Cycle, Down, Onu
+from facho.simulator.plant import Plant, install
+
+Change = Callable[[Plant], Plant]
+
+# An ONU that somebody took down, or brought back, stays so for longer than anybody looks.
+LONG = 3000 * DAY
+# How long the one was away that has just come back.
+AWAY = 300.0
+
+
+def come(plant: Plant, port: Position, now: float, onus: int = 1) -> Plant:
+    """Return the plant with new ONUs on this port, on the first ids that are free there."""
+    port = _port(plant, port)
+    random = Random(f"come {port} {now}")
+    for _ in range(onus):
+        position = replace(port, onu=_free_id(plant, port))
+        new = install(random, position, plant.chassis, plant.registrations)
+        plant = _register(plant, replace(new, enabled=True, cause=Down.DYING_GASP, cycle=_up_since(now)))
+    return plant
+
+
+def go(plant: Plant, position: Position) -> Plant:
+    """Return the plant without an ONU: the operator deleted it."""
+    return _without(plant, find(plant, position))
+
+
+def move(plant: Plant, position: Position, port: Position, now: float) -> Plant:
+    """Return the plant with an ONU on another port: the same serial, another place, and a new registration."""
+    onu, port = find(plant, position), _port(plant, port)
+    moved = replace(port, onu=_free_id(plant, port))
+    return _register(_without(plant, onu), replace(onu, position=moved, cycle=_up_since(now)))
+
+
+def fall(plant: Plant, position: Position, cause: Down, now: float) -> Plant:
+    """Return the plant with an ONU down from now on."""
+    onu = find(plant, position)
+    cycle = Cycle(2 * LONG, LONG, -now)
+    return _changed(plant, onu, replace(onu, enabled=cause is not Down.DEACTIVATED, cause=cause, cycle=cycle))
+
+
+def rise(plant: Plant, position: Position, now: float) -> Plant:
+    """Return the plant with an ONU up from now on."""
+    onu = find(plant, position)
+    return _changed(plant, onu, replace(onu, enabled=True, cycle=_up_since(now)))
+
+
+def fade(plant: Plant, position: Position | None, db_per_hour: float, now: float) -> Plant:
+    """Return the plant with an ONU, or all of them, whose light changes from now on; 0 keeps it as it has become."""
+    faded = plant.onus if position is None else (find(plant, position),)
+    changed = {onu.position: _faded(onu, db_per_hour, now) for onu in faded}
+    return replace(plant, onus=tuple(changed.get(onu.position, onu) for onu in plant.onus))
+
+
+def find(plant: Plant, position: Position) -> Onu:
+    """Return the ONU at this place. The shelf does not matter: there is one."""
+    for onu in plant.onus:
+        if _place(onu.position) == _place(position):
+            return onu
+    raise ValueError(f"there is no ONU {position.slot}/{position.port}/{position.onu}")
+
+
+def _port(plant: Plant, wanted: Position) -> Position:
+    for port in plant.ports:
+        if (port.slot, port.port) == (wanted.slot, wanted.port):
+            return port
+    raise ValueError(f"there is no port {wanted.slot}/{wanted.port}")
+
+
+def _free_id(plant: Plant, port: Position) -> int:
+    taken = {onu.position.onu for onu in plant.onus if replace(onu.position, onu=None) == port}
+    first = plant.chassis.first_onu
+    for onu in range(first, first + plant.chassis.onus_per_port):
+        if onu not in taken:
+            return onu
+    raise ValueError(f"the port {port.slot}/{port.port} is full")
+
+
+def _up_since(now: float) -> Cycle:
+    return Cycle(LONG, AWAY, AWAY - now)
+
+
+def _faded(onu: Onu, db_per_hour: float, now: float) -> Onu:
+    """Return the ONU with what it has lost so far as its usual power, fading on from there."""
+    lost = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
+    return replace(
+        onu,
+        rx_dbm=onu.rx_dbm + lost,
+        olt_rx_dbm=onu.olt_rx_dbm + lost,
+        fade_per_hour=db_per_hour,
+        fade_from=now,
+    )
+
+
+def _register(plant: Plant, onu: Onu) -> Plant:
+    """Return the plant with one ONU more, which gets a number that nobody had before."""
+    number = plant.registrations
+    onus = tuple(sorted((*plant.onus, replace(onu, number=number)), key=_order))
+    return replace(plant, onus=onus, registrations=number + 1)
+
+
+def _without(plant: Plant, onu: Onu) -> Plant:
+    return replace(plant, onus=tuple(each for each in plant.onus if each is not onu))
+
+
+def _changed(plant: Plant, onu: Onu, changed: Onu) -> Plant:
+    return replace(plant, onus=tuple(changed if each is onu else each for each in plant.onus))
+
+
+def _order(onu: Onu) -> tuple[int, int, int]:
+    return onu.position.slot, onu.position.port, onu.position.onu or 0
+
+
+def _place(position: Position) -> tuple[int, int, int | None]:
+    return position.slot, position.port, position.onu

@@ -1,0 +1,43 @@
+"""How several makers write the same things: serials, MACs, texts, times and powers."""
+
+from datetime import UTC, datetime
+
+from facho.simulator.life import Onu, Optics
+
+# One ONU in so many was never given a name.
+NAMELESS_ONE_IN = 10
+
+
+def in_charset(onu: Onu, text: str) -> bytes:
+    """Return a text as the operator's tool wrote it for this ONU."""
+    return text.encode(onu.charset, "replace")
+
+
+def has_name(onu: Onu) -> bool:
+    """Say whether anybody gave this ONU a name. Only some makers let it go without."""
+    return onu.number % NAMELESS_ONE_IN != NAMELESS_ONE_IN - 1
+
+
+def serial_text(onu: Onu, between: str = "") -> str:
+    """Return a serial as people read it: four letters and eight digits."""
+    return onu.serial[:4].decode("ascii") + between + onu.serial[4:].hex().upper()
+
+
+def mac_text(onu: Onu) -> bytes:
+    return onu.mac.hex(":").encode()
+
+
+def time_text(moment: float | None, between: str = "-", never: bytes = b"--") -> bytes:
+    """Return a time in UTC as a text, like 2026-11-15 11:00:00."""
+    if moment is None:
+        return never
+    return datetime.fromtimestamp(moment, UTC).strftime(f"%Y{between}%m{between}%d %H:%M:%S").encode()
+
+
+def milliwatts(dbm: float) -> float:
+    return float(10 ** (dbm / 10))
+
+
+def centi(optics: Optics, name: str) -> int:
+    """Return one of the optics in hundredths of its unit."""
+    return round(100 * float(getattr(optics, name)))
