@@ -1,6 +1,7 @@
 """Raw values into ours: what each decoder makes of real values, of sentinels, and of nonsense."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -15,14 +16,21 @@ from facho.brands.decode import (
     choice,
     counter,
     date,
+    date_in_text,
     mac,
+    milliwatts,
+    number_at,
     number_in_text,
+    place,
     power,
     scaled,
     serial,
+    signed_16,
     text,
     whole,
+    word,
 )
+from facho.engine.brand import ONU_FIELDS, Position
 from facho.engine.oid import parse
 from facho.engine.snmp import Missing
 
@@ -224,3 +232,110 @@ def test_words_for_numbers():
     assert [admin(1), admin(9)] == ["enabled", None]
     assert [reason(13), reason(99), reason(-1), reason(b"13")] == ["dying_gasp", "code_99", None, None]
     assert [metres(0), metres(-1), metres(b"0")] == [0, None, None]
+
+
+@given(value=values, column=st.sampled_from([each for brand in BRANDS.values() for each in brand.columns.values()]))
+def test_what_a_field_of_one_maker_gives_can_be_stored_as_json(value, column):
+    if column.field not in ONU_FIELDS and not column.places:
+        decoded = column.decode(value)
+        assert json.loads(json.dumps(decoded, allow_nan=False)) == decoded
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(b"2024-12-23 10:34:15", datetime(2024, 12, 23, 10, 34, 15, tzinfo=UTC), id="with dashes"),
+        pytest.param(b"2024/5/1 1:02:03", datetime(2024, 5, 1, 1, 2, 3, tzinfo=UTC), id="with slashes, without zeros"),
+        pytest.param(b"since 2024-12-23T10:34:15Z", datetime(2024, 12, 23, 10, 34, 15, tzinfo=UTC), id="inside a text"),
+        pytest.param(b"2024-13-23 10:34:15", None, id="a month that is none"),
+        pytest.param(b"0000-00-00 00:00:00", None, id="never"),
+        pytest.param(b"N/A", None, id="none"),
+        pytest.param(20241223, None, id="a number"),
+    ],
+)
+def test_a_date_that_is_written_out_is_read(raw, expected):
+    assert date_in_text(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"Dying-Gasp", "dying_gasp"),
+        (b"LOS", "los"),
+        (b" LOSi/LOBi ", "losi_lobi"),
+        (b"--", None),
+        (b"N/A", None),
+        (b"", None),
+        (7, None),
+    ],
+)
+def test_a_text_becomes_a_word(raw, expected):
+    assert word(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [(301, -15.21), (10_000, 0.0), (1, -40.0), (0, None), (-5, None), (UNKNOWN, None), (b"1", None)],
+)
+def test_milliwatts_become_power(raw, expected):
+    assert milliwatts(0.0001)(raw) == expected
+
+
+def test_milliwatts_that_no_transceiver_gives_are_no_power():
+    assert milliwatts(1)(1000) is None
+    assert milliwatts(1e-9)(1) is None
+    assert milliwatts(1, none=(7,))(7) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [(30000, 30000), (30001, -35535), (65534, -2), (65535, None), (65536, 65536), (-5, -5), (b"", None)],
+)
+def test_a_number_of_16_bits_has_a_sign(raw, expected):
+    assert signed_16(scaled(1, digits=0))(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"(-14.61 dBm)", -14.61),
+        (b"(-14.61 dBm) (3.0 dBm)", -14.61),
+        (b"(-65535 dBm)", None),
+        (b"(1..2 dBm)", None),
+        (b"dBm", None),
+        (-14, None),
+    ],
+)
+def test_a_number_is_found_in_a_text(raw, expected):
+    assert number_at(re.compile(r"\((-?[\d.]+) dBm\)"), low=-60, high=20)(raw) == expected
+
+
+def test_a_number_in_a_text_that_is_too_large_for_any_bound_is_none():
+    decode = number_at(re.compile(r"(\d+)"), low=-float("inf"), high=float("inf"))
+
+    assert decode(b"9" * 400) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"1/2/3:7", Position(1, 2, 3, 7)),
+        (b"2/3:7", Position(0, 2, 3, 7)),
+        (b"3:7", None),
+        (b"1/2/3", None),
+        (None, None),
+    ],
+)
+def test_a_place_is_found_in_a_text(raw, expected):
+    pattern = re.compile(r"^(?:(?P<shelf>\d+)/)?(?P<slot>\d+)/(?P<port>\d+):(?P<onu>\d+)$")
+
+    assert place(pattern)(raw) == expected
+
+
+def test_a_part_of_a_place_that_is_missing_is_no_place():
+    assert place(re.compile(r"(?P<port>\d+)(:(?P<onu>\d+))?"))(b"3") is None
+    assert place(re.compile(r"(?P<port>.+):(?P<onu>.+)"))(b"a:b") is None
+
+
+def test_a_whole_number_is_whole_whatever_it_is_made_from():
+    assert isinstance(scaled(0.01, digits=0)(302325200), int)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.brands import BRANDS, huawei, zte
-from facho.engine.brand import IndexSpace, Position
+from facho.brands import BRANDS, brand, huawei, zte
+from facho.engine.brand import OPAQUE, IndexSpace, Position, Unplaced
 
 numbers = st.integers(0, 2**32 - 1)
 huawei_onus = st.builds(
@@ -20,19 +20,73 @@ zte_line_card_onus = st.builds(
     Position, st.integers(1, 8), st.integers(1, 31), st.integers(1, 16), st.integers(1, zte.MAX_ONU)
 )
 
+
+def onus(shelf, slot, port, onu):
+    """Return ONUs anywhere between these, each a pair of the lowest and the highest number."""
+    return st.builds(Position, *(st.integers(*each) for each in (shelf, slot, port, onu)))
+
+
+def space_of(brand_id, field):
+    return brand(brand_id).columns[field].space
+
+
+NONE = (0, 0)
+c600_onus = st.one_of(
+    onus((1, 99), (1, 255), (1, 255), (1, 255)),
+    onus((101, 115), (1, 63), (1, 63), (1, 255)),
+    onus((201, 215), (1, 63), (1, 63), (1, 255)),
+)
+cdata_epon_onus = onus((1, 255), (0, 255), (0, 255), (1, 255))
+cdata_gpon_onus = st.one_of(onus(NONE, NONE, (1, 16), (1, 4095)), cdata_epon_onus)
+fiberhome_onus = onus(NONE, (0, 63), (0, 63), (1, 2047))
+
 SPACES: dict[str, tuple[IndexSpace, st.SearchStrategy[Position]]] = {
     "huawei": (huawei.SPACE, huawei_onus),
     "zte 1012": (zte.SPACE, zte_onus),
     "zte 1012, optics": (zte.ANI_SPACE, zte_onus),
     "zte one number": (zte.XPON_SPACE, zte_line_card_onus),
+    "zte 1082": (space_of("zte_c600", "serial"), c600_onus),
+    "zte 1082, optics": (space_of("zte_c600", "rx_dbm"), c600_onus),
+    "v-sol": (space_of("vsol_epon", "name"), onus(NONE, NONE, (1, 255), (1, 255))),
+    "fiberhome": (space_of("fiberhome", "serial"), fiberhome_onus),
+    "fiberhome, at the olt": (space_of("fiberhome", "olt_rx_dbm"), fiberhome_onus),
+    "nokia": (space_of("nokia_isam", "serial"), onus(NONE, (0, 126), (1, 32), (1, 128))),
+    "c-data gpon": (space_of("cdata_gpon", "name"), cdata_gpon_onus),
+    "c-data gpon, optics": (space_of("cdata_gpon", "rx_dbm"), cdata_gpon_onus),
+    "c-data epon": (space_of("cdata_epon", "name"), cdata_epon_onus),
+    "c-data epon, optics": (space_of("cdata_epon", "rx_dbm"), cdata_epon_onus),
+    "c-data fd11": (space_of("cdata_fd11", "name"), onus(NONE, NONE, (1, 255), (1, 255))),
 }
 each_space = pytest.mark.parametrize(("space", "onus"), SPACES.values(), ids=SPACES)
+# All but the one that understands pairs beside its own numbers.
+EXACT = {name: space for name, (space, _) in SPACES.items() if space is not zte.XPON_SPACE}
 
 
 def test_every_space_of_a_brand_is_tried_here():
-    used = {id(column.space) for brand in BRANDS.values() for column in brand.columns.values()}
+    used = {id(column.space) for each in BRANDS.values() for column in each.columns.values()}
 
-    assert used == {id(space) for space, _ in SPACES.values()}
+    assert used == {id(OPAQUE), *(id(space) for space, _ in SPACES.values())}
+
+
+def test_the_spaces_whose_ports_can_be_walked_are_those_where_the_onu_has_a_number_to_itself():
+    walked = {name for name, (space, _) in SPACES.items() if space.by_port}
+
+    assert walked == {
+        "huawei",
+        "zte 1012",
+        "zte 1012, optics",
+        "zte 1082",
+        "zte 1082, optics",
+        "v-sol",
+        "fiberhome, at the olt",
+        "c-data fd11",
+    }
+
+
+@given(arcs=st.lists(numbers, max_size=14).map(tuple))
+def test_an_index_that_says_nothing_is_a_name(arcs):
+    assert OPAQUE.decode(arcs) == Unplaced(arcs)
+    assert OPAQUE.encode(Unplaced(arcs)) == arcs
 
 
 @each_space
@@ -54,12 +108,31 @@ def test_the_index_of_a_port_is_the_beginning_of_those_of_its_onus(space, onus, 
     assert bool(port) is space.by_port
 
 
-@pytest.mark.parametrize("space", [huawei.SPACE, zte.SPACE, zte.ANI_SPACE], ids=["huawei", "zte", "zte optics"])
+@pytest.mark.parametrize("space", EXACT.values(), ids=EXACT)
 @given(arcs=st.lists(numbers | st.integers(0, 300), max_size=4).map(tuple))
 def test_whatever_decodes_is_an_index_of_the_space(space, arcs):
     position = space.decode(arcs)
 
     assert position is None or space.encode(position) == arcs
+
+
+# Numbers of which most are ONUs, for the spaces where few of all numbers are.
+LIKELY = {
+    "fiberhome": st.integers(0, 2**23 - 1).map(lambda number: number << 8),
+    "nokia": st.builds(lambda slot, low: slot << 25 | 14 << 21 | low << 9, st.integers(0, 127), st.integers(0, 4095)),
+    "c-data gpon": st.integers(0x480000, 0x48FFFF),
+    "c-data epon": numbers,
+}
+
+
+@pytest.mark.parametrize("name", LIKELY)
+@given(data=st.data())
+def test_whatever_decodes_from_one_number_encodes_to_it(name, data):
+    index = data.draw(LIKELY[name])
+
+    position = EXACT[name].decode((index,))
+
+    assert position is None or EXACT[name].encode(position) == (index,)
 
 
 @given(port=huawei_onus.map(lambda onu: replace(onu, onu=None)), low=st.integers(1, 255))
@@ -107,6 +180,22 @@ def test_one_number_is_two_ports_of_a_zte():
         pytest.param(zte.XPON_SPACE, (268501248,), id="a type that names no ONU"),
         pytest.param(zte.XPON_SPACE, (0x30000100,), id="slot 0 by one number"),
         pytest.param(zte.XPON_SPACE, (), id="nothing"),
+        pytest.param(EXACT["zte 1082"], (285278465,), id="a c600 port without an ONU"),
+        pytest.param(EXACT["zte 1082"], (268501248, 7), id="an index of zte's 1012 tree"),
+        pytest.param(EXACT["zte 1082"], (0x12010101, 7), id="a second rack of a c600"),
+        pytest.param(EXACT["zte 1082"], (285278465, 0), id="a c600 counts ONUs from 1"),
+        pytest.param(EXACT["zte 1082"], (1360052483, 7), id="a third channel of a c600 port"),
+        pytest.param(EXACT["v-sol"], (1,), id="a v-sol port"),
+        pytest.param(EXACT["v-sol"], (1, 0), id="v-sol counts ONUs from 1"),
+        pytest.param(EXACT["fiberhome"], (34078720,), id="a fiberhome port"),
+        pytest.param(EXACT["fiberhome"], (34078977,), id="a port of a fiberhome ONU"),
+        pytest.param(EXACT["fiberhome"], (34078976 + (1 << 31),), id="a bit above those of fiberhome"),
+        pytest.param(EXACT["nokia"], (94371840,), id="a nokia port"),
+        pytest.param(EXACT["nokia"], (96468993,), id="something below a nokia ONT"),
+        pytest.param(EXACT["nokia"], (14 << 21,), id="no line card of a nokia"),
+        pytest.param(EXACT["c-data gpon"], (0x490001,), id="another kind on a c-data"),
+        pytest.param(EXACT["c-data gpon, optics"], (4718593, 0, 1), id="a port of a c-data ONU"),
+        pytest.param(EXACT["c-data fd11"], (2, 1, 7), id="a c-data index that begins otherwise"),
     ],
 )
 def test_what_is_not_an_onu_of_a_space_is_none(space, arcs):
@@ -131,6 +220,12 @@ def test_zte_traffic_is_placed_by_one_number_on_small_and_large_cards_and_by_pai
         pytest.param(zte.ANI_SPACE, Position(1, 1, 1, 256), id="zte ONU, optics"),
         pytest.param(zte.XPON_SPACE, Position(1, 1, 17, 7), id="zte port by one number"),
         pytest.param(zte.XPON_SPACE, Position(9, 1, 9, 7), id="zte shelf of a large card"),
+        pytest.param(EXACT["zte 1082"], Position(1, 0, 1, 7), id="c600 slot"),
+        pytest.param(EXACT["zte 1082"], Position(100, 1, 1, 7), id="c600 shelf between channels"),
+        pytest.param(EXACT["v-sol"], Position(0, 1, 1, 7), id="v-sol has no slots"),
+        pytest.param(EXACT["fiberhome"], Position(1, 1, 1, 7), id="fiberhome has no shelves"),
+        pytest.param(EXACT["nokia"], Position(0, 1, 1, 129), id="nokia ONT"),
+        pytest.param(EXACT["c-data fd11"], Position(0, 0, 256), id="c-data port"),
     ],
 )
 def test_a_position_that_cannot_be_is_refused_and_not_bent_into_another(space, position):

@@ -1,84 +1,137 @@
-"""Recordings of real devices, where there are any at hand: FACHO_RECORDINGS names their folder.
-
-They are not ours to publish. Each comes with what it must decode to, worked out
-by others; nothing here shares code with that.
-"""
-
-import csv
-import os
-from pathlib import Path
+"""Recordings of real devices decode to what was worked out for them, row by row and null by null."""
 
 import pytest
+from recorded import column, expected, number, onus_of, recording, said, with_recordings
 
-from facho.brands import detect
-from facho.brands.decode import counter, scaled, serial, text
-from facho.brands.huawei import CELSIUS, DBM, HUAWEI, OLT_DBM, decode_port
-from facho.brands.zte import OLT_DBM as ZTE_OLT_DBM
-from facho.brands.zte import ONU_DBM, SPACE, XPON_SPACE, ZTE_C300, decode_if_index, decode_pon
+from facho.brands import BRANDS, brand, candidates
+from facho.brands.decode import counter, integer, text
+from facho.brands.huawei import CELSIUS, DBM, HUAWEI, decode_port
+from facho.brands.zte import ZTE_C300, decode_if_index, decode_pon
 from facho.engine.brand import Position
-from facho.engine.oid import parse
 from facho.engine.oid import text as oid_text
 
-RECORDINGS = Path(os.environ.get("FACHO_RECORDINGS") or "no-recordings")
+pytestmark = with_recordings
 
-pytestmark = pytest.mark.skipif(not RECORDINGS.is_dir(), reason="FACHO_RECORDINGS does not name a folder of recordings")
-
-INTEGERS = {"2", "65", "66", "67", "70"}
+IF_DESCR = "1.3.6.1.2.1.2.2.1.2"
 IF_NAME = "1.3.6.1.2.1.31.1.1.1.1"
 PORT = "1.3.6.1.4.1.2011.6.128.1.1"
+BDCOM_PORT = "1.3.6.1.4.1.3320.10.2.1.1"
+
+# The cells of every expected table. `extra` is in words, and looked at apart.
+INTEGERS = ("slot", "port", "onu", "in_octets", "out_octets")
+NUMBERS = ("rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m")
+WORDS = ("name", "serial", "state", "model")
+# The words of an interface for the states of an ONU.
+STATES = {"up": "online", "down": "offline"}
+
+RECORDED = {
+    "edgeosolt": ("ubiquiti", "edgeosolt", 29),
+    "vsolution_v1600d": ("vsol_epon", "vsolution_v1600d", 16),
+    "bdcom": ("bdcom_gpon", "bdcom_gp3600", 64),
+    "zxa10_c320": ("zte_c300", "zxa10_c320_onu_distance", 125),
+}
 
 
-def recording(name):
-    """Return the values of a recording by OID."""
-    rows = {}
-    for line in (RECORDINGS / f"{name}.snmprec").read_text(encoding="utf-8").splitlines():
-        oid, tag, value = line.split("|", 2)
-        rows[oid] = _value(tag, value)
-    return rows
+def should_be(row):
+    """Return the cells of an expected row as values; an empty one must be null."""
+    cells = {name: int(row[name]) if row[name] else None for name in INTEGERS}
+    cells |= {name: number(row[name]) for name in NUMBERS}
+    cells |= {name: row[name] or None for name in WORDS}
+    return {**cells, "state": STATES.get(cells["state"], cells["state"])}
 
 
-def _value(tag, value):
-    if tag in INTEGERS:
-        return int(value)
-    if tag == "6":
-        return parse(value)
-    return bytes.fromhex(value) if tag.endswith("x") else value.encode()
+@pytest.mark.parametrize(("name", "brand_id", "table", "count"), [(name, *rest) for name, rest in RECORDED.items()])
+def test_every_onu_of_a_recording_decodes_as_expected(name, brand_id, table, count):
+    onus = onus_of(brand(brand_id), recording(name))
+
+    rows = expected(table)
+    cells = (*INTEGERS, *NUMBERS, *WORDS)
+    assert {index: {cell: onu.get(cell) for cell in cells} for index, onu in onus.items()} == {
+        row["index"]: should_be(row) for row in rows
+    }
+    assert len(onus) == count
 
 
-def expected(name):
-    with (RECORDINGS / "expected" / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def _extra(row):
+    return dict(pair.split("=", 1) for pair in row["extra"].split(";") if pair)
 
 
-def vectors(*vendors):
-    with (RECORDINGS.parent / "vendors" / "vectors.csv").open(encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["vendor"].split(" ")[0] in vendors]
+def test_how_long_an_onu_of_a_ubiquiti_is_up_decodes_as_expected():
+    onus = onus_of(brand("ubiquiti"), recording("edgeosolt"))
+
+    for row in expected("edgeosolt"):
+        onu, extra = onus[row["index"]], _extra(row)
+        for field in ("connected_s", "uptime_s"):
+            assert onu[field] == (int(extra[field]) if field in extra else None), row
 
 
-def column(rows, base):
-    """Return a column by the rest of its OIDs."""
-    return {oid.removeprefix(f"{base}."): value for oid, value in rows.items() if oid.startswith(f"{base}.")}
+def test_how_warm_an_onu_of_a_vsol_is_decodes_as_expected():
+    onus = onus_of(brand("vsol_epon"), recording("vsolution_v1600d"))
+
+    should = {row["index"]: float(_extra(row)["temp"].removesuffix(" C")) for row in expected("vsolution_v1600d")}
+    assert {index: onu["temperature_c"] for index, onu in onus.items()} == should
 
 
-def number(cell):
-    return float(cell) if cell else None
-
-
-@pytest.mark.parametrize(("name", "profile"), [("smartax", HUAWEI), ("zxa10_c320", ZTE_C300)])
-def test_the_maker_of_a_recording_is_found(name, profile):
+@pytest.mark.parametrize(
+    ("name", "brand_id"), [("smartax", "huawei"), *((name, rest[0]) for name, rest in RECORDED.items())]
+)
+def test_the_maker_of_a_recording_is_found_and_answers_its_probe(name, brand_id):
     rows = recording(name)
 
-    assert detect(rows["1.3.6.1.2.1.1.2.0"], rows["1.3.6.1.2.1.1.1.0"].decode()) is profile
+    found = candidates(*said(rows))
+
+    assert [each.id for each in found] == [brand_id]
+    assert column(rows, oid_text(found[0].probe))
 
 
-@pytest.mark.parametrize("name", ["bdcom", "edgeosolt", "vsolution_v1600d"])
-def test_a_maker_that_is_not_known_is_not_taken_for_another(name):
+@pytest.mark.parametrize("name", ["smartax", *RECORDED])
+def test_no_other_maker_answers_the_probe_of_a_recording(name):
     rows = recording(name)
+    own = candidates(*said(rows))[0]
 
-    assert detect(rows["1.3.6.1.2.1.1.2.0"], rows["1.3.6.1.2.1.1.1.0"].decode()) is None
+    answering = [each.id for each in BRANDS.values() if each.probe and column(rows, oid_text(each.probe))]
+
+    assert answering == [own.id]
 
 
-def test_the_ports_of_a_huawei_decode_as_expected():
+def test_interfaces_of_a_bdcom_that_are_no_onus_fall_out():
+    place = brand("bdcom_gpon").columns["place"]
+    names = column(recording("bdcom"), IF_DESCR)
+
+    onus = {index for index, name in names.items() if place.decode(name)}
+
+    assert onus == {index for index, name in names.items() if b":" in name}
+    assert 0 < len(onus) < len(names)
+
+
+def test_the_ports_of_a_bdcom_decode_as_expected():
+    rows = recording("bdcom")
+
+    decoded = [
+        {
+            "ifIndex": index,
+            "name": text(rows[f"{IF_DESCR}.{index}"]),
+            "active": str(integer(rows[f"{BDCOM_PORT}.4.{index}"])),
+            "inactive": str(integer(rows[f"{BDCOM_PORT}.5.{index}"])),
+            "onu_ifindexes": text(rows[f"{BDCOM_PORT}.6.{index}"]) or "",
+        }
+        for index in column(rows, f"{BDCOM_PORT}.1")
+    ]
+
+    assert decoded == expected("bdcom_gp3600_ponports")
+    assert len(decoded) == 16
+
+
+def test_every_onu_that_a_port_of_a_bdcom_lists_is_placed_on_it():
+    onus = onus_of(brand("bdcom_gpon"), recording("bdcom"))
+
+    for row in expected("bdcom_gp3600_ponports"):
+        listed = [index for index in row["onu_ifindexes"].split(",") if index]
+        assert {f"GPON{onus[index]['slot']}/{onus[index]['port']}" for index in listed} <= {row["name"]}
+        assert len(listed) == int(row["active"]) + int(row["inactive"])
+
+
+def test_the_pon_ports_of_a_huawei_decode_as_expected():
     rows = recording("smartax")
 
     decoded = []
@@ -113,27 +166,34 @@ def test_the_ports_of_a_huawei_decode_as_expected():
     assert len(decoded) == 32
 
 
+def test_the_port_table_of_a_huawei_names_its_ports_and_counts_their_onts():
+    table = HUAWEI.ports
+    counts = {
+        table.decode((int(index),)): value for index, value in column(recording("smartax"), oid_text(table.oid)).items()
+    }
+
+    assert table.counts
+    assert len(counts) == 32
+    assert {port: count for port, count in counts.items() if count} == {Position(0, 0, 15): 11}
+
+
+def test_the_port_table_of_a_zte_has_every_port_on_which_there_are_onus():
+    rows = recording("zxa10_c320")
+    table = ZTE_C300.ports
+
+    ports = {table.decode((int(index),)) for index in column(rows, oid_text(table.oid))}
+
+    onus = onus_of(ZTE_C300, rows).values()
+    assert {Position(1, onu["slot"], onu["port"]) for onu in onus} < ports
+    assert not table.counts
+
+
 def test_only_the_gpon_ports_of_a_huawei_decode_as_such():
     names = column(recording("smartax"), IF_NAME)
 
     gpon = {index for index in names if decode_port(int(index))}
 
     assert gpon == {index for index, name in names.items() if name.startswith(b"GPON ")}
-
-
-def test_the_onus_of_a_zte_decode_as_expected():
-    distance = ZTE_C300.columns["distance_m"]
-
-    decoded = {}
-    for index, value in column(recording("zxa10_c320"), oid_text(distance.oid)).items():
-        position = distance.space.decode(tuple(map(int, index.split("."))))
-        decoded[index] = (position.slot, position.port, position.onu, distance.decode(value))
-
-    rows = expected("zxa10_c320_onu_distance")
-    assert decoded == {
-        row["index"]: tuple(int(row[name]) for name in ("slot", "port", "onu", "distance_m")) for row in rows
-    }
-    assert len(decoded) == 125
 
 
 def test_the_ports_of_a_zte_decode_in_both_spaces_as_expected():
@@ -143,63 +203,3 @@ def test_the_ports_of_a_zte_decode_in_both_spaces_as_expected():
         decode = decode_pon if row["name"].startswith("OLT-") else decode_if_index
         assert decode(int(row["index"])) == Position(1, int(row["slot"]), int(row["port"])), row
     assert len(rows) == 19
-
-
-NUMBERS = {
-    "olt_rx 51.1.6": OLT_DBM,
-    "any DDM": DBM,
-    "olt port tx 23.1.4": DBM,
-    "olt port volt 23.1.2": scaled(0.01),
-    "distance 46.1.20": HUAWEI.columns["distance_m"].decode,
-    "onu_rx/tx (1012.3.50.12.1.1.10/.14, 1082.500.20.2.2.2.1.10/.14)": ONU_DBM,
-    "olt_rx (1015.1010.11.2.1.2, 1082.500.1.2.4.2.1.2)": ZTE_OLT_DBM,
-}
-
-
-def _huawei_port(raw):
-    position = decode_port(int(raw))
-    return position and f"{position.shelf}/{position.slot}/{position.port}"
-
-
-def _zte_port(raw):
-    position = decode_pon(int(raw))
-    return f"slot {position.slot} port {position.port}"
-
-
-def _zte_interface(raw):
-    position = decode_if_index(int(raw))
-    return f"{position.shelf}/{position.slot}/{position.port}"
-
-
-def _zte_epon(raw):
-    position = XPON_SPACE.decode((int(raw),))
-    return f"shelf {position.shelf} slot {position.slot} port {position.port} onu {position.onu}"
-
-
-def _read(row):
-    """Return what we make of a vector, and what it should be."""
-    field, raw, should = row["field"], row["raw"], row["expected"]
-    if field.startswith("serial"):
-        return serial(bytes.fromhex(raw)), should
-    if field.startswith("eth_ifindex"):
-        return _huawei_port(raw), None
-    if field in NUMBERS:
-        return NUMBERS[field](int(raw)), None if should == "null" else float(should)
-    ways = {"pon_ifindex": _huawei_port, "pon_index": _zte_port, "ifIndex": _zte_interface, "onu_index": _zte_epon}
-    return ways[field](raw), should.split("_")[-1]
-
-
-def test_all_vectors_of_the_makers_we_have_come_out_as_they_should():
-    rows = vectors("huawei", "any-gpon", "zte-1012", "zte-ifmib", "zte", "zte-epon")
-
-    wrong = [(row, *_read(row)) for row in rows if _read(row)[0] != _read(row)[1]]
-
-    assert not wrong
-    assert len(rows) == 37
-
-
-def test_vectors_of_the_1082_tree_are_not_taken_for_ours():
-    rows = vectors("zte-1082")
-
-    assert [row["raw"] for row in rows if SPACE.decode((int(row["raw"]), 1))] == []
-    assert len(rows) == 4

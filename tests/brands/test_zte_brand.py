@@ -2,6 +2,7 @@
 
 import pytest
 
+from facho.brands import brand
 from facho.brands.decode import UNKNOWN
 from facho.brands.zte import ANI_SPACE, OLT_DBM, ONU_DBM, SPACE, XPON_SPACE, ZTE_C300, decode_if_index, encode_if_index
 from facho.engine.brand import Position
@@ -153,3 +154,70 @@ def test_power_is_asked_for_where_it_is():
         "temperature_c": "1.3.6.1.4.1.3902.1012.3.50.12.1.1.19",
         "olt_rx_dbm": "1.3.6.1.4.1.3902.1015.1010.11.2.1.2",
     }
+
+
+C600 = brand("zte_c600")
+
+
+@pytest.mark.parametrize(
+    ("if_index", "shelf", "slot", "port"),
+    [
+        pytest.param(285278465, 1, 1, 1, id="C2: first port"),
+        pytest.param(285278977, 1, 3, 1, id="C2: third card"),
+        pytest.param(285279233, 1, 4, 1, id="R: the number of gei_1/4/1"),
+        pytest.param(1360052481, 101, 3, 1, id="C1: the first channel of a port with two"),
+        pytest.param(1360052482, 201, 3, 1, id="C1: its second channel"),
+    ],
+)
+def test_a_port_of_a_c600_is_read_from_its_index(if_index, shelf, slot, port):
+    position = Position(shelf, slot, port, 7)
+
+    assert C600.space.decode((if_index, 7)) == position
+    assert C600.columns["rx_dbm"].space.decode((if_index, 7, 1)) == position
+    assert C600.space.encode(Position(shelf, slot, port)) == (if_index,)
+
+
+@pytest.mark.parametrize(
+    ("field", "raw", "expected"),
+    [
+        ("state", 0, "unknown"),
+        ("state", 1, "logging"),
+        ("state", 2, "los"),
+        ("state", 3, "syncing"),
+        ("state", 4, "online"),
+        ("state", 5, "dying_gasp"),
+        ("state", 6, "auth_failed"),
+        ("state", 7, "offline"),
+        ("down_cause", 9, "dying_gasp"),
+        ("down_cause", 14, "code_14"),
+        ("rx_dbm", 6227, -17.546),
+        ("rx_dbm", 64032, -33.008),
+        ("rx_dbm", 65535, None),
+        ("rx_dbm", 29999, None),
+        ("olt_rx_dbm", -28544, -28.544),
+        ("olt_rx_dbm", -80000, None),
+        ("olt_rx_dbm", 65535000, None),
+        ("serial", bytes.fromhex("5a544547c851c62f"), "ZTEGC851C62F"),
+    ],
+)
+def test_a_column_of_a_c600_turns_a_raw_value_into_ours(field, raw, expected):
+    assert C600.columns[field].decode(raw) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "cause"),
+    [
+        pytest.param({"state": "dying_gasp", "down_cause": None}, "dying_gasp", id="the state tells"),
+        pytest.param({"state": "los"}, "los", id="the column is not there"),
+        pytest.param({"state": "los", "down_cause": "losi"}, "losi", id="the column tells more"),
+        pytest.param({"state": "offline", "down_cause": None}, None, id="nobody tells"),
+    ],
+)
+def test_where_a_c600_has_no_cause_the_state_has_to_do(row, cause):
+    assert C600.finish(row)["down_cause"] == cause
+
+
+def test_the_names_of_the_ports_say_which_there_are():
+    assert ZTE_C300.ports.decode((268501248,)) == Position(1, 1, 1)
+    assert ZTE_C300.ports.decode((268501248, 1)) is None
+    assert ZTE_C300.ports.decode((285278465,)) is None

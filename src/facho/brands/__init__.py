@@ -1,7 +1,8 @@
 """Each maker of OLTs: OIDs, index to position and back, raw value to ours. A brand is data plus a few functions.
 
-What is known of a maker has been seen in different places. Each fact keeps
-where it comes from, as a tag in a comment beside it:
+Most are profiles, in `profiles/`, written as an admin writes one; two need
+functions of their own. What is known of a maker has been seen in different
+places. Each fact keeps where it comes from, as a tag in a comment beside it:
 
     R   seen in a recording of a real device
     M   in a MIB file of the maker
@@ -11,16 +12,61 @@ where it comes from, as a tag in a comment beside it:
     X   sources disagree
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from facho.brands.files import load_file
 from facho.brands.huawei import HUAWEI
+from facho.brands.profile import BadProfile
 from facho.brands.zte import ZTE_C300
 from facho.engine.brand import Brand
 from facho.engine.errors import UnknownBrand
 from facho.engine.oid import Oid
 
-BRANDS: Mapping[str, Brand] = MappingProxyType({each.id: each for each in (HUAWEI, ZTE_C300)})
+PROFILES = Path(__file__).parent / "profiles"
+# In the order in which they are tried on a device that could be of several: the probes of C-Data's three, which say
+# the same of themselves, are to be tried in this one (M, C2).
+PROFILE_IDS = (
+    "zte_c600",
+    "ubiquiti",
+    "bdcom_gpon",
+    "vsol_epon",
+    "fiberhome",
+    "nokia_isam",
+    "calix_axos",
+    "cdata_gpon",
+    "cdata_epon",
+    "cdata_fd11",
+)
+
+BUILT_IN: Mapping[str, Brand] = MappingProxyType(
+    {each.id: each for each in (HUAWEI, ZTE_C300, *(load_file(PROFILES / f"{each}.yaml") for each in PROFILE_IDS))}
+)
+
+_brands = dict(BUILT_IN)
+# All brands there are: the built-in ones, and what was registered since.
+BRANDS: Mapping[str, Brand] = MappingProxyType(_brands)
+
+
+def register(brands: Iterable[Brand]) -> None:
+    """Let these be the brands besides the built-in ones; `BadProfile` if one takes the id of a built-in, or of another.
+
+    What was registered before is forgotten.
+    """
+    added: dict[str, Brand] = {}
+    problems = []
+    for each in brands:
+        if each.id in BUILT_IN:
+            problems.append(f"id: {each.id} is built in and cannot be replaced; call yours otherwise.")
+        elif each.id in added:
+            problems.append(f"id: two profiles are called {each.id}.")
+        added[each.id] = each
+    if problems:
+        raise BadProfile(problems)
+    _brands.clear()
+    _brands.update(BUILT_IN)
+    _brands.update(added)
 
 
 def brand(brand_id: str) -> Brand:
@@ -31,11 +77,23 @@ def brand(brand_id: str) -> Brand:
         raise UnknownBrand(f"there is no brand {brand_id!r}; known are {', '.join(sorted(BRANDS))}") from None
 
 
+def candidates(sys_object_id: Oid, sys_descr: str) -> list[Brand]:
+    """Return the brands that fit what a device says of itself, in the order in which their probes are to be tried.
+
+    The longest sysObjectID that fits comes first, then the brand whose sysDescr
+    fits too; last those of which only sysDescr does. Of equal ones an admin's
+    own come before the built-in ones.
+    """
+    own_first = sorted(BRANDS.values(), key=lambda each: each.id in BUILT_IN)
+    ranked = [(_fit(each, sys_object_id, sys_descr), each) for each in own_first]
+    return [each for fit, each in sorted(ranked, key=lambda pair: pair[0], reverse=True) if any(fit)]
+
+
 def detect(sys_object_id: Oid, sys_descr: str) -> Brand | None:
-    """Return the brand of a device by what it says of itself: the longest sysObjectID that fits, else sysDescr."""
-    fitting = [
-        (len(oid), each) for each in BRANDS.values() for oid in each.sys_object_ids if sys_object_id.startswith(oid)
-    ]
-    if fitting:
-        return max(fitting, key=lambda pair: pair[0])[1]
-    return next((each for each in BRANDS.values() if each.sys_descr and each.sys_descr.search(sys_descr)), None)
+    """Return the brand that fits best what a device says of itself, if any does."""
+    return next(iter(candidates(sys_object_id, sys_descr)), None)
+
+
+def _fit(brand: Brand, sys_object_id: Oid, sys_descr: str) -> tuple[int, bool]:
+    lengths = [len(oid) for oid in brand.sys_object_ids if sys_object_id.startswith(oid)]
+    return max(lengths, default=0), bool(brand.sys_descr and brand.sys_descr.search(sys_descr))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from facho.engine import oid
-from facho.engine.brand import Decoder
+from facho.engine.brand import Decoder, Position
 from facho.engine.oid import Oid
 from facho.engine.snmp import Value
 
@@ -19,16 +19,21 @@ from facho.engine.snmp import Value
 UNKNOWN = 2147483647
 # No transceiver on a PON measures power outside of these.
 LOWEST_DBM, HIGHEST_DBM = -60.0, 20.0
+# The optics of an ONU are read in 16 bits by some: all ones for no value, and above this a negative number. C2.
+NO_VALUE_16, HIGHEST_POSITIVE_16 = 65535, 30000
 
 HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 # Three in a row, or two that do not touch an ASCII letter.
 NOT_WESTERN = re.compile(rb"[\x80-\xff]{3}|(?<![A-Za-z])[\x80-\xff]{2}(?![A-Za-z])")
 # Letters of the Russian alphabet in cp1251. Common Chinese in GBK nearly always has bytes besides these.
 CYRILLIC_ONLY = re.compile(rb"[\xa8\xb8\xc0-\xff]+")
-SERIAL_TEXT = re.compile(rb"([!-~]{4})([0-9A-Fa-f]{8})")
+SERIAL_TEXT = re.compile(rb"([!-~]{4}):?([0-9A-Fa-f]{8})")
 HEX_TEXT = re.compile(rb"[0-9A-Fa-f]{16}")
 MAC_TEXT = re.compile(rb"[0-9A-Fa-f]{2}([:. -]?[0-9A-Fa-f]{2}){5}")
 NUMBER = re.compile(rb"[+-]?\d+(\.\d+)?")
+DATE_TEXT = re.compile(rb"(\d{4})[-/](\d{1,2})[-/](\d{1,2})[ T]+(\d{1,2}):(\d{2}):(\d{2})")
+# What agents write where they have no word to say.
+NO_WORD = frozenset({"", "n_a", "none", "null"})
 
 
 def integer(value: Value) -> int | None:
@@ -51,13 +56,16 @@ def scaled(
     high: float = math.inf,
     digits: int = 3,
 ) -> Decoder:
-    """Return a decoder for `raw * factor + offset`; what is in `none` or comes out beyond the bounds is no value."""
+    """Return a decoder for `raw * factor + offset`; what is in `none` or comes out beyond the bounds is no value.
+
+    Without digits behind the point it gives whole numbers.
+    """
 
     def decode(value: Value) -> float | None:
         number = integer(value)
         if number is None or number in none:
             return None
-        result = round(number * factor + offset, digits)
+        result = round(number * factor + offset, digits or None)
         return result if low <= result <= high else None
 
     return decode
@@ -66,6 +74,69 @@ def scaled(
 def power(factor: float, offset: float = 0.0, *, none: Collection[int] = (UNKNOWN,)) -> Decoder:
     """Return a decoder for an optical power in dBm."""
     return scaled(factor, offset, none=none, low=LOWEST_DBM, high=HIGHEST_DBM)
+
+
+def milliwatts(factor: float, *, none: Collection[int] = (UNKNOWN,)) -> Decoder:
+    """Return a decoder for an optical power that is told in milliwatts, `raw * factor`, and wanted in dBm."""
+
+    def decode(value: Value) -> float | None:
+        number = integer(value)
+        power = 0.0 if number is None or number in none else number * factor
+        if power <= 0:
+            return None
+        result = round(10 * math.log10(power), 2)
+        return result if LOWEST_DBM <= result <= HIGHEST_DBM else None
+
+    return decode
+
+
+def signed_16(decode: Decoder) -> Decoder:
+    """Return a decoder that reads the number as one of 16 bits with a sign, before `decode` does."""
+
+    def signed(value: Value) -> float | None:
+        number = integer(value)
+        if number is None or number == NO_VALUE_16:
+            return None
+        result: float | None = decode(number - 65536 if HIGHEST_POSITIVE_16 < number < 65536 else number)
+        return result
+
+    return signed
+
+
+def number_at(
+    pattern: re.Pattern[str], factor: float = 1.0, offset: float = 0.0, *, low: float, high: float, digits: int = 3
+) -> Decoder:
+    """Return a decoder for the number that the first group of a pattern finds in a text."""
+
+    def decode(value: Value) -> float | None:
+        match = pattern.search(value.decode("latin-1")) if isinstance(value, bytes) else None
+        try:
+            number = float(match[1]) if match else math.nan
+        except (TypeError, ValueError):
+            return None
+        # Bounds come first: they also keep out what is no number, and what is too large to be rounded.
+        result = number * factor + offset
+        return round(result, digits or None) if low <= result <= high and math.isfinite(result) else None
+
+    return decode
+
+
+def place(pattern: re.Pattern[str]) -> Decoder:
+    """Return a decoder for a text that says where an ONU sits, by groups named shelf, slot, port and onu."""
+
+    def decode(value: Value) -> Position | None:
+        match = pattern.search(value.decode("latin-1")) if isinstance(value, bytes) else None
+        if match is None:
+            return None
+        try:
+            found = {name: int(number) for name, number in match.groupdict().items() if number is not None}
+        except ValueError:
+            return None
+        if not {"port", "onu"} <= found.keys():
+            return None
+        return Position(found.get("shelf", 0), found.get("slot", 0), found["port"], found["onu"])
+
+    return decode
 
 
 def whole(*, none: Collection[int]) -> Decoder:
@@ -111,6 +182,15 @@ def text(value: Value) -> str | None:
         return None
     raw = value.replace(b"\0", b"")
     return _decoded(raw).rstrip() or None
+
+
+def padded(padding: str) -> Decoder:
+    """Return a decoder for a text that the device fills up with a character."""
+
+    def decode(value: Value) -> str | None:
+        return (text(value) or "").rstrip(f"{padding} ") or None
+
+    return decode
 
 
 def _decoded(raw: bytes) -> str:
@@ -185,6 +265,24 @@ def date_text(value: Value) -> str | None:
     """Return a DateAndTime as ISO 8601 text, for `extra`, which holds nothing but JSON."""
     moment = date(value)
     return moment.isoformat() if moment else None
+
+
+def date_in_text(value: Value) -> datetime | None:
+    """Return a date that is written out, as in `2024-12-23 10:34:15`. It has no zone and is taken as UTC."""
+    match = DATE_TEXT.search(value) if isinstance(value, bytes) else None
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups())
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def word(value: Value) -> str | None:
+    """Return a text as one of our words: `Dying-Gasp` is `dying_gasp`; dashes and `N/A` are no word."""
+    written = re.sub(r"[^a-z0-9]+", "_", (text(value) or "").lower()).strip("_")
+    return None if written in NO_WORD else written
 
 
 def mac(value: Value) -> str | None:

@@ -17,9 +17,9 @@ from facho.brands.decode import (
     text,
     whole,
 )
-from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off
-from facho.brands.templates import DISCOVERY, STATE
-from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, Position
+from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off, state_by_cause
+from facho.brands.templates import DISCOVERY, STATE, TRAFFIC
+from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, PortTable, Position
 from facho.engine.model import JobKind
 from facho.engine.oid import Arcs, parse
 
@@ -105,20 +105,21 @@ STATE_BY_CAUSE = {
 # Equal counts in both directions are garbage of the agent (C1), unless there was next to no traffic.
 LITTLE_TRAFFIC = 1_000_000
 
+# The OLT asks one ONT after the other: 817 of them took an MA5608T between 273 and 774 s (C1). Oftener than this, it
+# would do little else.
+OPTICAL_FLOOR = timedelta(minutes=15)
+
 DBM = power(0.01)  # M, C2
 OLT_DBM = power(0.01, -100)  # M, C2: (v - 10000) / 100; real rows 8775 -> -12.25
 CELSIUS = scaled(1, low=-60, high=150, digits=0)  # M
 METRES = whole(none=(-1, UNKNOWN))  # M, C2
 
 
+_state_by_cause = state_by_cause(STATE_BY_CAUSE)
+
+
 def _finish(row: Row) -> Row:
     return no_optics_when_off(_state_by_cause(disabled_by_admin(_no_mirrored_traffic(row))))
-
-
-def _state_by_cause(row: Row) -> Row:
-    if row.get("state") != "offline":
-        return row
-    return {**row, "state": STATE_BY_CAUSE.get(row.get("down_cause") or "", "offline")}
 
 
 def _no_mirrored_traffic(row: Row) -> Row:
@@ -128,8 +129,16 @@ def _no_mirrored_traffic(row: Row) -> Row:
     return {**row, "in_octets": None, "out_octets": None}
 
 
-def _column(field: str, number: str, decode: Decoder, *, optical: bool = False, needs: tuple[str, ...] = ()) -> Column:
-    return Column(field, parse(f"{ROOT}.{number}"), decode, SPACE, optical, needs)
+def _column(field: str, number: str, decode: Decoder, *, needs: tuple[str, ...] = ()) -> Column:
+    return Column(field, parse(f"{ROOT}.{number}"), decode, SPACE, needs=needs)
+
+
+def _optical(field: str, number: str, decode: Decoder) -> Column:
+    return Column(field, parse(f"{ROOT}.{number}"), decode, SPACE, optical=True, floor=OPTICAL_FLOOR)
+
+
+def _port_of_row(arcs: Arcs) -> Position | None:
+    return decode_port(arcs[0]) if len(arcs) == 1 else None
 
 
 COLUMNS = (
@@ -152,25 +161,24 @@ COLUMNS = (
     _column("down_cause", "2.46.1.24", cause(DOWN_CAUSES, none=(-1,))),  # M; 12: C1
     _column("last_dying_gasp", "2.46.1.25", date_text),  # M, C2
     # R: UNKNOWN stands for no value in the optics of a port; C2: in these too.
-    _column("temperature_c", "2.51.1.1", CELSIUS, optical=True),  # M
-    _column("bias_ma", "2.51.1.2", scaled(1, digits=0), optical=True),  # M
-    _column("tx_dbm", "2.51.1.3", DBM, optical=True),  # M, C2
-    _column("rx_dbm", "2.51.1.4", DBM, optical=True),  # M, C2
-    _column("voltage_v", "2.51.1.5", scaled(0.001, low=0, high=100), optical=True),  # M
-    _column("olt_rx_dbm", "2.51.1.6", OLT_DBM, optical=True),  # M, C2
+    _optical("temperature_c", "2.51.1.1", CELSIUS),  # M
+    _optical("bias_ma", "2.51.1.2", scaled(1, digits=0)),  # M
+    _optical("tx_dbm", "2.51.1.3", DBM),  # M, C2
+    _optical("rx_dbm", "2.51.1.4", DBM),  # M, C2
+    _optical("voltage_v", "2.51.1.5", scaled(0.001, low=0, high=100)),  # M
+    _optical("olt_rx_dbm", "2.51.1.6", OLT_DBM),  # M, C2
     _column("in_octets", "4.23.1.3", counter, needs=("out_octets",)),  # M, C2: up, which is from the ONU
     _column("out_octets", "4.23.1.4", counter, needs=("in_octets",)),  # M, C2
 )
 
+# ONTs on each PON port. R, M.
+ONTS_OF_PORT = parse(f"{ROOT}.2.21.1.16")
+
 TEMPLATES = (
     DISCOVERY,
     STATE,
-    # Behind the state, so that a counter that began anew is told from an ONU that came back.
-    JobTemplate(
-        "Traffic", JobKind.TABLE, timedelta(minutes=5), ("in_octets", "out_octets"), priority=50, follows="State"
-    ),
-    # The OLT asks one ONT after the other: 817 of them took an MA5608T between 273 and 774 s (C1).
-    # Half an hour leaves it in peace most of the time, and twice that many still fit.
+    TRAFFIC,
+    # Half an hour leaves the OLT in peace most of the time, and twice as many ONTs as were measured still fit.
     JobTemplate(
         "Optical power",
         JobKind.GET,
@@ -198,8 +206,8 @@ HUAWEI = Brand(
     # Switches and routers of the maker are there as well; the probe tells.
     sys_object_ids=(parse("1.3.6.1.4.1.2011.2"),),
     sys_descr=re.compile(r"Huawei Integrated Access Software"),  # R
-    # ONTs on each PON port. R, M.
-    probe=parse(f"{ROOT}.2.21.1.16"),
+    probe=ONTS_OF_PORT,
+    ports=PortTable(ONTS_OF_PORT, _port_of_row, counts=True),
     # C1, measured on an MA5608T: 25 rows a request are the best, 2 to 8 % of the answers never come.
     manners=Manners(max_repetitions=25, timeout=5.0, retries=4, optical_timeout=20.0),
     finish=_finish,

@@ -1,8 +1,9 @@
 """Jobs that every maker's OLTs can live with. What depends on how slow a maker is stands with the maker."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from facho.engine.brand import JobTemplate
+from facho.engine.brand import Brand, JobTemplate
 from facho.engine.model import JobKind
 
 DISCOVERY = JobTemplate("Discovery", JobKind.DISCOVERY, timedelta(minutes=15), priority=90)
@@ -14,3 +15,34 @@ STATE = JobTemplate(
     ("state", "admin_state", "down_cause", "distance_m", "last_up", "last_down"),
     priority=60,
 )
+
+# Behind the state, so that a counter that began anew is told from an ONU that came back.
+TRAFFIC = JobTemplate(
+    "Traffic", JobKind.TABLE, timedelta(minutes=5), ("in_octets", "out_octets"), priority=50, follows="State"
+)
+
+OPTICS = JobTemplate("Optical power", JobKind.GET, timedelta(minutes=30))
+
+INVENTORY = JobTemplate("Inventory", JobKind.TABLE, timedelta(hours=6), priority=20, timeout=timedelta(minutes=20))
+
+
+def standard(brand: Brand) -> tuple[JobTemplate, ...]:
+    """Return the jobs that the columns of a brand allow: discovery, state, traffic, optical power, inventory."""
+    optical = tuple(name for name, column in brand.columns.items() if column.optical)
+    seen = {*brand.discovery, *STATE.columns, *TRAFFIC.columns, *optical}
+    rest = tuple(name for name, column in brand.columns.items() if name not in seen and not column.places)
+    interval = max([OPTICS.interval, *(floor for name in optical if (floor := brand.columns[name].floor))])
+    jobs = (
+        STATE,
+        TRAFFIC,
+        # A run may take most of its interval: the OLT asks one ONU after the other.
+        replace(OPTICS, columns=optical, interval=interval, timeout=interval * 5 / 6),
+        replace(INVENTORY, columns=rest),
+    )
+    return DISCOVERY, *(fitted for job in jobs if (fitted := _fitted(job, brand)).columns)
+
+
+def _fitted(job: JobTemplate, brand: Brand) -> JobTemplate:
+    """Return the job with those of its columns that the brand has, and what they need."""
+    columns = [name for name in job.columns if name in brand.columns]
+    return replace(job, columns=brand.with_needed(columns))

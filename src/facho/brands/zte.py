@@ -6,15 +6,28 @@ are joined by position, never by number.
 """
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
-from facho.brands.decode import UNKNOWN, cause, choice, counter, date, integer, power, scaled, serial, text, whole
+from facho.brands.decode import (
+    NO_VALUE_16,
+    UNKNOWN,
+    cause,
+    choice,
+    counter,
+    date,
+    power,
+    scaled,
+    serial,
+    signed_16,
+    text,
+    whole,
+)
 from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off
-from facho.brands.templates import DISCOVERY, STATE
-from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, Position
+from facho.brands.templates import DISCOVERY, STATE, TRAFFIC
+from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, PortTable, Position
 from facho.engine.model import JobKind
 from facho.engine.oid import Arcs, parse
-from facho.engine.snmp import Value
 
 ROOT = "1.3.6.1.4.1.3902"
 
@@ -149,32 +162,21 @@ DOWN_CAUSES = {
     13: "shutdown",
 }
 
-# What an ONU's own optics answer for no value: all ones in 16 bits. C2.
-NO_VALUE_16 = 65535
-# Numbers of 16 bits above this are negative ones. C2.
-HIGHEST_POSITIVE = 30000
 # What stands for no light at the OLT, by firmware. C2.
 NO_LIGHT = (-80000, 65535, 65535000, UNKNOWN)
 
-
-def signed_16(decode: Decoder) -> Decoder:
-    """Return a decoder that reads the number as one of 16 bits with a sign, before `decode` does."""
-
-    def signed(value: Value) -> float | None:
-        number = integer(value)
-        if number is None or number == NO_VALUE_16:
-            return None
-        result: float | None = decode(number - 65536 if HIGHEST_POSITIVE < number < 65536 else number)
-        return result
-
-    return signed
-
+# Slow OLTs, which read this from the ONUs one by one: once an hour, and no oftener.
+OPTICAL_FLOOR = timedelta(hours=1)
 
 ONU_DBM = signed_16(scaled(0.002, -30, low=-45, high=10))  # C2: 5635 -> -18.73 where the command line has -18.762
 OLT_DBM = power(0.001, none=NO_LIGHT)  # C2
 CELSIUS = signed_16(scaled(1 / 256, low=-60, high=150, digits=1))  # C2
 METRES = whole(none=(-1, UNKNOWN))  # R: from 0 to 3793, and 0 is an answer
 VOLTS = scaled(0.02, none=(NO_VALUE_16, UNKNOWN), low=0, high=100)  # C2
+
+
+def _port_of_row(arcs: Arcs) -> Position | None:
+    return decode_pon(arcs[0]) if len(arcs) == 1 else None
 
 
 def _finish(row: Row) -> Row:
@@ -188,7 +190,7 @@ def _column(
 
 
 def _optical(field: str, number: str, decode: Decoder, space: IndexSpace = ANI_SPACE) -> Column:
-    return Column(field, parse(f"{ROOT}.{number}"), decode, space, optical=True)
+    return Column(field, parse(f"{ROOT}.{number}"), decode, space, optical=True, floor=OPTICAL_FLOOR)
 
 
 COLUMNS = (
@@ -220,15 +222,12 @@ COLUMNS = (
 TEMPLATES = (
     DISCOVERY,
     STATE,
-    # Behind the state, so that a counter that began anew is told from an ONU that came back.
-    JobTemplate(
-        "Traffic", JobKind.WALK, timedelta(minutes=5), ("in_octets", "out_octets"), priority=50, follows="State"
-    ),
-    # Slow OLTs, which read this from the ONUs one by one: once an hour, and no oftener.
+    # In a space of its own, where nothing is asked for by index.
+    replace(TRAFFIC, kind=JobKind.WALK),
     JobTemplate(
         "Optical power",
         JobKind.GET,
-        timedelta(hours=1),
+        OPTICAL_FLOOR,
         ("rx_dbm", "tx_dbm", "olt_rx_dbm", "temperature_c", "voltage_v"),
         timeout=timedelta(minutes=50),
     ),
@@ -242,6 +241,9 @@ TEMPLATES = (
     ),
 )
 
+# R: "OLT-1", one for each PON port; a C600 does not have it (C1).
+PORT_NAMES = parse(f"{ROOT}.1012.3.13.1.1.1")
+
 ZTE_C300 = Brand(
     id="zte_c300",
     label="ZTE C300 / C320",
@@ -254,7 +256,9 @@ ZTE_C300 = Brand(
         parse(f"{ROOT}.1015"),  # both, firmware 1.2. C1
     ),
     sys_descr=re.compile(r"\bC3[02]0\b.*\bZTE\b"),  # R
-    probe=parse(f"{ROOT}.1012.3.28.1.1.5"),  # C2
+    # The ports have names, with or without ONUs.
+    probe=PORT_NAMES,
+    ports=PortTable(PORT_NAMES, _port_of_row),
     # C1: a C300 hangs when asked for 0 repetitions, and large answers get lost on slow links.
     manners=Manners(max_repetitions=10, timeout=5.0, retries=3, optical_timeout=20.0),
     finish=_finish,

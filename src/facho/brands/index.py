@@ -1,0 +1,209 @@
+"""Index to place and back, from a description of the numbers in it.
+
+A layout has one line for each number of an index. A line names the parts of its
+number from the highest bit down, each as `name:bits`, or is a single name, or
+the number that must stand there:
+
+    type:7=125 shelf:6 slot:6 port:5 spare:8=0
+    onu=0..127
+    1
+
+`+1` or `-1` behind the bits is added to what is read; `=125` or `=0..127` is
+what the result must be for the index to be one of ours. shelf, slot, port and
+onu make the place; any other part must be fixed, since an index has to be
+written back from the place alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from facho.engine.brand import IndexSpace, Position
+from facho.engine.oid import MAX_ARC, Arcs
+
+PLACE = ("shelf", "slot", "port", "onu")
+ARC_BITS = 32
+PART = re.compile(
+    r"(?P<name>[a-z_]+)(:(?P<bits>\d+))?(?P<offset>[+-]\d+)?(=(?P<low>0x[0-9a-f]+|\d+)(\.\.(?P<high>0x[0-9a-f]+|\d+))?)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bits of a number: `low` to `high` is what they may be, after `offset` was added."""
+
+    name: str
+    bits: int
+    offset: int
+    low: int
+    high: int
+    # How far above the lowest bit of its number it stands.
+    shift: int = 0
+
+    @property
+    def is_place(self) -> bool:
+        return self.name in PLACE
+
+    def write(self, value: int) -> int:
+        if not self.low <= value <= self.high:
+            raise ValueError(f"{self.name} {value} is not between {self.low} and {self.high}")
+        return value - self.offset << self.shift
+
+
+# Which number, shift, mask, offset, low, high, and which field of a Position it fills: -1 for none.
+Step = tuple[int, int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an index is laid out: the parts of each of its numbers."""
+
+    arcs: tuple[tuple[Part, ...], ...]
+    # The same, as `decode` goes through it.
+    steps: tuple[Step, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [part.name for arc in self.arcs for part in arc if part.is_place]
+
+    @property
+    def by_port(self) -> bool:
+        """Say whether the ONU has a number to itself, so that all ONUs of a port begin alike."""
+        return self._port_arcs() is not None
+
+    def decode(self, arcs: Arcs) -> Position | None:
+        if len(arcs) != len(self.arcs):
+            return None
+        # Every row of every answer comes through here: no calls, no lookups by name.
+        found: list[Any] = [0, 0, 0, None]
+        for at, shift, mask, offset, low, high, field in self.steps:
+            value = (arcs[at] >> shift & mask) + offset
+            if not low <= value <= high:
+                return None
+            if field >= 0:
+                found[field] = value
+        return Position(*found)
+
+    def encode(self, position: Position) -> Arcs:
+        kind = "port" if position.onu is None else "ONU"
+        try:
+            self._refuse_what_is_not_said(position)
+            return tuple(self._number(parts, position) for parts in self._arcs_for(position))
+        except ValueError as error:
+            raise ValueError(f"{position} is no {kind} of this index: {error}") from None
+
+    def _arcs_for(self, position: Position) -> tuple[tuple[Part, ...], ...]:
+        return self.arcs if position.onu is not None else self._port_arcs() or ()
+
+    def _port_arcs(self) -> tuple[tuple[Part, ...], ...] | None:
+        at = next((at for at, arc in enumerate(self.arcs) if any(part.name == "onu" for part in arc)), len(self.arcs))
+        is_alone = at == len(self.arcs) or len(self.arcs[at]) == 1
+        return self.arcs[:at] if is_alone else None
+
+    def _refuse_what_is_not_said(self, position: Position) -> None:
+        for name in ("shelf", "slot"):
+            if getattr(position, name) != 0 and name not in self.names:
+                raise ValueError(f"it says nothing of a {name}")
+
+    @staticmethod
+    def _number(parts: Sequence[Part], position: Position) -> int:
+        return sum(part.write(getattr(position, part.name) if part.is_place else part.low) for part in parts)
+
+
+def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
+    """Return the layout that these lines describe; ValueError says what is wrong with them."""
+    arcs = tuple(_arc(line) for line in lines)
+    made = Layout(arcs, tuple(_steps(arcs)))
+    names = made.names
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"{twice} is there twice")
+    if "port" not in names:
+        raise ValueError("no part is called port")
+    if with_onu and "onu" not in names:
+        raise ValueError("no part is called onu")
+    if not with_onu and "onu" in names:
+        raise ValueError("a port has no part called onu")
+    if with_onu and any(part.is_place for arc in made.arcs[_at("onu", made) + 1 :] for part in arc):
+        raise ValueError("behind the number with onu only fixed numbers may follow")
+    return made
+
+
+def space(*layouts: Layout) -> IndexSpace:
+    """Return the space of an index that is laid out in one of these ways. The first that fits is taken."""
+
+    def decode(arcs: Arcs) -> Position | None:
+        return next((place for each in layouts if (place := each.decode(arcs))), None)
+
+    def encode(position: Position) -> Arcs:
+        error = ValueError("an index without a layout")
+        for each in layouts:
+            try:
+                return each.encode(position)
+            except ValueError as refusal:
+                error = refusal
+        raise error
+
+    return IndexSpace(decode, encode, by_port=all(each.by_port for each in layouts))
+
+
+def _steps(arcs: Sequence[Sequence[Part]]) -> Iterator[Step]:
+    for at, parts in enumerate(arcs):
+        # Bits above those that are described must be zero.
+        yield at, sum(part.bits for part in parts), -1, 0, 0, 0, -1
+        for part in parts:
+            field = PLACE.index(part.name) if part.is_place else -1
+            yield at, part.shift, (1 << part.bits) - 1, part.offset, part.low, part.high, field
+
+
+def _at(name: str, made: Layout) -> int:
+    return next(at for at, arc in enumerate(made.arcs) if any(part.name == name for part in arc))
+
+
+def _arc(line: str | int) -> tuple[Part, ...]:
+    if isinstance(line, int) or line.strip().isdecimal():
+        number = int(line)
+        if not 0 <= number <= MAX_ARC:
+            raise ValueError(f"{number} cannot be part of an OID")
+        return (Part("fixed", ARC_BITS, 0, number, number),)
+    parts = [_part(text, is_alone=len(line.split()) == 1) for text in line.split()]
+    if not parts:
+        raise ValueError("a line is empty")
+    bits = sum(part.bits for part in parts)
+    if bits > ARC_BITS:
+        raise ValueError(f"{line!r} has {bits} bits: a number of an OID has {ARC_BITS}")
+    return _shifted(parts)
+
+
+def _shifted(parts: Sequence[Part]) -> tuple[Part, ...]:
+    shifted: list[Part] = []
+    shift = sum(part.bits for part in parts)
+    for part in parts:
+        shift -= part.bits
+        shifted.append(Part(part.name, part.bits, part.offset, part.low, part.high, shift))
+    return tuple(shifted)
+
+
+def _part(text: str, *, is_alone: bool) -> Part:
+    match = PART.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} cannot be read: write name:bits, as in slot:6, port:3+1, type:4=9 or onu:8=1..128")
+    if match["bits"] is None and not is_alone:
+        raise ValueError(f"{text!r} shares its number with others: say how many bits it has, as in {match['name']}:8")
+    bits = int(match["bits"] or ARC_BITS)
+    offset = int(match["offset"] or 0)
+    low, high = _range(match, bits, offset)
+    name = match["name"].lower()
+    if not (offset <= low <= high < (1 << bits) + offset):
+        raise ValueError(f"{text!r} can never be: {bits} bits give {offset} to {(1 << bits) - 1 + offset}")
+    if name not in PLACE and low != high:
+        raise ValueError(f"{text!r} is lost: give it the value it must have, as in {match['name']}:{bits}=0")
+    return Part(name, bits, offset, low, high)
+
+
+def _range(match: re.Match[str], bits: int, offset: int) -> tuple[int, int]:
+    if match["low"] is None:
+        return max(offset, 0), (1 << bits) - 1 + offset
+    low = int(match["low"], 0)
+    return low, int(match["high"], 0) if match["high"] else low

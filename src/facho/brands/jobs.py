@@ -1,0 +1,70 @@
+"""The jobs that a profile proposes: its own list, or the usual ones."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from facho.brands import section
+from facho.brands.section import REQUIRED, Section
+from facho.brands.templates import standard
+from facho.engine.brand import Brand, JobTemplate
+from facho.engine.model import JobKind
+
+KINDS = {kind.value: kind for kind in (JobKind.DISCOVERY, JobKind.GET, JobKind.WALK, JobKind.TABLE)}
+PRIORITIES = {JobKind.DISCOVERY: 90}
+USUAL_PRIORITY = 40
+USUAL_TIMEOUT = timedelta(minutes=5)
+
+
+def job_templates(top: Section, brand: Brand) -> tuple[JobTemplate, ...]:
+    """Return the jobs of a profile, checked against the columns of its brand."""
+    written = top.take("jobs", section.list_of(lambda job: job), None)
+    if written is None:
+        return standard(brand)
+    jobs = [_job(Section(each, f"jobs[{at}]", top.problems), brand) for at, each in enumerate(written, 1)]
+    made = [job for job in jobs if job]
+    _check(top, made)
+    return tuple(made)
+
+
+def _job(part: Section, brand: Brand) -> JobTemplate | None:
+    name = part.take("name", section.text, REQUIRED)
+    kind = part.take("kind", _kind, REQUIRED)
+    every = part.take("every", section.duration, REQUIRED)
+    columns = part.take("columns", section.list_of(section.text), ())
+    follows = part.take("follows", section.text, None)
+    priority = part.take("priority", section.whole, PRIORITIES.get(kind, USUAL_PRIORITY))
+    timeout = part.take("timeout", section.duration, None)
+    part.refuse_the_rest()
+    if strange := [each for each in columns if each not in brand.columns]:
+        part.complain("columns", f"{', '.join(strange)} is no column of this profile")
+    if not columns and kind is not JobKind.DISCOVERY:
+        part.complain("columns", "a job that is no discovery must name what it reads")
+    if name is None or kind is None or every is None:
+        return None
+    if timeout is not None and timeout > every:
+        part.complain("timeout", "a run must end before the next one begins")
+    return JobTemplate(
+        name, kind, every, brand.with_needed(columns), priority, follows, timeout or min(USUAL_TIMEOUT, every)
+    )
+
+
+def _kind(value: Any) -> JobKind:
+    try:
+        return KINDS[value]
+    except (KeyError, TypeError):
+        raise ValueError(f"{value!r} is no kind of job; there are {', '.join(KINDS)}") from None
+
+
+def _check(top: Section, jobs: Sequence[JobTemplate]) -> None:
+    by_name = {job.name: job for job in jobs}
+    if len(by_name) < len(jobs):
+        top.complain("jobs", "two of them have the same name")
+    for job in jobs:
+        if job.follows is None:
+            continue
+        master = by_name.get(job.follows)
+        if master is None or master.follows:
+            top.complain("jobs", f"{job.name} follows {job.follows}, which is no job with a schedule of its own")
+        elif master.interval != job.interval:
+            top.complain("jobs", f"{job.name} follows {job.follows}, and must say the same under every")
