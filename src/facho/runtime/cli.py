@@ -4,26 +4,42 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from facho import __version__
-from facho.runtime import config as facho_config
-from facho.runtime.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from facho.runtime.config import Config
+
+# Commands that need no database, by their module in `runtime/commands`. A module is only loaded when its command is
+# typed: they are used in loops of a shell, and start in a fraction of the time that Django takes.
+LIGHT_COMMANDS = {
+    "collect": "read the ONUs of one OLT, and print them",
+    "probe": "say what an OLT is, which tables it answers, and how often they can be read",
+    "record": "write what an OLT answers into a .snmprec file",
+    "sim": "be an OLT on this machine",
+    "brands": "list the makers that Facho knows, or check a profile",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a subcommand. What a person did wrong ends it with a sentence, not with a traceback."""
-    arguments = _parser().parse_args(argv)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
+    words = sys.argv[1:] if argv is None else list(argv)
+    typed = next((word for word in words if not word.startswith("-")), "")
+    arguments = _parser(typed).parse_args(words)
     try:
         arguments.command(arguments)
-    except ConfigError as error:
-        sys.exit(f"facho: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        # Who read the output has seen enough. Nobody is left to tell, nor must Python try when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(typed: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="facho", description="Collects ONUs from OLTs over SNMP, on a strict schedule."
     )
@@ -49,7 +65,30 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("--noinput", action="store_true", help="take the password from DJANGO_SUPERUSER_PASSWORD")
     _command(commands, "check", check, "say what is wrong with the configuration")
     _command(commands, "rotate-keys", rotate_keys, "encrypt all SNMP secrets with a new key")
+    _add_light(commands, typed)
     return parser
+
+
+def _add_light(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", typed: str) -> None:
+    for name, text in LIGHT_COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name == typed:
+            module = import_module(f"facho.runtime.commands.{name}")
+            module.add_arguments(command)
+            command.set_defaults(command=lambda arguments, run=module.run: _run_light(run, arguments))
+
+
+def _run_light(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> None:
+    """Run a command that says by its status how it ended."""
+    from facho.runtime.commands.status import CommandError
+
+    try:
+        status = run(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        sys.stderr.write(f"facho: {error}\n")
+        sys.exit(error.status)
+    sys.exit(status)
 
 
 def _command(
@@ -59,12 +98,25 @@ def _command(
     text: str,
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    command.set_defaults(command=function)
+    command.set_defaults(command=lambda arguments: _run_with_database(function, arguments))
     return command
 
 
-def _prepare() -> Config:
+def _run_with_database(function: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
+    """Run a command that needs an installation. What is wrong with that ends it with a sentence."""
+    from facho.runtime.config import ConfigError
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
+    try:
+        function(arguments)
+    except ConfigError as error:
+        sys.exit(f"facho: {error}")
+
+
+def _prepare() -> "Config":
     """Make sure that there is a data directory and a key, then start Django."""
+    from facho.runtime import config as facho_config
+
     config = facho_config.load()
     facho_config.prepare(config)
     import django
@@ -116,6 +168,8 @@ def create_superuser(arguments: argparse.Namespace) -> None:
     _refuse_on_errors(warnings_too=True)
     from django.core.management import CommandError, call_command
 
+    from facho.runtime.config import ConfigError
+
     try:
         call_command(
             "createsuperuser",
@@ -145,6 +199,8 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
 
 def _refuse_on_errors(*, warnings_too: bool = False) -> None:
     from django.core import checks
+
+    from facho.runtime.config import ConfigError
 
     messages = checks.run_checks(databases=["default"])
     level = checks.WARNING if warnings_too else checks.ERROR

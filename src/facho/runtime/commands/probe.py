@@ -1,0 +1,119 @@
+"""`facho probe`: what an OLT is, which of its tables answer, and how often they can be read."""
+
+import argparse
+from dataclasses import replace
+
+from facho.engine.brand import Brand
+from facho.engine.measure import Allowed, Measured, TableCost, measure
+from facho.engine.probe import Identity
+from facho.runtime.commands import profiles, report, session, status, target
+from facho.runtime.commands.detect import ask_identity
+from facho.runtime.commands.screen import ProgressLine, note, out, plural, span, table
+from facho.runtime.commands.session import Session
+
+TIMEOUT = 120
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    target.add_arguments(parser, timeout=TIMEOUT)
+    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of a report")
+
+
+def run(options: argparse.Namespace) -> int:
+    profiles.load()
+    agent = target.agent_of(options)
+    named = profiles.chosen(options)
+
+    async def work(session: Session) -> int:
+        return await _work(session, options, named)
+
+    try:
+        return session.run(agent, options.timeout, work)
+    except status.CommandError as error:
+        if options.json:
+            out(report.failure(agent, str(error)))
+        raise
+
+
+async def _work(session: Session, options: argparse.Namespace, named: Brand | None) -> int:
+    progress = ProgressLine()
+    identity = await ask_identity(session, progress)
+    if named is not None:
+        # Whoever names the brand need not read what else it might be.
+        identity = replace(identity, brand=named, remark="")
+    brand = identity.brand
+    measured = None
+    if brand is not None:
+        progress.show(f"{options.host}: asking its tables")
+        measured = await measure(
+            session.agent, brand, snmp=session.snmp, clock=session.clock, deadline=session.deadline
+        )
+        progress.clear()
+    if options.json:
+        out(report.probing(session.agent, identity, measured))
+    else:
+        _print(options.host, identity, measured)
+    return _status(measured)
+
+
+def _status(measured: Measured | None) -> int:
+    """Return PARTIAL where the brand is not known, or where a table gave no usable answer."""
+    if measured is None or any(each.problem for each in measured.tables):
+        return status.PARTIAL
+    return status.COMPLETE
+
+
+def _print(host: str, identity: Identity, measured: Measured | None) -> None:
+    for title, value in _facts(host, identity, measured):
+        out(f"{title:<10} {value}")
+    if identity.remark:
+        note(identity.remark)
+    if measured is None:
+        return
+    out()
+    rows = [describe_table(each) for each in measured.tables]
+    out("\n".join(table(["table", "answers", "a row", "columns"], rows)))
+    if measured.allowed:
+        out()
+        jobs = [describe_job(each) for each in measured.allowed]
+        out("\n".join(table(["job", "takes", "can run every", "because"], jobs)))
+
+
+def _facts(host: str, identity: Identity, measured: Measured | None) -> list[tuple[str, str]]:
+    brand = identity.brand
+    facts = [("OLT", f"{identity.sys_name or 'without a name'} ({host})")]
+    if brand is not None:
+        facts.append(("brand", f"{brand.label} [{brand.id}]{' (experimental)' if brand.experimental else ''}"))
+    facts.append(("says", identity.sys_descr or "nothing of itself"))
+    facts.append(("object id", identity.sys_object_id or "none"))
+    facts.append(("uptime", span(identity.uptime)))
+    if measured is not None:
+        facts.append(("ONUs", describe_onus(measured)))
+    return facts
+
+
+def describe_onus(measured: Measured) -> str:
+    """Return how many ONUs there are, as far as that is known."""
+    if measured.onus is None:
+        return "unknown"
+    return f"more than {measured.onus:,}" if measured.onus_are_more else f"{measured.onus:,}"
+
+
+def describe_table(cost: TableCost) -> list[str]:
+    """Return a line on a table."""
+    answers = cost.problem or (plural(cost.rows, "row") if cost.rows else "no rows")
+    there = ", ".join(name for name in cost.fields if name not in cost.missing)
+    missing = f"; not there: {', '.join(cost.missing)}" if there and cost.missing else ""
+    return [
+        cost.oid + (" (optics)" if cost.optical else ""),
+        answers,
+        span(cost.seconds_a_row) if cost.rows else "",
+        (there or ", ".join(cost.fields)) + missing,
+    ]
+
+
+def describe_job(job: Allowed) -> list[str]:
+    """Return a line on how often a job can run."""
+    because = f"its maker's OLTs suffer below {span(job.floor)}" if job.floor == job.interval else ""
+    every = span(job.interval) if job.interval else "less than daily"
+    return [job.name, f"about {span(job.seconds)}", every, because]

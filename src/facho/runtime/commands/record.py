@@ -1,0 +1,185 @@
+"""`facho record`: writes what the tables of an OLT's brand answer into a `.snmprec` file."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from facho.adapters.snmp.snmprec import Record, format_record
+from facho.engine.brand import Brand, Manners
+from facho.engine.collect.sentences import describe_failure, describe_status
+from facho.engine.errors import BadAnswer, NoAnswer, OltUnreachable
+from facho.engine.oid import Oid, arcs, parse
+from facho.engine.probe import SYS_UP_TIME, Asker
+from facho.engine.snmp import Answer, ErrorStatus, Tag, Version
+from facho.runtime.commands import profiles, session, status, target
+from facho.runtime.commands.anonymise import Anonymiser
+from facho.runtime.commands.detect import find_brand
+from facho.runtime.commands.screen import ProgressLine, bar, note, plural
+from facho.runtime.commands.session import STOPPED_EARLY, Session
+from facho.runtime.commands.status import CommandError
+
+TIMEOUT = 3600
+SYSTEM_GROUP = parse("1.3.6.1.2.1.1")
+# What an agent says when it has no variable.
+ABSENT = frozenset({Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW})
+IN_CIRCLES = "the agent goes round in circles"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    target.add_arguments(parser, timeout=TIMEOUT)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
+    )
+    parser.add_argument(
+        "--anonymise",
+        action="store_true",
+        help="replace serials, MAC addresses, names and descriptions by others of the same shape",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    profiles.load()
+    agent = target.agent_of(options)
+    if options.output is not None and not options.output.absolute().parent.is_dir():
+        raise CommandError(f"{options.output} cannot be written: there is no such folder")
+
+    async def work(session: Session) -> int:
+        return await _work(session, options)
+
+    return session.run(agent, options.timeout, work)
+
+
+async def _work(session: Session, options: argparse.Namespace) -> int:
+    progress = ProgressLine()
+    brand, _ = await find_brand(session, options, progress)
+    recorder = await _record(session, options.host, brand, progress)
+    records = recorder.ordered()
+    _write(Anonymiser(brand)(records) if options.anonymise else records, options.output)
+    for problem in recorder.problems:
+        note(f"{options.host}: {problem}")
+    note(
+        f"{options.host}, {brand.label}: {plural(len(records), 'variable')}, "
+        f"{plural(recorder.asker.traffic().pdus, 'PDU')}" + (", PARTIAL" if recorder.problems else "")
+    )
+    return status.PARTIAL if recorder.problems else status.COMPLETE
+
+
+async def _record(session: Session, host: str, brand: Brand, progress: ProgressLine) -> "Recorder":
+    manners = brand.manners
+    asker = Asker(
+        session.agent,
+        snmp=session.snmp,
+        clock=session.clock,
+        deadline=session.deadline,
+        timeout=manners.timeout,
+        tries=manners.retries + 1,
+    )
+    recorder = Recorder(asker, manners)
+    tables = tables_of(brand)
+    try:
+        for number, (oid, (name, optical)) in enumerate(tables.items()):
+            progress.show(f"{host}: {bar(number, len(tables))} {name}, {plural(len(recorder), 'variable')}")
+            await recorder.walk(name, oid, optical=optical)
+    except OltUnreachable as error:
+        if not len(recorder):
+            raise
+        recorder.problems.append(STOPPED_EARLY if session.is_stopped else str(error))
+    finally:
+        progress.clear()
+    return recorder
+
+
+def tables_of(brand: Brand) -> dict[Oid, tuple[str, bool]]:
+    """Return what to walk, in the order of SNMP: the name of each subtree, and whether it is read from the ONUs."""
+    wanted = {SYSTEM_GROUP: ("system", False)}
+    if brand.ports is not None:
+        wanted[brand.ports.oid] = ("ports", False)
+    if brand.probe is not None:
+        wanted.setdefault(brand.probe, ("probe", False))
+    wanted |= {column.oid: (column.field, column.optical) for column in brand.columns.values()}
+    return {oid: wanted[oid] for oid in sorted(wanted, key=arcs) if not _lies_within(oid, wanted)}
+
+
+def _lies_within(oid: Oid, others: Iterable[Oid]) -> bool:
+    return any(oid != other and oid.startswith(other) for other in others)
+
+
+class Recorder:
+    """Reads subtrees to their ends, one request at a time. What was read stays, however a walk ends."""
+
+    def __init__(self, asker: Asker, manners: Manners) -> None:
+        self.asker = asker
+        # Why something is missing, as sentences.
+        self.problems: list[str] = []
+        self._manners = manners
+        self._records: dict[Oid, Record] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def ordered(self) -> list[Record]:
+        return [self._records[oid] for oid in sorted(self._records, key=arcs)]
+
+    async def walk(self, name: str, prefix: Oid, *, optical: bool = False) -> None:
+        """Read one subtree; `OltUnreachable` if the agent has stopped answering whatever it is asked."""
+        cursor: Oid | None = prefix
+        repetitions = self._manners.max_repetitions
+        timeout = self._manners.optical_timeout if optical else self._manners.timeout
+        while cursor is not None:
+            try:
+                answer = await self.asker.get_bulk([cursor], repetitions, timeout=timeout)
+                reason = self._error_of(answer)
+            except (NoAnswer, BadAnswer) as error:
+                await self._check_alive()
+                reason = describe_failure(error)
+            if not reason:
+                cursor = self._absorb(name, prefix, answer)
+            elif repetitions > 1:
+                # What lies before the row that cannot be read comes with smaller requests.
+                repetitions = max(1, repetitions // 4)
+            else:
+                self.problems.append(f"{name}: {reason}, the rest of it is missing")
+                return
+
+    def _error_of(self, answer: Answer) -> str:
+        is_end = self.asker.agent.version is Version.V1 and answer.error_status == ErrorStatus.NO_SUCH_NAME
+        if answer.error_status and not is_end:
+            return describe_status(answer.error_status)
+        return "" if answer.oids or is_end else "an answer without variables"
+
+    def _absorb(self, name: str, prefix: Oid, answer: Answer) -> Oid | None:
+        """Keep the rows of an answer, and return where to go on; None at the end."""
+        if answer.error_status:
+            return None
+        known = len(self._records)
+        for oid, value, tag in zip(answer.oids, answer.values, answer.tags, strict=True):
+            if not oid.startswith(prefix) or tag in ABSENT:
+                return None
+            self._records.setdefault(oid, Record(oid, Tag(tag), value))
+        if len(self._records) > known:
+            return answer.oids[-1]
+        self.problems.append(f"{name}: {IN_CIRCLES}, the rest of it is missing")
+        return None
+
+    async def _check_alive(self) -> None:
+        """A dead agent is not asked for less: that only takes longer."""
+        try:
+            await self.asker.get([SYS_UP_TIME])
+        except NoAnswer:
+            reason = "stopped answering" if self.asker.has_time else "did not come to its end in time"
+            raise OltUnreachable(f"the OLT {reason}; what it said until then is kept") from None
+        except BadAnswer:
+            # Something that cannot be read is a sign of life too.
+            return
+
+
+def _write(records: Iterable[Record], path: Path | None) -> None:
+    lines = [format_record(record) + "\n" for record in records]
+    if path is None:
+        sys.stdout.writelines(lines)
+        return
+    try:
+        path.write_text("".join(lines), encoding="ascii", newline="\n")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,150 @@
+"""What the commands tell programs: JSON with keys that stay. No secret is in it, for it is made to be passed on."""
+
+import json
+from dataclasses import asdict, fields
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from facho.engine.brand import Brand
+from facho.engine.model import Collected, Coverage, Reading, Traffic
+from facho.engine.oid import text as oid_text
+from facho.engine.probe import Identity
+from facho.engine.snmp import Agent
+
+if TYPE_CHECKING:
+    # Only a probe measures; the others need not load it.
+    from facho.engine.measure import Measured, TableCost
+
+# Every ONU has these, in this order, null where the device has no value; what else was read comes behind.
+ONU_KEYS = (
+    "index",
+    "slot",
+    "port",
+    "onu",
+    "name",
+    "serial",
+    "state",
+    "rx_dbm",
+    "tx_dbm",
+    "olt_rx_dbm",
+    "distance_m",
+    "in_octets",
+    "out_octets",
+    "model",
+)
+
+
+def dump(report: dict[str, Any]) -> str:
+    return json.dumps(report, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    """Return what JSON has for a value of ours."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value)
+
+
+def collection(agent: Agent, identity: Identity, brand: Brand, collected: Collected, cost: dict[str, float]) -> str:
+    """Return a collection. `cost` has its seconds and its seconds of CPU."""
+    return dump(
+        {
+            "olt": olt(agent, identity),
+            "brand": brand.id,
+            "completeness": collected.completeness.value,
+            "stats": {**cost, **_stats(collected.traffic), "values": _count_values(collected)},
+            "onus": [onu(reading) for reading in collected.readings],
+            "coverage": [_coverage(each) for each in collected.coverage],
+            "failed_onus": list(collected.failed_onus),
+            "errors": list(collected.errors),
+        }
+    )
+
+
+def failure(agent: Agent, sentence: str) -> str:
+    """Return what a command says that reached nobody: the keys of a collection, and nothing in them."""
+    return dump(
+        {
+            "olt": olt(agent, Identity(None)),
+            "brand": None,
+            "completeness": None,
+            "stats": None,
+            "onus": [],
+            "errors": [sentence],
+        }
+    )
+
+
+def probing(agent: Agent, identity: Identity, measured: "Measured | None") -> str:
+    """Return what a probe found out."""
+    brand = identity.brand
+    found = {
+        "olt": olt(agent, identity),
+        "brand": brand.id if brand else None,
+        "label": brand.label if brand else None,
+        "experimental": brand.experimental if brand else None,
+        "remark": identity.remark or None,
+    }
+    return dump(found | (_measured(measured) if measured else {}))
+
+
+def olt(agent: Agent, identity: Identity) -> dict[str, Any]:
+    """Return whom it is about, and what finding that out took."""
+    return {
+        "host": agent.host,
+        "port": agent.port,
+        "sys_name": identity.sys_name or None,
+        "sys_descr": identity.sys_descr or None,
+        "sys_object_id": identity.sys_object_id or None,
+        "uptime": identity.uptime,
+        "identify_pdus": identity.traffic.pdus,
+    }
+
+
+def onu(reading: Reading) -> dict[str, Any]:
+    """Return one ONU, flat."""
+    place = {"index": reading.index, "slot": reading.slot, "port": reading.port, "onu": reading.onu}
+    return dict.fromkeys(ONU_KEYS) | dict(reading.values) | place
+
+
+def _stats(traffic: Traffic) -> dict[str, Any]:
+    stats = {each.name: getattr(traffic, each.name) for each in fields(traffic)}
+    return stats | {"sizes": dict(traffic.sizes)}
+
+
+def _count_values(collected: Collected) -> int:
+    return sum(value is not None for reading in collected.readings for value in reading.values.values())
+
+
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    return asdict(coverage) | {"completeness": coverage.completeness.value}
+
+
+def _measured(measured: "Measured") -> dict[str, Any]:
+    return {
+        "onus": measured.onus,
+        "onus_are_more": measured.onus_are_more,
+        "seconds_a_row": measured.seconds_a_row(optical=False),
+        "seconds_an_optical_row": measured.seconds_a_row(optical=True),
+        "tables": [_table(each) for each in measured.tables],
+        "allowed": [asdict(each) for each in measured.allowed],
+        "stats": _stats(measured.traffic),
+    }
+
+
+def _table(cost: "TableCost") -> dict[str, Any]:
+    return asdict(cost) | {"seconds_a_row": cost.seconds_a_row}
+
+
+def brand(brand: Brand) -> dict[str, Any]:
+    """Return what a brand can tell of its ONUs."""
+    return {
+        "id": brand.id,
+        "label": brand.label,
+        "experimental": brand.experimental,
+        "columns": {name: oid_text(column.oid) for name, column in brand.columns.items()},
+    }

@@ -1,0 +1,147 @@
+"""`facho sim`: one simulated OLT on this machine, until Ctrl-C. Lines that are typed change what is wrong with it."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from facho.adapters.snmp.snmprec import BadRecording
+from facho.runtime.commands import status
+from facho.runtime.commands.screen import note, out, plural
+from facho.runtime.commands.session import new_loop
+from facho.runtime.commands.status import CommandError
+from facho.simulator.control import USAGE, Control
+from facho.simulator.faults import FAULT_OPTIONS, faults_from
+from facho.simulator.fleet import MAKERS, Fleet, OltSpec, SimulatedOlt
+from facho.simulator.pdulog import PduLog
+from facho.simulator.stdin import watch_stdin
+
+PORT = 16161
+STDIN = 0
+HELP = f"""Lines that are typed here change it while it runs:
+    loss=5% latency=0.2   faults, by the names of their options; `none` takes one away, `well` all of them
+    log                   what it was asked so far
+    {", ".join(USAGE.values())}
+Ctrl-C ends it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--brand", choices=sorted(MAKERS), default="huawei", help="its maker (default %(default)s)")
+    what.add_argument("--recording", type=Path, metavar="FILE", help="answer what a .snmprec file says instead")
+    parser.add_argument(
+        "--keep-order", action="store_true", help="answer it in the order of the file, even where that goes backwards"
+    )
+    parser.add_argument("--port", type=_port, default=PORT, help="UDP port on 127.0.0.1 (default %(default)s)")
+    parser.add_argument("--onus", type=_count, default=256, metavar="N", help="how many ONUs (default %(default)s)")
+    parser.add_argument("--name", default="OLT-CENTRAL-01", help="what it calls itself (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="another seed makes other ONUs (default %(default)s)")
+    parser.add_argument("--community", default="public", help="whom it answers (default %(default)s)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write a line of JSON for each request to this file")
+    faults = parser.add_argument_group("faults", "what is wrong with it")
+    for option in FAULT_OPTIONS:
+        name, dest = f"--{option.name.replace('_', '-')}", f"fault_{option.name}"
+        # A per cent sign would be read as a format.
+        text = option.help.replace("%", "%%")
+        if option.is_flag:
+            faults.add_argument(name, dest=dest, help=text, action="store_const", const="yes")
+        else:
+            faults.add_argument(name, dest=dest, help=text, metavar=option.type.__name__.upper())
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("there cannot be fewer than 0")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError("ports lie between 0 and 65535; 0 is any free one")
+    return number
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        spec = _spec(options)
+        with PduLog(options.log) as log, asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(_serve(spec, log))
+    except (BadRecording, OSError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    return status.COMPLETE
+
+
+def _spec(options: argparse.Namespace) -> OltSpec:
+    given = {option.name: getattr(options, f"fault_{option.name}") for option in FAULT_OPTIONS}
+    return OltSpec(
+        name=options.name,
+        brand=options.brand,
+        onus=options.onus,
+        seed=options.seed,
+        community=options.community,
+        faults=faults_from({name: value for name, value in given.items() if value is not None}),
+        port=options.port,
+        recording=options.recording,
+        keep_order=options.keep_order,
+    )
+
+
+async def _serve(spec: OltSpec, log: PduLog) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with Fleet([spec], log=log) as fleet:
+        control = Control(fleet)
+        _introduce(fleet[spec.name])
+        if _has_keyboard():
+            # The end of the input is no reason to stop: there may never have been one.
+            watch_stdin(loop, lambda line: _obey(control, line), lambda: None)
+        await stop.wait()
+    note(f"{spec.name} was asked {plural(log.count(), 'time')}.")
+
+
+def _introduce(olt: SimulatedOlt) -> None:
+    spec = olt.spec
+    what = f"as recorded in {spec.recording}" if spec.recording else f"{spec.brand} with {plural(spec.onus, 'ONU')}"
+    if spec.port not in (0, olt.port):
+        note(f"Port {spec.port} is taken.")
+    community = "" if spec.community == "public" else f" --community {spec.community}"
+    out(f"{spec.name}, {what}, answers on {olt.host}:{olt.port}. Ask it from another terminal:")
+    out(f"\n    facho collect {olt.host}:{olt.port}{community}\n")
+    out(HELP)
+    sys.stdout.flush()
+
+
+def _has_keyboard() -> bool:
+    """Return whether input may be read: in the background of a shell, that would stop the process."""
+    return sys.stdin is not None and not (os.isatty(STDIN) and os.tcgetpgrp(STDIN) != os.getpgrp())
+
+
+def _obey(control: Control, line: str) -> None:
+    """Do what a line says, and say what came of it."""
+    answer = control.run(f"* {line}")
+    if not answer["ok"]:
+        note(answer["error"])
+        return
+    for name, came in answer["olts"].items():
+        out(f"{name}: {describe(came)}")
+    sys.stdout.flush()
+
+
+def describe(came: Mapping[str, Any]) -> str:
+    """Return what came of a command: `faults: loss=0.05`, `onus: 41`."""
+    parts = [f"{name}: {_words(value)}" for name, value in came.items()]
+    return ", ".join(parts) or "done"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={each}" for name, each in value.items()) or "none"
+    return str(value)

@@ -1,0 +1,118 @@
+"""Whom to ask: the options that `probe`, `collect` and `record` share, and the agent they name.
+
+Secrets may come from the environment or a prompt, so that they need not stand
+on a command line, where every user of the machine can read them.
+"""
+
+import argparse
+import getpass
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from facho.engine.snmp import Agent, Community, User, Version
+from facho.runtime.commands.status import CommandError
+
+DEFAULT_PORT = 161
+COMMUNITY = "FACHO_COMMUNITY"
+AUTH_KEY = "FACHO_AUTH_KEY"
+PRIV_KEY = "FACHO_PRIV_KEY"
+
+VERSIONS = {"1": Version.V1, "2c": Version.V2C, "3": Version.V3}
+AUTHENTICATIONS = ("SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
+PRIVACIES = ("AES128", "AES192", "AES256")
+
+Ask = Callable[[str], str]
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, timeout: int) -> None:
+    """Add what names an OLT, and the time that the whole command may take."""
+    parser.add_argument(
+        "host",
+        metavar="HOST[:PORT]",
+        help=f"address of the OLT; [2001:db8::1]:161 for IPv6, port {DEFAULT_PORT} if none is given",
+    )
+    parser.add_argument("--brand", help="the OLT's brand, instead of finding out (see `facho brands`)")
+    parser.add_argument(
+        "--timeout",
+        type=positive,
+        default=timeout,
+        metavar="SECONDS",
+        help="end after so long with what there is (default %(default)s)",
+    )
+    group = parser.add_argument_group("credentials")
+    group.add_argument("--version", choices=VERSIONS, default="2c", help="of SNMP (default %(default)s)")
+    group.add_argument("--community", help=f"of SNMP 1 and 2c (default {COMMUNITY} of the environment, or public)")
+    group.add_argument(
+        "--user",
+        help=f"of SNMP 3. Its passwords come from {AUTH_KEY} and {PRIV_KEY} of the environment, or are asked for",
+    )
+    group.add_argument("--auth", choices=AUTHENTICATIONS, default="", help="how the user signs")
+    group.add_argument("--priv", choices=PRIVACIES, default="", help="how the user encrypts")
+
+
+def positive(text: str) -> float:
+    """Return a number above 0, for argparse."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
+
+
+def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Agent:
+    """Return the agent that the options name; `CommandError` says what does not fit together."""
+    host, port = split_address(options.host)
+    version = VERSIONS[options.version]
+    if version is Version.V3:
+        return Agent(host, port, version, _user(options, environ, ask or _prompt))
+    if options.user:
+        raise CommandError("--user is for SNMP 3: add --version 3, or leave the user out")
+    community = options.community if options.community is not None else environ.get(COMMUNITY) or "public"
+    return Agent(host, port, version, Community(community))
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Return host and port of `host`, `host:port`, `[v6]:port`, `[v6]` or a bare IPv6 address."""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise CommandError(f"{text!r} is no address: an IPv6 address with a port is written [2001:db8::1]:161")
+        return _host(host, text), _port(rest[1:], text)
+    if text.count(":") > 1:
+        return text, DEFAULT_PORT
+    host, _, port = text.partition(":")
+    return _host(host, text), _port(port, text)
+
+
+def _host(host: str, text: str) -> str:
+    if not host or host != host.strip():
+        raise CommandError(f"{text!r} names no host: write a name or an address, like 192.0.2.10 or 192.0.2.10:161")
+    return host
+
+
+def _port(text: str, address: str) -> int:
+    if not text:
+        if address.endswith(":"):
+            raise CommandError(f"{address!r} ends where a port is expected")
+        return DEFAULT_PORT
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
+        raise CommandError(f"{text!r} is no port: ports are numbers from 1 to 65535")
+    return int(text)
+
+
+def _user(options: argparse.Namespace, environ: Mapping[str, str], ask: Ask) -> User:
+    if not options.user:
+        raise CommandError("SNMP 3 needs a user: add --user")
+    if options.community is not None:
+        raise CommandError("SNMP 3 has no community: leave --community out")
+    if options.priv and not options.auth:
+        raise CommandError("SNMP 3 encrypts only what is signed: add --auth")
+    auth_key = (environ.get(AUTH_KEY) or ask("Authentication password: ")) if options.auth else ""
+    priv_key = (environ.get(PRIV_KEY) or ask("Privacy password: ")) if options.priv else ""
+    return User(options.user, options.auth, auth_key, options.priv, priv_key)
+
+
+def _prompt(question: str) -> str:
+    if not sys.stdin.isatty():
+        raise CommandError(f"a password is needed, and nobody is there to type it: set {AUTH_KEY} and {PRIV_KEY}")
+    return getpass.getpass(question)
