@@ -105,10 +105,23 @@ def test_the_summary_counts_by_state_in_all_and_by_olt(api, onus, central, norte
 
     assert answer == {
         "total": 4,
+        "missing": 0,
         "by_state": {"online": 2, "los": 1, "dying_gasp": 1},
         "olts": [
-            {"olt": central.pk, "olt_name": "OLT-CENTRAL-01", "total": 2, "by_state": {"online": 1, "los": 1}},
-            {"olt": norte.pk, "olt_name": "OLT-NORTE-02", "total": 2, "by_state": {"dying_gasp": 1, "online": 1}},
+            {
+                "olt": central.pk,
+                "olt_name": "OLT-CENTRAL-01",
+                "total": 2,
+                "missing": 0,
+                "by_state": {"online": 1, "los": 1},
+            },
+            {
+                "olt": norte.pk,
+                "olt_name": "OLT-NORTE-02",
+                "total": 2,
+                "missing": 0,
+                "by_state": {"dying_gasp": 1, "online": 1},
+            },
         ],
     }
 

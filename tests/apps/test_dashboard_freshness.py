@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from cast import T0, make_execution, make_job, make_onu
 
-from facho.apps.dashboard.freshness import columns_read, power_freshness, state_freshness
+from facho.apps.dashboard.freshness import fields_read, power_freshness, state_freshness
 from facho.apps.dashboard.queries import node_rows
 from facho.apps.inventory.models import Olt
 from facho.apps.polling import live
@@ -114,6 +114,53 @@ def test_its_last_run_read_it_and_none_came_since(old, node):
     assert answer(old) == ("late", "The last run read it, and none has come since.")
 
 
+def test_a_missing_onu_is_found_by_no_discovery(old, node):
+    make_execution(node, T0 + 5 * MIN)
+    old.missing_since = T0 + 3 * MIN
+
+    assert answer(old) == (
+        "bad",
+        "The ONU is missing since 2025-06-01 10:03: discoveries do not find it on its port.",
+    )
+
+
+def test_an_onu_that_was_missed_once_is_told_from_a_missing_one(old, node):
+    make_execution(node, T0 + 5 * MIN)
+    old.misses = 1
+
+    assert answer(old) == ("late", "The last discovery did not find the ONU on its port; the next one will tell more.")
+
+
+def test_its_port_could_not_be_read(old, node):
+    failed = {"field": "rx_dbm", "slot": 0, "port": 1, "reason": "no answer in 20.0 s"}
+    make_execution(node, T0 + 5 * MIN, status="PARTIAL", error="3 ports failed", coverage={"failed": [failed]})
+
+    assert answer(old) == ("bad", "The last run could not read port 0/1 to its end. No answer in 20.0 s")
+
+
+def test_another_port_that_failed_is_not_its_matter(old, node):
+    failed = {"field": "rx_dbm", "slot": 0, "port": 2, "reason": "no answer in 20.0 s"}
+    make_execution(node, T0 + 5 * MIN, status="PARTIAL", error="port 0/2 was cut", coverage={"failed": [failed]})
+
+    assert answer(old)[1].startswith("The last run read only a part of the ONUs, and not this one.")
+
+
+def test_it_poisons_whatever_it_is_asked_for_with(old, node):
+    make_execution(node, T0 + 5 * MIN, status="PARTIAL", failed_onus=["ONU 0/1/7"])
+
+    assert answer(old) == (
+        "bad",
+        "The OLT gives no usable answer when this ONU is asked for. "
+        "It is asked for alone, so that the others can be read.",
+    )
+
+
+def test_a_failure_of_a_run_that_read_it_explains_nothing(old, node):
+    make_execution(node, T0, status="PARTIAL", failed_onus=["ONU 0/1/7"])
+
+    assert answer(old) == ("late", "The last run read it, and none has come since.")
+
+
 def test_a_dark_onu_has_no_power_to_read(old, node):
     make_execution(node, T0 + 5 * MIN)
     old.state = "los"
@@ -140,9 +187,9 @@ def test_the_state_is_read_by_whoever_reads_a_state(old, node):
     assert fresh.level == "ok"
 
 
-def test_a_discovery_without_columns_reads_what_its_brand_says(db):
-    assert {"serial", "name"} <= columns_read(make_job("Discovery", kind="discovery", columns=[]))
+def test_a_discovery_without_fields_reads_what_its_brand_says(db):
+    assert {"serial", "name"} <= fields_read(make_job("Discovery", kind="discovery", columns=[]))
 
 
 def test_columns_that_are_needed_are_read_too(db):
-    assert "down_cause" in columns_read(make_job("State", columns=["state"]))
+    assert "down_cause" in fields_read(make_job("State", columns=["state"]))

@@ -237,7 +237,10 @@ def test_what_is_known_of_an_olt_is_its_onus_and_their_states(desk):
 
     known = desk.known()
 
-    assert sorted(known, key=lambda onu: onu.index) == [KnownOnu(INDEX, "los"), KnownOnu("4194304000.8", "unknown")]
+    assert sorted(known, key=lambda onu: onu.index) == [
+        KnownOnu(INDEX, "los", 0, 1, 7),
+        KnownOnu("4194304000.8", "unknown", 0, 1, 8),
+    ]
 
 
 def test_the_same_index_on_another_olt_is_another_onu(desk):

@@ -8,7 +8,7 @@ import facho.engine.runner
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryLedger, MemoryNodes
-from facho.brands import brand
+from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, CompositeNode, JobKind, KnownOnu, Reading
 from facho.engine.runner import Runner
@@ -22,6 +22,7 @@ class Sink:
 
     def __init__(self):
         self.written = []
+        self.named = []
         self.errors = []
 
     async def known(self, olt_id):
@@ -32,6 +33,11 @@ class Sink:
             raise self.errors.pop(0)
         self.written.append((node.id, execution_id, lease.token, now))
 
+    async def identified(self, node, execution_id, brand, seen, *, lease):
+        if self.errors:
+            raise self.errors.pop(0)
+        self.named.append((node.id, execution_id, lease.token, brand, seen))
+
 
 class Stage:
     """A master with two links on OLT-01, and collections that go as the test says, one second each."""
@@ -40,6 +46,7 @@ class Stage:
         self.clock = clock
         self.results = results or {}
         self.asked = []
+        self.learned = []
         self.seated = []
         self.heard = []
         master = make_node(1, next_check=T0)
@@ -66,10 +73,13 @@ class Stage:
             bus=self.bus,
             clock=self.clock,
             brand=brand,
+            brands=BRANDS.values,
+            candidates=lambda object_id, descr: [each for each in BRANDS.values() if each.label in descr],
             raw_decoders={},
         )
 
     async def collect(self, node, olt, brand, *, deadline, known, **_):
+        self.learned.append(olt.learned)
         self.asked.append((node.id, deadline - self.clock.now(), len(known)))
         await self.clock.sleep(1)
         result = self.results.get(node.id, COMPLETE)

@@ -9,7 +9,17 @@ from builders import MIN, SEC, T0, make_node
 from runner_stage import COMPLETE, SILENCE, Mute, Stage
 
 from facho.engine.errors import LeaseLost, Refused
-from facho.engine.model import Cause, Collected, Completeness, CompositeNode, JobKind, Outcome, Status, Traffic
+from facho.engine.model import (
+    Cause,
+    Collected,
+    Completeness,
+    CompositeNode,
+    Coverage,
+    JobKind,
+    Outcome,
+    Status,
+    Traffic,
+)
 
 
 @pytest.fixture
@@ -43,12 +53,20 @@ def test_each_link_has_its_own_time_limit(stage, virtually):
     assert [limit for _, limit, _ in play.asked] == [5 * MIN, 2 * MIN, 5 * MIN]
 
 
-def test_only_a_get_needs_to_know_the_onus(stage, virtually):
+def test_every_link_knows_the_onus_that_are_there(stage, virtually):
     play = stage(kinds={2: JobKind.GET, 3: JobKind.DISCOVERY})
 
     virtually(play.run())
 
-    assert [known for _, _, known in play.asked] == [0, 1, 0]
+    assert [known for _, _, known in play.asked] == [1, 1, 1]
+
+
+def test_what_a_link_learned_of_the_agent_is_there_for_the_next_one(stage, virtually):
+    play = stage({1: replace(COMPLETE, learned={"sizes": {"onus": 20}}), 3: COMPLETE})
+
+    virtually(play.run())
+
+    assert play.learned == [{}, {"sizes": {"onus": 20}}, {"sizes": {"onus": 20}}]
 
 
 def test_a_master_that_fails_does_not_stop_its_chain(stage, virtually):
@@ -225,15 +243,20 @@ def test_some_rows_are_partial_and_none_with_errors_are_a_failure(stage, virtual
     assert outcome.completeness is collected.completeness
 
 
-def test_an_outcome_tells_what_it_cost_and_all_that_went_wrong(stage, virtually):
+def test_an_outcome_tells_what_it_cost_what_it_covered_and_all_that_went_wrong(stage, virtually):
     traffic = Traffic(pdus=12, retransmissions=2, varbinds=120, rtt_p95=0.4)
-    errors = ("port 0/1 was cut", "port 0/2 was cut")
-    play = stage({1: Collected(Completeness.PARTIAL, COMPLETE.readings, traffic=traffic, errors=errors)})
+    told = {
+        "errors": ("port 0/1 was cut", "port 0/2 was cut"),
+        "coverage": (Coverage("rx_dbm", 0, 1, Completeness.PARTIAL, 12, "cut"),),
+        "failed_onus": ("ONU 0/1/7",),
+    }
+    play = stage({1: Collected(Completeness.PARTIAL, COMPLETE.readings, traffic=traffic, **told)})
 
     outcome = virtually(play.run())[0]
 
     assert outcome.traffic == traffic
     assert outcome.error == "port 0/1 was cut\nport 0/2 was cut"
+    assert (outcome.coverage, outcome.failed_onus) == (told["coverage"], told["failed_onus"])
 
 
 @pytest.mark.parametrize(

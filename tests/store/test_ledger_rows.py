@@ -9,7 +9,7 @@ from contracts.worlds import DbWorld, done, scheduled
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
-from facho.engine.model import Cause, Completeness, Outcome, Status, Traffic
+from facho.engine.model import Cause, Completeness, Coverage, Outcome, Status, Traffic
 
 pytestmark = pytest.mark.django_db
 
@@ -51,6 +51,19 @@ def test_an_execution_keeps_what_it_read_and_what_it_cost(world, running):
     assert (row.pdus, row.retransmissions, row.varbinds) == (12, 2, 480)
     assert (row.bytes_sent, row.bytes_received, row.rtt_p50, row.rtt_p95) == (1000, 9000, 0.02, 0.4)
     assert (row.lateness, row.duration, row.node_name) == (1.0, 32.0, "Optical power")
+
+
+def test_an_execution_keeps_how_it_asked_and_what_it_covered(world, running):
+    traffic = replace(TRAFFIC, rtt_p99=0.9, peak_in_flight=3, sizes={"onus": 20})
+    coverage = (Coverage("rx_dbm", 0, 1, Completeness.PARTIAL, 12, "no answer"),)
+
+    outcome = Outcome(Status.PARTIAL, traffic=traffic, coverage=coverage, failed_onus=("ONU 0/1/7",))
+    world.close([running], outcome)
+
+    row = Execution.objects.get(pk=running)
+    assert (row.rtt_p99, row.peak_in_flight, row.sizes) == (0.9, 3, {"onus": 20})
+    assert row.coverage["failed"] == [{"field": "rx_dbm", "slot": 0, "port": 1, "reason": "no answer"}]
+    assert row.failed_onus == ["ONU 0/1/7"]
 
 
 def test_each_start_is_an_attempt_that_ends_with_its_execution(world, running):

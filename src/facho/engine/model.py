@@ -56,6 +56,8 @@ class JobKind(StrEnum):
     WALK = "walk"
     # Columns of one index side by side, by GETBULK.
     TABLE = "table"
+    # Whose make an OLT is, where nobody has said so.
+    IDENTIFY = "identify"
 
 
 class Completeness(StrEnum):

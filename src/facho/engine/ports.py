@@ -103,7 +103,18 @@ class ReadingSink(Protocol):
     async def known(self, olt_id: int) -> Sequence[KnownOnu]: ...
 
     async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
-        """Keep a harvest in one transaction; `LeaseLost` if the lease is not the present one."""
+        """Keep a harvest in one transaction; `LeaseLost` if the lease is not the present one.
+
+        A discovery also decides who is there: see `engine/census.py`.
+        """
+
+    async def identified(
+        self, node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], *, lease: Lease
+    ) -> None:
+        """Keep what an OLT said of itself and whose make it is, and put it to work; `LeaseLost` as above.
+
+        Without a brand only what was seen is kept, and the question stays open.
+        """
 
 
 class OltLeases(Protocol):

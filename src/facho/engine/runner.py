@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import collect
@@ -14,6 +15,7 @@ from facho.engine.model import (
     Claim,
     Collected,
     Completeness,
+    JobKind,
     Lease,
     Node,
     Olt,
@@ -22,6 +24,7 @@ from facho.engine.model import (
     Traffic,
 )
 from facho.engine.ports import Clock, EventBus, Ledger, NodeSource, OltLeases, PollerWatch, ReadingSink, Snmp
+from facho.engine.probe import Candidates, Identity, identify
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,8 @@ class Runner:
         bus: EventBus,
         clock: Clock,
         brand: Callable[[str], Brand],
+        brands: Callable[[], Iterable[Brand]],
+        candidates: Candidates,
         raw_decoders: Mapping[str, Decoder],
     ) -> None:
         self._name = name
@@ -56,6 +61,8 @@ class Runner:
         self._bus = bus
         self._clock = clock
         self._brand = brand
+        self._brands = brands
+        self._candidates = candidates
         self._raw_decoders = raw_decoders
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
@@ -103,10 +110,10 @@ class Runner:
 
         Whatever goes wrong here is this link's alone.
         """
-        started = self._clock.now()
         try:
-            collected = await self._collect(node, olt)
-            await self._sink.write(node, execution_id, collected, lease=lease, now=self._clock.now())
+            if node.kind is JobKind.IDENTIFY:
+                return await self._identify(node, execution_id, olt, lease), olt
+            return await self._collect(node, execution_id, olt, lease)
         except OltUnreachable as error:
             return _failed(error, Cause.UNREACHABLE), olt
         except LeaseLost as error:
@@ -117,24 +124,42 @@ class Runner:
             # A defect of ours, or a database that is away, must not take the rest of the chain with it.
             logger.exception("%s: %s ended in an error", olt.name, node.name)
             return _failed(error), olt
-        if collected.readings or collected.scalars:
-            self._bus.publish("readings", {"olt_id": olt.id, "node_id": node.id, "count": len(collected.readings)})
-        seconds = (self._clock.now() - started).total_seconds()
-        logger.info("%s: %s took %.1f s, %d ONUs", olt.name, node.name, seconds, len(collected.readings))
-        return _outcome(collected), replace(olt, learned=collected.learned)
 
-    async def _collect(self, node: Node, olt: Olt) -> Collected:
+    async def _collect(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> tuple[Outcome, Olt]:
         known = await self._sink.known(olt.id)
-        return await collect(
+        started = self._clock.now()
+        collected = await collect(
             node,
             olt,
             self._brand(olt.brand),
             snmp=self._snmp,
             clock=self._clock,
-            deadline=self._clock.now() + node.timeout,
+            deadline=started + node.timeout,
             known=known,
             raw_decoders=self._raw_decoders,
         )
+        await self._sink.write(node, execution_id, collected, lease=lease, now=self._clock.now())
+        if collected.readings or collected.scalars:
+            self._bus.publish("readings", {"olt_id": olt.id, "node_id": node.id, "count": len(collected.readings)})
+        seconds = (self._clock.now() - started).total_seconds()
+        logger.info("%s: %s took %.1f s, %d ONUs", olt.name, node.name, seconds, len(collected.readings))
+        # A link that had nothing to ask has learned nothing, and unlearned nothing either.
+        return _outcome(collected), replace(olt, learned=collected.learned or olt.learned)
+
+    async def _identify(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> Outcome:
+        """Find out whose make an OLT is. Nobody's that is known is a failure, for a person has to do something."""
+        identity = await identify(
+            olt.agent,
+            snmp=self._snmp,
+            clock=self._clock,
+            deadline=self._clock.now() + node.timeout,
+            candidates=self._candidates,
+            brands=self._brands(),
+        )
+        brand = identity.brand.id if identity.brand else ""
+        await self._sink.identified(node, execution_id, brand, _seen(identity), lease=lease)
+        status = Status.SUCCESS if brand else Status.FAILED
+        return Outcome(status, error=identity.remark, traffic=identity.traffic)
 
     async def _close_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], outcome: Outcome) -> None:
         """End the links that have not ended yet, all in the same way."""
@@ -163,6 +188,12 @@ def _tell_failure(olt: Olt, node: Node, outcome: Outcome) -> None:
         unreachable = outcome.cause is Cause.UNREACHABLE
         event = Event.OLT_UNREACHABLE if unreachable else Event.RUN_FAILED
         tell(logger, logging.WARNING, event, "%s: %s failed: %s", olt.name, node.name, outcome.error, olt_id=olt.id)
+
+
+def _seen(identity: Identity) -> dict[str, Any]:
+    """Return what an OLT said of itself, by the names that the system group has for it."""
+    seen = {"sysDescr": identity.sys_descr, "sysObjectID": identity.sys_object_id, "sysName": identity.sys_name}
+    return {name: value for name, value in seen.items() if value}
 
 
 def _outcome(collected: Collected) -> Outcome:

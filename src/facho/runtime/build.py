@@ -8,8 +8,9 @@ from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.snmp.dispatch import SnmpByVersion
-from facho.brands import brand
+from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
+from facho.engine.census import Rules
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
 from facho.engine.snapshot import snapshot
@@ -53,12 +54,14 @@ def engine(config: Config) -> Engine:
         name=worker,
         nodes=nodes,
         ledger=ledger,
-        sink=DbReadingSink(reader, writer),
+        sink=DbReadingSink(reader, writer, Rules(config.misses, config.mass_vanishing)),
         snmp=snmp,
         leases=LocalLeases(),
         bus=bus,
         clock=clock,
         brand=brand,
+        brands=BRANDS.values,
+        candidates=candidates,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
     )
     scheduler = Scheduler(

@@ -42,7 +42,22 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         ]
     if pending:
         return [Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")]
-    return _secrets()
+    return [*_secrets(), *_brands()]
+
+
+def _brands() -> list[CheckMessage]:
+    """Find OLTs whose profile somebody has taken away: nothing can be read from them."""
+    from facho.brands import BRANDS
+
+    olts = apps.get_model("inventory", "Olt").objects.using(DEFAULT_DB_ALIAS).exclude(brand__in=["", *BRANDS])
+    return [
+        Warning(
+            f"{name} is of the brand {brand}, of which there is no profile.",
+            hint="Put its profile back into the folder brands of the data directory, or choose another brand.",
+            id="facho.W002",
+        )
+        for name, brand in olts.values_list("name", "brand")
+    ]
 
 
 def _secrets() -> list[CheckMessage]:

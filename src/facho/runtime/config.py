@@ -17,9 +17,17 @@ KEY_FILE = "secret.keys"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LANGUAGES = ("en", "es")
 MOST_POLLERS = 1000
+MOST_MISSES = 100
 
-# Read by the test suite, not by Facho.
-FOREIGN_NAMES = {"FACHO_RECORDINGS", "FACHO_TEST_POSTGRES_URL"}
+# Read by the commands that need no database, and by the test suite; none of them is a setting.
+FOREIGN_NAMES = {
+    "FACHO_COMMUNITY",
+    "FACHO_AUTH_KEY",
+    "FACHO_PRIV_KEY",
+    "FACHO_OLTSIM",
+    "FACHO_RECORDINGS",
+    "FACHO_TEST_POSTGRES_URL",
+}
 
 
 class ConfigError(Exception):
@@ -39,12 +47,21 @@ class Config:
     log_level: str
     allowed_hosts: tuple[str, ...]
     public_url: str
+    # Discoveries in a row that do not find an ONU, until it counts as missing.
+    misses: int
+    # In percent of an OLT's ONUs: more than this vanishing at once is suspect.
+    mass_vanishing: int
     database: dict[str, object] = field(repr=False)
     secret_keys: tuple[str, ...] = field(repr=False)
 
     @property
     def key_file(self) -> Path:
         return self.data_dir / KEY_FILE
+
+    @property
+    def brands_dir(self) -> Path:
+        """Return where an admin puts profiles of brands that Facho does not come with."""
+        return self.data_dir / "brands"
 
     @property
     def public_host(self) -> str:
@@ -68,6 +85,8 @@ KNOWN_NAMES = {
     "FACHO_ALLOWED_HOSTS",
     "FACHO_PUBLIC_URL",
     "FACHO_SECRET_KEYS",
+    "FACHO_MISSES",
+    "FACHO_MASS_VANISHING",
 }
 
 
@@ -84,6 +103,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
         log_level=_choice(environ, "FACHO_LOG_LEVEL", "INFO", LOG_LEVELS),
         allowed_hosts=tuple(_list(environ, "FACHO_ALLOWED_HOSTS")),
         public_url=_public_url(environ),
+        misses=_number(environ, "FACHO_MISSES", 2, 1, MOST_MISSES),
+        mass_vanishing=_number(environ, "FACHO_MASS_VANISHING", 30, 1, 100),
         database=_database(environ, data_dir),
         secret_keys=_secret_keys(environ, data_dir),
     )
@@ -245,6 +266,21 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
                 'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
             ) from error
     return tuple(keys)
+
+
+def register_brands(config: Config) -> None:
+    """Add the profiles that an admin has put into the data directory to the brands there are."""
+    # Not before they are needed: there are commands that start without any.
+    from facho import brands
+    from facho.brands.files import load_folder
+    from facho.brands.profile import BadProfile
+
+    try:
+        brands.register(load_folder(config.brands_dir).values())
+    except (BadProfile, OSError) as error:
+        raise ConfigError(
+            f"A brand in {config.brands_dir} cannot be used; correct it, or take it away. {error}"
+        ) from error
 
 
 def load_or_exit() -> Config:

@@ -13,6 +13,8 @@ from django.utils.translation import gettext_lazy as _
 from facho.runtime import config as facho_config
 
 CONFIG = facho_config.load()
+# Before the apps, whose choices they are.
+facho_config.register_brands(CONFIG)
 
 # Without a key of its own (no `facho` command has prepared the data directory yet) nothing can be stored for later:
 # the key of such a process is known to nobody, and ends with it.

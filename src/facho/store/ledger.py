@@ -14,6 +14,7 @@ from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Skipped, Status, Trigger
 from facho.engine.schedule import missed_slots, next_check
+from facho.store import coverage
 from facho.store.threads import DbThread
 
 OPEN = (Status.PENDING, Status.RUNNING)
@@ -190,6 +191,11 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
         "bytes_received": traffic.bytes_received,
         "rtt_p50": traffic.rtt_p50,
         "rtt_p95": traffic.rtt_p95,
+        "rtt_p99": traffic.rtt_p99,
+        "peak_in_flight": traffic.peak_in_flight,
+        "sizes": dict(traffic.sizes),
+        "coverage": coverage.summary(outcome.coverage),
+        "failed_onus": coverage.first(outcome.failed_onus),
     }
 
 

@@ -85,4 +85,5 @@ def _olt(olt_id: int) -> Olt:
         agent=row.agent(),
         max_in_flight=row.max_in_flight,
         max_pdus_per_second=row.max_pdus_per_second,
+        learned=row.learned,
     )

@@ -18,8 +18,11 @@ from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu, OnuHistory
 from facho.engine.brand import ONU_FIELDS
+from facho.engine.census import USUAL_RULES, Rules
 from facho.engine.errors import LeaseLost
-from facho.engine.model import Collected, KnownOnu, Lease, Node, Reading, Status
+from facho.engine.model import Collected, JobKind, KnownOnu, Lease, Node, Reading, Status
+from facho.store.census import PARKED, Verdict, apply_census, apply_moves, known_onus, tell_census
+from facho.store.identification import put_to_work, tell_identified
 from facho.store.threads import DbThread
 
 POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
@@ -37,32 +40,68 @@ PLACE = {field.name: field for field in Onu._meta.concrete_fields if field.name 
 class DbReadingSink:
     """Keeps harvests, one transaction each, and only those of the present holder of the OLT."""
 
-    def __init__(self, reader: DbThread, writer: DbThread) -> None:
+    def __init__(self, reader: DbThread, writer: DbThread, rules: Rules = USUAL_RULES) -> None:
         self._reader = reader
         self._writer = writer
+        self._rules = rules
 
     async def known(self, olt_id: int) -> Sequence[KnownOnu]:
         return await self._reader.run(lambda: _known(olt_id))
 
     async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
-        await self._writer.run(lambda: _write(node, execution_id, collected, lease, now))
+        verdict = await self._writer.run(lambda: _write(node, execution_id, collected, self._rules, lease, now))
+        if verdict is not None:
+            tell_census(node, verdict)
+
+    async def identified(
+        self, node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], *, lease: Lease
+    ) -> None:
+        jobs = await self._writer.run(lambda: _identified(node, execution_id, brand, seen, lease))
+        if jobs is not None:
+            tell_identified(node, brand, jobs)
 
 
 def _known(olt_id: int) -> list[KnownOnu]:
-    return [KnownOnu(index, state) for index, state in Onu.objects.filter(olt_id=olt_id).values_list("index", "state")]
+    # An ONU whose index is another's now cannot be asked for; a discovery that finds it again will say so.
+    onus = Onu.objects.filter(olt_id=olt_id).exclude(index__startswith=PARKED)
+    return [onu for _, onu, _ in known_onus(onus)]
 
 
-@transaction.atomic
-def _write(node: Node, execution_id: int, collected: Collected, lease: Lease, now: datetime) -> None:
+def _check_fence(execution_id: int, lease: Lease) -> None:
     fence = Execution.objects.filter(pk=execution_id, status=Status.RUNNING, lease_token=lease.token)
     if not fence.exists():
         raise LeaseLost(f"execution {execution_id} is no longer ours; its readings were not kept")
+
+
+@transaction.atomic
+def _write(
+    node: Node, execution_id: int, collected: Collected, rules: Rules, lease: Lease, now: datetime
+) -> Verdict | None:
+    _check_fence(execution_id, lease)
+    if node.kind is JobKind.DISCOVERY:
+        verdict: Verdict | None = apply_census(node, collected, rules, now)
+    else:
+        verdict = apply_moves(node, collected, now)
     if collected.readings:
         _write_onus(node.olt_id, collected.readings, now)
         _write_history(node.olt_id, collected.readings, now)
     if collected.scalars:
-        olt = Olt.objects.select_for_update().get(pk=node.olt_id)
-        Olt.objects.filter(pk=olt.pk).update(extra={**olt.extra, **_plain(collected.scalars)})
+        _merge_scalars(node.olt_id, collected.scalars)
+    if collected.learned:
+        Olt.objects.filter(pk=node.olt_id).update(learned=dict(collected.learned))
+    return verdict
+
+
+@transaction.atomic
+def _identified(node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], lease: Lease) -> list[str] | None:
+    _check_fence(execution_id, lease)
+    _merge_scalars(node.olt_id, seen)
+    return put_to_work(node.olt_id, brand) if brand else None
+
+
+def _merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
+    olt = Olt.objects.select_for_update().only("extra").get(pk=olt_id)
+    Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **_plain(scalars)})
 
 
 def _write_onus(olt_id: int, readings: Sequence[Reading], now: datetime) -> None:
@@ -103,7 +142,7 @@ def _upsert(
     updated = ["slot", "port", "onu", *names, *fixed, *(["extra"] if extras else [])]
     inserted = ["olt_id", "index", "first_seen_at", *updated]
     # Not filled by what was read, and not allowed to be empty.
-    for column, value in (("state", Onu.State.UNKNOWN.value), ("extra", "{}")):
+    for column, value in (("state", Onu.State.UNKNOWN.value), ("extra", "{}"), ("misses", 0), ("moved_from", "")):
         if column not in inserted:
             inserted.append(column)
             fixed[column] = value
@@ -127,8 +166,15 @@ def _upsert_sql(inserted: Iterable[str], updated: Iterable[str]) -> str:
         f"INSERT INTO {quote(Onu._meta.db_table)} ({', '.join(map(quote, columns))}) "  # noqa: S608 - names are ours
         f"VALUES ({', '.join(['%s'] * len(columns))}) "
         f"ON CONFLICT ({quote('olt_id')}, {quote('index')}) DO UPDATE SET "
-        + ", ".join(f"{quote(column)} = excluded.{quote(column)}" for column in updated)
+        + ", ".join(f"{quote(column)} = {_updated(column)}" for column in updated)
     )
+
+
+def _updated(column: str) -> str:
+    """Return what a column becomes. An ONU that is off may not tell where it sits: then it sits where it sat."""
+    new = f"excluded.{connection.ops.quote_name(column)}"
+    old = f"{connection.ops.quote_name(Onu._meta.db_table)}.{connection.ops.quote_name(column)}"
+    return f"COALESCE({new}, {old})" if column in PLACE else new
 
 
 def _write_history(olt_id: int, readings: Sequence[Reading], now: datetime) -> None:

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from facho.apps.dashboard.history import POWERS
 from facho.apps.dashboard.queries import DARK_STATES, NodeRow
 from facho.apps.dashboard.text import interval, waiting_for
+from facho.apps.jobs.columns import columns_read
 from facho.apps.jobs.models import SnmpJob
+from facho.apps.polling.coverage import failure_at
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
-from facho.brands import BRANDS
 from facho.engine.model import Status
 
 # A run needs a moment to get to this ONU: so much beyond the interval is no lateness.
@@ -33,49 +35,49 @@ class Freshness:
     readers: Sequence[NodeRow]
 
 
-def columns_read(job: SnmpJob) -> set[str]:
+def fields_read(job: SnmpJob) -> set[str]:
     """Return the fields of an ONU that a run of this job fills."""
-    brand = BRANDS.get(job.brand)
-    if brand is None:
-        return set(job.columns)
-    named = job.columns or (brand.discovery if job.kind == SnmpJob.Kind.DISCOVERY else ())
-    return set(brand.with_needed(name for name in named if name in brand.columns))
+    return set(columns_read(job.brand, job.kind, job.columns))
 
 
 def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Say why the power of an ONU is as old as it is."""
     dark = _("The ONU is dark: there is no power to read.") if onu.state in DARK_STATES else ""
-    return _freshness(onu, onu.power_at, _readers(rows, set(POWERS)), news, now, no_value=dark)
+    return _freshness(onu, onu.power_at, set(POWERS), rows, news, now, no_value=dark)
 
 
 def state_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Say why the state of an ONU is as old as it is."""
-    return _freshness(onu, onu.state_at, _readers(rows, {"state"}), news, now, no_value="")
+    return _freshness(onu, onu.state_at, {"state"}, rows, news, now, no_value="")
 
 
 def _readers(rows: Sequence[NodeRow], fields: set[str]) -> list[NodeRow]:
     """Return the nodes that read one of these fields, the most frequent first; those that are off come last."""
-    readers = [row for row in rows if fields & columns_read(row.node.job)]
+    readers = [row for row in rows if fields & fields_read(row.node.job)]
     return sorted(readers, key=lambda row: (not row.runs, row.scheduled.interval_seconds))
 
 
 def _freshness(
     onu: Onu,
     read_at: datetime | None,
-    readers: Sequence[NodeRow],
+    fields: set[str],
+    rows: Sequence[NodeRow],
     news: Mapping[str, Any],
     now: datetime,
     *,
     no_value: str,
 ) -> Freshness:
+    readers = _readers(rows, fields)
     verdict = _nobody_reads(onu, readers)
     if verdict is None:
         reader = readers[0]
         verdict = (
             _on_schedule(reader, read_at, now)
+            or _is_missing(onu)
             or _at_work(reader)
             or _waits(reader, news)
-            or _last_run(reader, read_at, now, no_value)
+            or _has_failed(onu, fields, reader, read_at)
+            or _last_run(reader, read_at, no_value)
         )
     return Freshness(read_at, *verdict, readers)
 
@@ -99,6 +101,16 @@ def _on_schedule(reader: NodeRow, read_at: datetime | None, now: datetime) -> Ve
     return "ok", sentence % {"node": reader.node.job, "interval": interval(every)}
 
 
+def _is_missing(onu: Onu) -> Verdict | None:
+    """Answer where discoveries do not find the ONU, or where it has vanished and nobody believes it yet."""
+    if onu.missing_since is not None:
+        since = timezone.localtime(onu.missing_since).strftime("%Y-%m-%d %H:%M")
+        return "bad", _("The ONU is missing since %(time)s: discoveries do not find it on its port.") % {"time": since}
+    if onu.misses:
+        return "late", _("The last discovery did not find the ONU on its port; the next one will tell more.")
+    return None
+
+
 def _at_work(reader: NodeRow) -> Verdict | None:
     if reader.now is None or reader.now.status != Status.RUNNING:
         return None
@@ -116,14 +128,35 @@ def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
     return "late", _("%(node)s is due and waits for %(what)s.") % {"node": reader.node.job, "what": what}
 
 
-def _last_run(reader: NodeRow, read_at: datetime | None, now: datetime, no_value: str) -> Verdict:
+def _has_failed(onu: Onu, fields: set[str], reader: NodeRow, read_at: datetime | None) -> Verdict | None:
+    """Answer where the last run says itself what went wrong with this ONU, or with its port."""
+    last = reader.last
+    if last is None or _was_read_by(last, read_at):
+        return None
+    if onu.called in last.failed_onus:
+        return "bad", _(
+            "The OLT gives no usable answer when this ONU is asked for. "
+            "It is asked for alone, so that the others can be read."
+        )
+    reason = failure_at(last.coverage, fields, onu.slot, onu.port)
+    if reason is None:
+        return None
+    sentence = _("The last run could not read port %(port)s to its end.") % {"port": f"{onu.slot}/{onu.port}"}
+    return "bad", _said(sentence, reason)
+
+
+def _was_read_by(last: Execution, read_at: datetime | None) -> bool:
+    return bool(read_at and last.started_at and read_at >= last.started_at)
+
+
+def _last_run(reader: NodeRow, read_at: datetime | None, no_value: str) -> Verdict:
     """Answer from how its last run ended."""
     last = reader.last
     if last is None:
         return "late", _("%(node)s has not run yet.") % {"node": reader.node.job}
     if last.status not in (Status.SUCCESS, Status.PARTIAL):
         return "bad", _unlucky(last)
-    if read_at and last.started_at and read_at >= last.started_at:
+    if _was_read_by(last, read_at):
         return "late", _("The last run read it, and none has come since.")
     if no_value:
         return "late", no_value
@@ -142,4 +175,8 @@ def _unlucky(last: Execution) -> str:
     }
     sentence = said[Status(last.status)]
     because = last.error.split("\n")[0] or (str(last.get_cause_display()) if last.cause else "")
+    return _said(sentence, because)
+
+
+def _said(sentence: str, because: str) -> str:
     return f"{sentence} {because[:1].upper()}{because[1:]}" if because else sentence

@@ -20,15 +20,22 @@ State = Onu.State
 
 # The fibre brings no light from these.
 DARK_STATES = (State.OFFLINE, State.LOS, State.DYING_GASP)
-IS_ONLINE = Q(state=State.ONLINE)
-IS_DARK = Q(state__in=DARK_STATES)
+IS_MISSING = Q(missing_since__isnull=False)
+# What was last read of a missing one says nothing about now: it is neither online nor dark.
+IS_ONLINE = Q(state=State.ONLINE) & ~IS_MISSING
+IS_DARK = Q(state__in=DARK_STATES) & ~IS_MISSING
+# Vanished from its port, and not yet believed to be missing.
+IS_HELD = Q(misses__gt=0) & ~IS_MISSING
 # A dark ONU may still carry the power of better days.
-IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~IS_DARK
+IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=DARK_STATES) & ~IS_MISSING
 
 OPEN = (Status.PENDING.value, Status.RUNNING.value)
 
 # Pages show an OLT, they do not talk to it: its secrets stay in the database.
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+
+# What the engine keeps with an OLT, and a list has no room for.
+ENGINES_OWN = ("extra", "learned")
 
 # Worst first, as a NOC reads a list.
 REACHABILITY_ORDER = {"unreachable": 0, "slow": 1, "unknown": 2, "reachable": 3, "disabled": 4}
@@ -44,11 +51,20 @@ class OnuCounts:
     online: int = 0
     dark: int = 0
     weak: int = 0
+    missing: int = 0
+    held: int = 0
     read_at: datetime | None = None
 
     @property
+    def present(self) -> int:
+        return self.total - self.missing
+
+    @property
     def other(self) -> int:
-        return self.total - self.online - self.dark
+        return self.present - self.online - self.dark
+
+
+NUMBERS = ("total", "online", "dark", "weak", "missing", "held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,8 @@ def _onu_numbers() -> dict[str, Any]:
         "online": Count("id", filter=IS_ONLINE),
         "dark": Count("id", filter=IS_DARK),
         "weak": Count("id", filter=IS_WEAK),
+        "missing": Count("id", filter=IS_MISSING),
+        "held": Count("id", filter=IS_HELD),
         "read_at": Max("read_at"),
     }
 
@@ -106,7 +124,7 @@ def olt_rows() -> list[OltRow]:
     """Return every OLT with its ONUs counted, the worst first."""
     numbers = Onu.objects.order_by().values_list("olt_id").annotate(**_onu_numbers())
     counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
-    olts = Olt.objects.defer(*SECRETS, "extra")
+    olts = Olt.objects.defer(*SECRETS, *ENGINES_OWN)
     rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
     return sorted(rows, key=lambda row: (REACHABILITY_ORDER[row.olt.state], row.olt.name))
 
@@ -116,9 +134,9 @@ def total(counts: Iterable[OnuCounts]) -> OnuCounts:
     sums: Counter[str] = Counter()
     newest: datetime | None = None
     for each in counts:
-        sums.update(total=each.total, online=each.online, dark=each.dark, weak=each.weak)
+        sums.update({name: getattr(each, name) for name in NUMBERS})
         newest = max(filter(None, (newest, each.read_at)), default=None)
-    return OnuCounts(sums["total"], sums["online"], sums["dark"], sums["weak"], newest)
+    return OnuCounts(**{name: sums[name] for name in NUMBERS}, read_at=newest)
 
 
 def ports(olt_id: int) -> list[PortRow]:
@@ -127,7 +145,7 @@ def ports(olt_id: int) -> list[PortRow]:
         Onu.objects.filter(olt_id=olt_id)
         .order_by("slot", "port")
         .values_list("slot", "port")
-        .annotate(worst_rx=Min("rx_dbm", filter=~IS_DARK), **_onu_numbers())
+        .annotate(worst_rx=Min("rx_dbm", filter=~Q(state__in=DARK_STATES) & ~IS_MISSING), **_onu_numbers())
     )
     return [PortRow(slot, port, OnuCounts(*rest), worst_rx) for slot, port, worst_rx, *rest in rows]
 
@@ -147,7 +165,8 @@ def latest_dark_onus(limit: int = 6) -> QuerySet[Onu]:
 def _with_olt(onus: QuerySet[Onu]) -> QuerySet[Onu]:
     return onus.select_related("olt").only(
         "slot", "port", "onu", "index", "serial", "name", "description", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm",
-        "distance_m", "last_down", "read_at", "state_at", "power_at", "model", "olt__name",
+        "distance_m", "last_down", "read_at", "state_at", "power_at", "model", "missing_since",
+        "moved_at", "moved_from", "olt__name",
     )  # fmt: skip
 
 
@@ -178,7 +197,7 @@ class OnuFilter:
         return cls(
             q=query.get("q", "").strip()[:100],
             olt=number(query.get("olt")),
-            state=state if state in {"dark", "weak", *State.values} else "",
+            state=state if state in {"dark", "weak", "missing", "present", *State.values} else "",
             port=query.get("port", "") if PLACE.fullmatch(query.get("port", "")) else "",
             sort=sort if sort in cls.SORTS else "place",
         )
@@ -190,8 +209,8 @@ class OnuFilter:
         return _with_olt(found).order_by(*self.SORTS[self.sort])
 
     def _state(self) -> Q:
-        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK}
-        return named.get(self.state, Q(state=self.state))
+        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
+        return named.get(self.state, Q(state=self.state) & ~IS_MISSING)
 
     def _search(self) -> Q:
         if not self.q:
@@ -227,7 +246,7 @@ def composites(
     masters = (
         Execution.objects.filter(master_execution__isnull=True)
         .select_related("olt")
-        .defer(*(f"olt__{name}" for name in (*SECRETS, "extra")))
+        .defer(*(f"olt__{name}" for name in (*SECRETS, *ENGINES_OWN)))
     )
     if olt is not None:
         masters = masters.filter(olt_id=olt)
@@ -258,7 +277,7 @@ def node_rows(olt_id: int) -> list[NodeRow]:
     nodes = list(
         WorkflowNode.objects.filter(olt_id=olt_id)
         .select_related("job", "olt", "master__job")
-        .defer(*(f"olt__{name}" for name in SECRETS))
+        .defer(*(f"olt__{name}" for name in (*SECRETS, *ENGINES_OWN)))
         .annotate(last_execution_id=Subquery(ended.values("pk")[:1]))
     )
     lasts = Execution.objects.in_bulk([node.last_execution_id for node in nodes if node.last_execution_id])

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from import_export.admin import ImportExportModelAdmin
 from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter
@@ -51,7 +52,8 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     ordering = ["name"]
     actions = ["enable_chosen", "disable_chosen"]
 
-    readonly_fields = ["state_name", "last_answer_at", "last_error", "extra", "created_at", "updated_at"]
+    observed = ["state_name", "suspicion", "last_answer_at", "last_error", "extra", "created_at", "updated_at"]
+    readonly_fields = observed
     secretless_snmp = (_("SNMP"), {"classes": ["tab"], "fields": ["version", "v3_user", ("v3_auth", "v3_priv")]})
     fieldsets = [
         (None, {"fields": [("name", "brand"), ("host", "port"), "location", "enabled"]}),
@@ -71,10 +73,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         (_("Limits"), {"classes": ["tab"], "fields": ["max_in_flight", "max_pdus_per_second"]}),
         (
             _("Observed"),
-            {
-                "classes": ["tab"],
-                "fields": ["state_name", "last_answer_at", "last_error", "extra", "created_at", "updated_at"],
-            },
+            {"classes": ["tab"], "fields": observed},
         ),
     ]
     conditional_fields = {
@@ -101,7 +100,25 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
 
     @display(description=_("ONUs online"), ordering="onus_online")
     def onus(self, olt: Any) -> str:
-        return f"{olt.onus_online} / {olt.onus_total}"
+        online = f"{olt.onus_online} / {olt.onus_total}"
+        if not olt.onus_missing:
+            return online
+        return gettext("%(online)s, %(missing)d missing") % {"online": online, "missing": olt.onus_missing}
+
+    @display(description=_("ONUs that vanished"), empty_value="-")
+    def suspicion(self, olt: Olt) -> str | None:
+        if olt.suspect_since is None:
+            return None
+        return gettext("Too many vanished at once at %(time)s; held until the next discovery confirms it.") % {
+            "time": exactly(olt.suspect_since)
+        }
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not obj.brand:
+            messages.info(request, gettext("%(olt)s is being asked what it is.") % {"olt": obj})
+        elif obj.brand_note:
+            messages.warning(request, obj.brand_note)
 
     @display(description=_("last read"), ordering="last_read_at", empty_value="-")
     def data_age(self, olt: Any) -> Any:

@@ -21,6 +21,7 @@ from facho.apps.inventory.queries import with_onu_counts
 from facho.apps.inventory.serializers import BrandSerializer, DecoderSerializer, OltSerializer, TokenAnswer
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
+from facho.engine.brand import Column
 
 
 class TokenLogin(ObtainAuthToken):
@@ -54,6 +55,7 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
         "reachability",
         "onus_total",
         "onus_online",
+        "onus_missing",
         "last_answer_at",
         "last_read_at",
         "created_at",
@@ -86,9 +88,20 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
 
 def _brands() -> list[dict[str, Any]]:
     return [
-        {"id": brand.id, "label": brand.label, "columns": list(brand.columns.values()), "discovery": brand.discovery}
+        {
+            "id": brand.id,
+            "label": brand.label,
+            "experimental": brand.experimental,
+            "columns": [_column(column) for column in brand.columns.values()],
+            "discovery": brand.discovery,
+        }
         for brand in BRANDS.values()
     ]
+
+
+def _column(column: Column) -> dict[str, Any]:
+    floor = None if column.floor is None else round(column.floor.total_seconds())
+    return {"field": column.field, "optical": column.optical, "floor_seconds": floor}
 
 
 class _Catalogue(generics.ListAPIView[Any]):

@@ -41,6 +41,10 @@ class OltFilter(django_filters.FilterSet):
         method="by_state", choices=[*Olt.Reachability.choices, ("disabled", _("disabled"))], label="state"
     )
 
+    is_suspect = django_filters.BooleanFilter(
+        field_name="suspect_since", lookup_expr="isnull", exclude=True, label="whether too many ONUs vanished at once"
+    )
+
     class Meta:
         model = Olt
         fields = ["enabled", "reachability"]

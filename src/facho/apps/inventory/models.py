@@ -5,21 +5,34 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.fields import SecretField
 from facho.brands import BRANDS
+from facho.engine.brand import Brand
 from facho.engine.snmp import Agent, Community, User
 from facho.engine.snmp import Version as WireVersion
 
 
 def brand_choices() -> list[tuple[str, str]]:
     """Return the makers that can be chosen. A callable, so that a new maker needs no migration."""
-    return [(brand.id, brand.label) for brand in BRANDS.values()]
+    return [(brand.id, brand_label(brand)) for brand in BRANDS.values()]
+
+
+def brand_label(brand: Brand) -> str:
+    """Return what a maker is called, and whether that is to be taken with care."""
+    return gettext("%(brand)s (experimental)") % {"brand": brand.label} if brand.experimental else brand.label
+
+
+def olt_brand_choices() -> list[tuple[str, Any]]:
+    """Return the makers, and that nobody knows yet: the OLT is asked then."""
+    return [("", _("to be found out")), *brand_choices()]
 
 
 def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str], arguments: dict[str, Any]) -> None:
@@ -74,7 +87,14 @@ class Olt(models.Model):
         UNREACHABLE = "unreachable", _("unreachable")
 
     name = models.CharField(_("name"), max_length=100, unique=True)
-    brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
+    brand = models.CharField(
+        _("brand"),
+        max_length=40,
+        choices=olt_brand_choices,
+        blank=True,
+        default="",
+        help_text=_("Left open, Facho asks the OLT itself, and applies the usual jobs of its maker."),
+    )
     host = models.CharField(
         _("address"), max_length=253, validators=[validate_host], help_text=_("IP address or host name.")
     )
@@ -114,6 +134,10 @@ class Olt(models.Model):
     last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
     last_error = models.TextField(_("last error"), blank=True, editable=False)
     extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
+    # Since when too many of its ONUs have vanished at once to be believed; the next discovery decides.
+    suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
+    # What runs found out about its agent. Only the engine understands it.
+    learned = models.JSONField(default=dict, editable=False)
 
     # Grows with every change of what the engine should do with this OLT; see `touch`.
     revision = models.PositiveBigIntegerField(default=1, editable=False)
@@ -130,7 +154,9 @@ class Olt(models.Model):
             models.CheckConstraint(name="olt_in_flight_positive", condition=Q(max_in_flight__gte=1)),
         ]
 
-    ENGINE_OWNED = frozenset({"reachability", "last_answer_at", "last_error", "extra", "revision"})
+    ENGINE_OWNED = frozenset(
+        {"reachability", "last_answer_at", "last_error", "extra", "suspect_since", "learned", "revision"}
+    )
 
     def __str__(self) -> str:
         return self.name
@@ -138,12 +164,16 @@ class Olt(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
+        if "brand" in (kwargs.get("update_fields") or ("brand",)):
+            # By name: jobs know OLTs, and not the other way round.
+            apps.get_model("jobs", "WorkflowNode").settle_identification(self)
         Olt.touch([self.pk])
 
     def clean(self) -> None:
         super().clean()
         # By the name of the relation: jobs know OLTs, and not the other way round.
-        if self.pk is not None and self.nodes.exclude(job__brand=self.brand).exists():
+        ours_or_nobodys = Q(job__brand="") | Q(job__brand=self.brand)
+        if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
             raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Take them off first.")})
         if self.version == self.Version.V3:
             self._clean_v3()
@@ -172,6 +202,17 @@ class Olt(models.Model):
     def disable(self) -> None:
         self.enabled = False
         self.save(update_fields=["enabled", "updated_at"])
+
+    @property
+    def brand_note(self) -> str:
+        """Return what to think of the OLT's profile, or nothing where it is proved."""
+        brand = BRANDS.get(self.brand)
+        if brand is None or not brand.experimental:
+            return ""
+        return gettext(
+            "The profile of %(brand)s is experimental: no real device has proved it. "
+            "Compare what it reads with the OLT."
+        ) % {"brand": brand.label}
 
     @property
     def state(self) -> str:

@@ -10,7 +10,7 @@ from facho.apps.inventory.models import Olt
 
 
 def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
-    """Add how many ONUs each OLT has, how many of them are online, and when any was last read.
+    """Add how many ONUs each OLT has, how many of them are online or missing, and when any was last read.
 
     By subqueries, which are worked out for the rows of one page: a join would
     read the ONUs of all OLTs first, and took four times as long for 100,000.
@@ -19,7 +19,9 @@ def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
     onus = apps.get_model("telemetry", "Onu")._default_manager.filter(olt=OuterRef("pk")).order_by()
     return olts.annotate(
         onus_total=Coalesce(_one_number(onus, Count("pk")), 0),
-        onus_online=Coalesce(_one_number(onus.filter(state="online"), Count("pk")), 0),
+        # What was last read of one that is missing says nothing about now.
+        onus_online=Coalesce(_one_number(onus.filter(state="online", missing_since__isnull=True), Count("pk")), 0),
+        onus_missing=Coalesce(_one_number(onus.filter(missing_since__isnull=False), Count("pk")), 0),
         last_read_at=_one_number(onus, Max("read_at")),
     )
 

@@ -58,7 +58,7 @@ class BrandField(serializers.CharField):
 
     def to_internal_value(self, data: Any) -> str:
         brand = super().to_internal_value(data)
-        if brand not in BRANDS:
+        if brand and brand not in BRANDS:
             self.fail("unknown", brand=brand, known=", ".join(sorted(BRANDS)))
         return brand
 
@@ -80,7 +80,13 @@ class SecretInput(serializers.CharField):
 class OltSerializer(CheckedSerializer[Olt]):
     """An OLT. People set everything up to `max_pdus_per_second`; the rest is what was observed."""
 
-    brand = BrandField()
+    brand = BrandField(
+        required=False,
+        allow_blank=True,
+        help_text="Left out or empty, the OLT is asked itself, and gets the usual jobs of its maker.",
+    )
+    brand_label = serializers.CharField(source="get_brand_display", read_only=True)
+    brand_note = serializers.CharField(read_only=True, help_text="What to think of an experimental brand, or empty.")
     community = SecretInput()
     v3_auth_key = SecretInput()
     v3_priv_key = SecretInput()
@@ -94,6 +100,7 @@ class OltSerializer(CheckedSerializer[Olt]):
     )
     onus_total = serializers.IntegerField(read_only=True)
     onus_online = serializers.IntegerField(read_only=True)
+    onus_missing = serializers.IntegerField(read_only=True, help_text="Of the total: discoveries do not find them.")
     last_read_at = serializers.DateTimeField(read_only=True, allow_null=True, help_text="When any ONU was last read.")
 
     class Meta:
@@ -102,6 +109,8 @@ class OltSerializer(CheckedSerializer[Olt]):
             "id",
             "name",
             "brand",
+            "brand_label",
+            "brand_note",
             "host",
             "port",
             "location",
@@ -123,13 +132,20 @@ class OltSerializer(CheckedSerializer[Olt]):
             "last_answer_at",
             "last_error",
             "extra",
+            "suspect_since",
             "onus_total",
             "onus_online",
+            "onus_missing",
             "last_read_at",
             "created_at",
             "updated_at",
         ]
-        read_only_fields = ["reachability", "last_answer_at", "last_error", "extra"]
+        read_only_fields = ["reachability", "last_answer_at", "last_error", "extra", "suspect_since"]
+        extra_kwargs = {
+            "suspect_since": {
+                "help_text": "Since when so many ONUs have vanished at once that the next discovery has to confirm it."
+            }
+        }
 
 
 class ColumnSerializer(serializers.Serializer[Any]):
@@ -137,6 +153,9 @@ class ColumnSerializer(serializers.Serializer[Any]):
 
     field = serializers.CharField()
     optical = serializers.BooleanField(help_text="Read live from each ONU: dear for the OLT.")
+    floor_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Asked for oftener than this, the OLT suffers. A job that does is warned about."
+    )
 
 
 class BrandSerializer(serializers.Serializer[Any]):
@@ -144,6 +163,7 @@ class BrandSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field here, not the label of this one
+    experimental = serializers.BooleanField(help_text="Not proved on real devices: look at what it reads with care.")
     columns = ColumnSerializer(many=True)
     discovery = serializers.ListField(
         child=serializers.CharField(), help_text="What a discovery reads when its job names no columns."

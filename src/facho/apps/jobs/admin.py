@@ -39,7 +39,17 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
 
     form = JobForm
     inlines = [OidInline]
-    list_display = ["name", "brand", "kind_badge", "follows", "interval_seconds", "priority", "olt_count", "enabled"]
+    list_display = [
+        "name",
+        "brand",
+        "kind_badge",
+        "follows",
+        "interval_seconds",
+        "priority",
+        "olt_count",
+        "pace",
+        "enabled",
+    ]
     list_filter = [
         ("brand", ChoicesDropdownFilter),
         ("kind", ChoicesRadioFilter),
@@ -73,6 +83,8 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     def save_related(self, request: HttpRequest, form: JobForm, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         form.apply()
+        for warning in form.instance.warnings:
+            messages.warning(request, warning)
 
     @action(
         description=_("Propose jobs"),
@@ -94,6 +106,10 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     @display(description=_("type"), label={"discovery": "info"}, ordering="kind")
     def kind_badge(self, job: SnmpJob) -> tuple[str, str]:
         return job.kind, job.get_kind_display()
+
+    @display(description=_("pace"), label={"fast": "warning"}, empty_value="-")
+    def pace(self, job: SnmpJob) -> tuple[str, str] | None:
+        return ("fast", gettext("faster than advised")) if job.warnings else None
 
     @display(description=_("OLTs"))
     def olts(self, job: SnmpJob) -> str:

@@ -1,5 +1,6 @@
 """Workflows and nodes in the admin: when a job runs on an OLT, and running it now."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -36,6 +37,13 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
             messages.success(request, gettext("%(node)s runs as soon as its OLT is free.") % {"node": node})
         else:
             messages.info(request, gettext("%(node)s was asked for already, and has not begun.") % {"node": node})
+
+
+def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
+    """Tell a person which nodes now ask oftener than their OLT can bear."""
+    for node in nodes:
+        for warning in node.warnings:
+            messages.warning(request, f"{node}: {warning}")
 
 
 class NodeInline(TabularInline):
@@ -78,10 +86,11 @@ class NodeInline(TabularInline):
             return pgettext("node", "disabled")
         if node.master_id is not None:
             return gettext("behind %(master)s") % {"master": node.master.job if node.master else ""}
-        return gettext("every %(seconds)d s, priority %(priority)d") % {
+        said = gettext("every %(seconds)d s, priority %(priority)d") % {
             "seconds": node.interval_seconds,
             "priority": node.priority,
         }
+        return f"{said}, {gettext('faster than advised')}" if node.warnings else said
 
     @display(description=_("next run"), empty_value="-")
     def next_run(self, node: WorkflowNode) -> str | None:
@@ -145,6 +154,10 @@ class WorkflowAdmin(PeoplesAdmin):
         ask_for_runs(request, WorkflowNode.objects.filter(pk=node_id))
         return redirect("admin:jobs_workflow_change", olt_id)
 
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        super().save_formset(request, form, formset, change)
+        warn_of_paces(request, [node for node, _changed in getattr(formset, "changed_objects", ())])
+
     @action(
         description=_("Apply jobs"),
         icon="add",
@@ -203,6 +216,10 @@ class NodeAdmin(PeoplesAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        warn_of_paces(request, [obj])
 
     # A link of a chain does not go alone. That is not a matter of permission: it does go with its job or its OLT.
 

@@ -19,7 +19,7 @@ from facho.apps.jobs.filters import JobFilter, NodeFilter
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.jobs.serializers import ApplySerializer, JobSerializer, NodeSerializer, NodesSerializer
 
-NODES = WorkflowNode.objects.select_related("olt", "job")
+NODES = WorkflowNode.objects.select_related("olt", "job", "master__job")
 
 
 class Conflict(APIException):
@@ -31,7 +31,7 @@ class Conflict(APIException):
 class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
     """The jobs: what to ask, and how often unless a node says otherwise."""
 
-    queryset = SnmpJob.objects.prefetch_related(
+    queryset = SnmpJob.objects.select_related("follows").prefetch_related(
         "oids", "followers", Prefetch("nodes", WorkflowNode.objects.select_related("olt").order_by("olt__name"))
     )
     serializer_class = JobSerializer

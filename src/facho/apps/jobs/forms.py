@@ -22,16 +22,24 @@ from facho.apps.inventory.models import Olt, brand_choices
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.brands import BRANDS
 
+# A column that nearly all brands have is best told by a few of them.
+MOST_LABELS = 3
+
 
 def column_choices(brand_id: str) -> list[tuple[str, str]]:
     """Return the columns of a brand, or of all brands with the names of those that have them."""
     if brand_id in BRANDS:
         return [(name, name) for name in BRANDS[brand_id].columns]
     names = dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns)
-    return [
-        (name, f"{name} ({', '.join(brand.label for brand in BRANDS.values() if name in brand.columns)})")
-        for name in names
-    ]
+    return [(name, f"{name} ({_whose(name)})") for name in names]
+
+
+def _whose(column: str) -> str:
+    """Return the brands that have a column; of many, the first ones."""
+    labels = [brand.label for brand in BRANDS.values() if column in brand.columns]
+    shown = ", ".join(labels[:MOST_LABELS])
+    rest = len(labels) - MOST_LABELS
+    return gettext("%(brands)s and %(n)d more") % {"brands": shown, "n": rest} if rest > 0 else shown
 
 
 class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
@@ -82,6 +90,12 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         self.fields["olts"].queryset = olts.only("name", "brand").order_by("name")  # type: ignore[attr-defined]  # it is our OltsField
         self.fields["olts"].shows_brand = is_new  # type: ignore[attr-defined]  # as above
         self.fields["columns"].choices = column_choices(self.instance.brand)  # type: ignore[attr-defined]  # it has choices
+        if "kind" in self.fields and self.instance.kind != SnmpJob.Kind.IDENTIFY:
+            # There is one identification, and nobody has to make it.
+            kind: Any = self.fields["kind"]
+            kind.choices = [choice for choice in kind.choices if choice[0] != SnmpJob.Kind.IDENTIFY]
+        if "interval_seconds" in self.fields:
+            self.fields["interval_seconds"].help_text = " ".join(self.instance.warnings)
         if "follows" in self.fields:
             self._offer_masters(None if is_new else self.instance)
         self._applied = set() if is_new else set(self.instance.olt_ids())
@@ -153,6 +167,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
     def _show_what_the_job_says(self, job: SnmpJob) -> None:
         priority, interval = self.fields["own_priority"], self.fields["own_interval_seconds"]
         priority.widget.attrs["placeholder"] = job.priority
+        interval.help_text = " ".join(self.instance.warnings) or interval.help_text
         if self.instance.master_id is None:
             interval.widget.attrs["placeholder"] = job.interval_seconds
         else:

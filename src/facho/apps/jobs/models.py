@@ -5,7 +5,7 @@ that follow it become that node's chain. Whatever a person changes here bumps
 the revision of the OLTs concerned; the engine reads it at its next tick.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,31 +14,19 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
+from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, validate_oid
 from facho.brands import BRANDS
-from facho.brands.decode import RAW_DECODERS
-from facho.engine import oid
 from facho.engine.model import JobKind
 
 # Below this an OLT would be asked without a pause; above it, a quota of an hour means nothing.
 SHORTEST_INTERVAL = 10
 LONGEST_INTERVAL = 7 * 24 * 3600
 
-
-def raw_decoder_choices() -> list[tuple[str, str]]:
-    """Return how the value of a raw OID can be read."""
-    return [(decoder.name, gettext(decoder.label)) for decoder in RAW_DECODERS.values()]
-
-
-def validate_oid(text: str) -> None:
-    """Refuse what is not an OID, with the reason."""
-    try:
-        oid.parse(text)
-    except ValueError as error:
-        raise ValidationError(str(error)) from error
+# The one job without a brand. An OLT that nobody could name is asked again every hour.
+IDENTIFICATION = {"name": "Identification", "interval_seconds": 3600, "priority": 95, "timeout_seconds": 60}
 
 
 class TouchingQuerySet(models.QuerySet[Any]):
@@ -59,8 +47,10 @@ class SnmpJob(models.Model):
         GET = JobKind.GET.value, _("get")
         WALK = JobKind.WALK.value, _("walk")
         TABLE = JobKind.TABLE.value, _("table")
+        IDENTIFY = JobKind.IDENTIFY.value, _("identification")
 
     name = models.CharField(_("name"), max_length=100)
+    # Empty for the one job that finds out what an OLT is.
     brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
     kind = models.CharField(_("type"), max_length=12, choices=Kind.choices)
     columns = models.JSONField(
@@ -127,11 +117,20 @@ class SnmpJob(models.Model):
             self._follow_its_master()
             Olt.touch(self.olt_ids())
 
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        super().clean_fields({*(exclude or ()), *(["brand"] if self._is_identification else [])})
+
     def clean(self) -> None:
         super().clean()
+        if self.kind == self.Kind.IDENTIFY and not self._is_identification:
+            raise ValidationError({"kind": _("There is one identification, and it is there already.")})
         self._clean_brand()
         self._clean_columns()
         self._clean_chain()
+
+    @property
+    def _is_identification(self) -> bool:
+        return self.kind == self.Kind.IDENTIFY and self.brand == "" and not self._state.adding
 
     def _clean_brand(self) -> None:
         if self._state.adding:
@@ -181,6 +180,12 @@ class SnmpJob(models.Model):
 
     def olt_ids(self) -> list[int]:
         return list(self.nodes.values_list("olt_id", flat=True))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what a person should think twice about. None of it is refused."""
+        scheduled = self if self.follows is None else self.follows
+        return floor_warnings(self.brand, self.kind, self.columns, scheduled.interval_seconds)
 
     def apply_to(self, olts: Iterable[Olt]) -> list["WorkflowNode"]:
         """Make this job a node on each of these OLTs, its followers with it; what is there already stays as it is."""
@@ -345,6 +350,23 @@ class WorkflowNode(models.Model):
     @property
     def enabled(self) -> bool:
         return self.job.enabled if self.own_enabled is None else self.own_enabled
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what a person should think twice about here."""
+        every = self.interval_seconds if self.master is None else self.master.interval_seconds
+        return floor_warnings(self.job.brand, self.job.kind, self.job.columns, every)
+
+    @classmethod
+    def settle_identification(cls, olt: Olt) -> None:
+        """Let the engine find out the brand of an OLT that has none, at once, and stop asking when it has one."""
+        asked = cls.objects.filter(olt=olt, job__kind=SnmpJob.Kind.IDENTIFY)
+        if olt.brand:
+            asked.delete()
+        elif not asked.exists():
+            job, _created = SnmpJob.objects.get_or_create(brand="", kind=SnmpJob.Kind.IDENTIFY, defaults=IDENTIFICATION)
+            [node] = job.apply_to([olt])
+            node.request_run()
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         olt_id = self.olt_id

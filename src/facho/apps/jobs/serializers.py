@@ -8,8 +8,11 @@ from rest_framework import serializers
 
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.serializers import BrandField, CheckedSerializer, refusals
-from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode, validate_oid
+from facho.apps.jobs.columns import validate_oid
+from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.brands.decode import RAW_DECODERS
+
+WARNINGS = "What to think twice about, such as asking an OLT oftener than it can bear. Nothing of it is refused."
 
 
 class DecoderField(serializers.CharField):
@@ -54,6 +57,7 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
         many=True, read_only=True
     )
     olts = AppliedSerializer(source="nodes", many=True, read_only=True)
+    warnings = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=WARNINGS)
 
     class Meta:
         model = SnmpJob
@@ -73,6 +77,7 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
             "retry_delay_seconds",
             "enabled",
             "olts",
+            "warnings",
             "created_at",
             "updated_at",
         ]
@@ -129,6 +134,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
     interval_seconds = serializers.IntegerField(read_only=True, help_text="The interval that counts.")
     priority = serializers.IntegerField(read_only=True, help_text="The priority that counts.")
     enabled = serializers.BooleanField(read_only=True, help_text="Whether it counts as enabled.")
+    warnings = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=WARNINGS)
 
     class Meta:
         model = WorkflowNode
@@ -147,6 +153,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
             "interval_seconds",
             "priority",
             "enabled",
+            "warnings",
             "next_run_at",
             "last_run_at",
             "run_requested_at",

@@ -24,6 +24,18 @@ def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda u
     return list(jobs.values())
 
 
+def usual_jobs(brand_id: str) -> list[SnmpJob]:
+    """Return the jobs that a new OLT of this brand gets: those that the brand proposes.
+
+    They are created only where the brand has no job at all: one that a person
+    has deleted or renamed since is not wanted, and does not come back.
+    """
+    if not SnmpJob.objects.filter(brand=brand_id).exists():
+        return propose(brand_id)
+    names = [template.name for template in brand(brand_id).templates]
+    return list(SnmpJob.objects.filter(brand=brand_id, name__in=names))
+
+
 def _values(template: JobTemplate, interval: Callable[[timedelta], timedelta]) -> dict[str, object]:
     return {
         "kind": template.kind.value,

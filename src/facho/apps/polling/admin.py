@@ -5,6 +5,8 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from unfold.contrib.filters.admin import (
@@ -62,6 +64,26 @@ class ExactTimes:
         return exactly(row.ended_at) or "-"
 
 
+class CoverageLines:
+    """What a run covered, one line each."""
+
+    @display(description=_("sizes of requests"), empty_value="-")
+    def size_list(self, execution: Execution) -> str:
+        return ", ".join(f"{table}: {size}" for table, size in execution.sizes.items())
+
+    @display(description=_("columns"))
+    def column_list(self, execution: Execution) -> str:
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.column_lines()))
+
+    @display(description=_("ports that failed"))
+    def failed_ports(self, execution: Execution) -> str:
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.failure_lines()))
+
+    @display(description=_("ONUs that failed"), empty_value="-")
+    def failed_onu_list(self, execution: Execution) -> str:
+        return ", ".join(execution.failed_onus)
+
+
 class ChainSection(ExactTimes, TableSection):
     """The links of a master, below its line in the list."""
 
@@ -93,7 +115,7 @@ class AttemptInline(ExactTimes, EnginesInline):
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ExactTimes, EnginesAdmin):
+class ExecutionAdmin(ExactTimes, CoverageLines, EnginesAdmin):
     """What ran, what did not, and why."""
 
     # Counting millions of rows for a page number takes longer than the page.
@@ -158,17 +180,29 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
                     ("readings", "varbinds"),
                     ("pdus", "retransmissions"),
                     ("bytes_sent", "bytes_received"),
-                    ("rtt_p50", "rtt_p95"),
+                    ("rtt_p50", "rtt_p95", "rtt_p99"),
+                    ("peak_in_flight", "size_list"),
                 ],
             },
         ),
+        (_("Coverage"), {"classes": ["tab"], "fields": ["column_list", "failed_ports", "failed_onu_list"]}),
     ]
-    readonly_fields = ["due", "started", "ended", "lateness_seconds", "duration_seconds"]
+    readonly_fields = [
+        "due",
+        "started",
+        "ended",
+        "lateness_seconds",
+        "duration_seconds",
+        "size_list",
+        "column_list",
+        "failed_ports",
+        "failed_onu_list",
+    ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
         executions: QuerySet[Execution] = super().get_queryset(request)
         return executions.prefetch_related("links").defer(
-            "olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra"
+            "olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned"
         )
 
     @display(description=_("due"), ordering="slot")

@@ -30,6 +30,9 @@ from facho.apps.polling.serializers import (
 # An execution shows its OLT's name and nothing else of it; least of all its secrets leave the database.
 EXECUTIONS = Execution.objects.annotate(olt_name=F("olt__name"))
 
+# Kept for the page of one execution; a list of a thousand would carry megabytes of them.
+LONG_COLUMNS = ("coverage", "failed_onus")
+
 
 def _news() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the last snapshot, and how old it is."""
@@ -105,7 +108,7 @@ class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
 
     def get_queryset(self) -> QuerySet[Execution]:
         if self.action != "retrieve":
-            return super().get_queryset()
+            return super().get_queryset().defer(*LONG_COLUMNS)
         links = EXECUTIONS.order_by("id")
         return super().get_queryset().prefetch_related(Prefetch("links", links), "attempts")
 

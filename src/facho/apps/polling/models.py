@@ -6,6 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling import coverage
 from facho.engine.model import Cause, Completeness, Status, Trigger
 
 STATUS_CHOICES = [
@@ -69,6 +70,13 @@ class Execution(models.Model):
     bytes_received = models.PositiveBigIntegerField(_("octets received"), default=0)
     rtt_p50 = models.FloatField(_("round trip, median (s)"), null=True)
     rtt_p95 = models.FloatField(_("round trip, 95 % (s)"), null=True)
+    rtt_p99 = models.FloatField(_("round trip, 99 % (s)"), null=True)
+    peak_in_flight = models.PositiveIntegerField(_("most in flight"), default=0)
+    # What requests ended up with, by table: repetitions of a walk, or rows of a GET.
+    sizes = models.JSONField(_("sizes of requests"), default=dict)
+    # Its shape stands in `apps/polling/coverage.py`.
+    coverage = models.JSONField(_("coverage"), default=dict)
+    failed_onus = models.JSONField(_("ONUs that failed"), default=list)
 
     class Meta:
         db_table = "snmp_executions"
@@ -109,6 +117,14 @@ class Execution(models.Model):
     def lateness(self) -> float | None:
         """Return the seconds between its slot and its start."""
         return (self.started_at - self.slot).total_seconds() if self.started_at else None
+
+    def column_lines(self) -> list[str]:
+        """Return what each column covered, as people read it."""
+        return coverage.column_lines(self.coverage)
+
+    def failure_lines(self) -> list[str]:
+        """Return the ports that failed, as people read them."""
+        return coverage.failure_lines(self.coverage)
 
 
 class ExecutionAttempt(models.Model):

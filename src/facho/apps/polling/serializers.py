@@ -25,6 +25,9 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     completeness = serializers.CharField(read_only=True, help_text="COMPLETE, PARTIAL or EMPTY; empty until it ended.")
     duration = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds it ran.")
     lateness = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds from its slot to its start.")
+    sizes: serializers.DictField = serializers.DictField(
+        child=serializers.IntegerField(), read_only=True, help_text="What requests ended up with, by table."
+    )
     waits: serializers.DictField = serializers.DictField(
         child=serializers.FloatField(), read_only=True, help_text="Seconds it waited, by cause."
     )
@@ -61,17 +64,58 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
             "bytes_received",
             "rtt_p50",
             "rtt_p95",
+            "rtt_p99",
+            "peak_in_flight",
+            "sizes",
         ]
 
 
-class ExecutionDetailSerializer(ExecutionSerializer):
-    """An execution with its chain and its attempts."""
+class ColumnCoverageSerializer(serializers.Serializer[Any]):
+    """On how many ports a column was read to its end, in part, or found empty, and how many rows it gave."""
 
-    links = ExecutionSerializer(many=True, read_only=True)
-    attempts = AttemptSerializer(many=True, read_only=True)
+    complete = serializers.IntegerField()
+    partial = serializers.IntegerField()  # type: ignore[assignment]  # a field here, not the mode of this one
+    empty = serializers.IntegerField()
+    rows = serializers.IntegerField()
+
+
+class FailedPortSerializer(serializers.Serializer[Any]):
+    """A port that a column was not read to its end on. Without a slot and a port it is about the whole table."""
+
+    field = serializers.CharField()
+    slot = serializers.IntegerField(allow_null=True)
+    port = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+
+
+class CoverageSerializer(serializers.Serializer[Any]):
+    """What a run covered: counts by column, the first ports that failed, and how many more did."""
+
+    columns: serializers.DictField = serializers.DictField(child=ColumnCoverageSerializer(), required=False)
+    failed = FailedPortSerializer(many=True, required=False)
+    more = serializers.IntegerField(required=False)
+
+
+class LinkSerializer(ExecutionSerializer):
+    """An execution with what it covered and what failed."""
+
+    coverage = CoverageSerializer(read_only=True)
+    failed_onus = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="The first ONUs of which something could not be read."
+    )
 
     class Meta(ExecutionSerializer.Meta):
-        fields = [*ExecutionSerializer.Meta.fields, "links", "attempts"]
+        fields = [*ExecutionSerializer.Meta.fields, "coverage", "failed_onus"]
+
+
+class ExecutionDetailSerializer(LinkSerializer):
+    """An execution with its chain and its attempts."""
+
+    links = LinkSerializer(many=True, read_only=True)
+    attempts = AttemptSerializer(many=True, read_only=True)
+
+    class Meta(LinkSerializer.Meta):
+        fields = [*LinkSerializer.Meta.fields, "links", "attempts"]
 
 
 class NewsSerializer(serializers.Serializer[Any]):

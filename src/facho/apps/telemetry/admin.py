@@ -5,9 +5,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import (
     MultipleChoicesDropdownFilter,
+    RadioFilter,
     RangeNumericFilter,
     RelatedDropdownFilter,
     SingleNumericFilter,
@@ -28,7 +30,24 @@ STATE_COLOURS = {
     "degraded": "warning",
     "disabled": "default",
     "unknown": "default",
+    "missing": "warning",
 }
+
+
+class PresenceFilter(RadioFilter):
+    """All ONUs, those that are there, or those that discoveries do not find any more."""
+
+    title = _("presence")
+    parameter_name = "missing"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("no", _("Present")), ("yes", _("Missing"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Onu]) -> QuerySet[Onu]:
+        if self.value() not in ("yes", "no"):
+            return queryset
+        return queryset.filter(missing_since__isnull=self.value() == "no")
 
 
 class HistoryInline(EnginesInline):
@@ -67,6 +86,7 @@ class OnuAdmin(EnginesAdmin):
     list_filter = [
         ("olt", RelatedDropdownFilter),
         ("state", MultipleChoicesDropdownFilter),
+        PresenceFilter,
         ("slot", SingleNumericFilter),
         ("port", SingleNumericFilter),
         ("rx_dbm", RangeNumericFilter),
@@ -92,7 +112,14 @@ class OnuAdmin(EnginesAdmin):
             _("State"),
             {
                 "classes": ["tab"],
-                "fields": [("state", "admin_state"), "down_cause", ("last_up", "last_down"), "state_at"],
+                "fields": [
+                    ("state", "admin_state"),
+                    "down_cause",
+                    ("last_up", "last_down"),
+                    "state_at",
+                    ("missing_since", "misses"),
+                    ("moved_from", "moved_at"),
+                ],
             },
         ),
         (
@@ -113,7 +140,7 @@ class OnuAdmin(EnginesAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
         onus: QuerySet[Onu] = super().get_queryset(request)
         # The list shows the OLT's name: its secrets stay in the database.
-        return onus.defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra")
+        return onus.defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
     @display(description=_("name"), ordering="name")
     def name_or_index(self, onu: Onu) -> str:
@@ -146,4 +173,6 @@ class OnuAdmin(EnginesAdmin):
 
     @display(description=_("state"), label=STATE_COLOURS, ordering="state")
     def state_badge(self, onu: Onu) -> tuple[str, Any]:
+        if onu.missing_since is not None:
+            return "missing", gettext("missing since %(time)s") % {"time": exactly(onu.missing_since)}
         return onu.state, onu.get_state_display()

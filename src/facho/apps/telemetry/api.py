@@ -46,6 +46,8 @@ class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
         "out_octets",
         "last_up",
         "last_down",
+        "missing_since",
+        "moved_at",
         "first_seen_at",
         "read_at",
     ]

@@ -14,6 +14,10 @@ class OnuFilter(django_filters.FilterSet):
         field_name="rx_dbm", lookup_expr="isnull", exclude=True, label="whether a received power is known"
     )
 
+    is_missing = django_filters.BooleanFilter(
+        field_name="missing_since", lookup_expr="isnull", exclude=True, label="whether discoveries do not find it"
+    )
+
     class Meta:
         model = Onu
         fields = {
@@ -24,4 +28,6 @@ class OnuFilter(django_filters.FilterSet):
             "rx_dbm": ["lt", "gt"],
             "olt_rx_dbm": ["lt", "gt"],
             "read_at": ["lt", "gt"],
+            "missing_since": ["lt", "gt"],
+            "moved_at": ["lt", "gt"],
         }

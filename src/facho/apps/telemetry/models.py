@@ -1,6 +1,7 @@
 """What is known of the ONUs: their latest state, and how it went over time. Written by `store/writer.py` only."""
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
@@ -49,6 +50,13 @@ class Onu(models.Model):
     out_octets = models.BigIntegerField(_("octets to the ONU"), null=True)
     extra = models.JSONField(_("more"), default=dict)
 
+    # Discoveries in a row that read its port to the end without it; after some of them it is missing.
+    misses = models.PositiveIntegerField(_("misses"), default=0)
+    missing_since = models.DateTimeField(_("missing since"), null=True)
+    # Where it last came from, and when it was found elsewhere.
+    moved_at = models.DateTimeField(_("moved"), null=True)
+    moved_from = models.CharField(_("moved from"), max_length=120, blank=True, default="")
+
     first_seen_at = models.DateTimeField(_("first seen"))
     # When a run last brought anything of it, its state, its power.
     read_at = models.DateTimeField(_("last read"))
@@ -66,10 +74,22 @@ class Onu(models.Model):
             models.Index(name="onu_serial", fields=["serial"]),
             models.Index(name="onu_state", fields=["state"]),
             models.Index(name="onu_rx", fields=["rx_dbm"]),
+            models.Index(name="onu_missing", fields=["missing_since"], condition=Q(missing_since__isnull=False)),
         ]
 
     def __str__(self) -> str:
         return self.name or self.serial or self.index
+
+    @property
+    def called(self) -> str:
+        """Return what the engine calls it where it says what failed."""
+        if self.onu is None:
+            return f"ONU {self.index}"
+        return "ONU " + "/".join("-" if part is None else str(part) for part in (self.slot, self.port, self.onu))
+
+    @property
+    def is_missing(self) -> bool:
+        return self.missing_since is not None
 
 
 class OnuHistory(models.Model):

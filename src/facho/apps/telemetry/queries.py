@@ -3,22 +3,31 @@
 from collections import Counter
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Case, Count, F, Value, When
 
 from facho.apps.telemetry.models import Onu
+
+# No state that an ONU can be in.
+MISSING = "missing"
 
 
 def summary() -> dict[str, Any]:
     """Return how many ONUs there are by state, in all and for each OLT that has any, by one query."""
-    rows = Onu.objects.order_by("olt__name").values_list("olt_id", "olt__name", "state").annotate(Count("id"))
+    rows = (
+        Onu.objects.order_by("olt__name")
+        .annotate(counts_as=Case(When(missing_since__isnull=False, then=Value(MISSING)), default=F("state")))
+        .values_list("olt_id", "olt__name", "counts_as")
+        .annotate(Count("id"))
+    )
     overall: Counter[str] = Counter()
-    olts: dict[int, dict[str, Any]] = {}
+    olts: dict[int, tuple[str, Counter[str]]] = {}
     for olt_id, olt_name, state, count in rows:
         overall[state] += count
-        olt = olts.setdefault(olt_id, {"olt": olt_id, "olt_name": olt_name, "by_state": Counter()})
-        olt["by_state"][state] += count
-    return {
-        "total": overall.total(),
-        "by_state": overall,
-        "olts": [{**olt, "total": olt["by_state"].total()} for olt in olts.values()],
-    }
+        olts.setdefault(olt_id, (olt_name, Counter()))[1][state] += count
+    each = [{"olt": olt_id, "olt_name": olt_name, **_counts(counts)} for olt_id, (olt_name, counts) in olts.items()]
+    return {**_counts(overall), "olts": each}
+
+
+def _counts(counts: Counter[str]) -> dict[str, Any]:
+    by_state = {state: count for state, count in counts.items() if state != MISSING}
+    return {"total": counts.total(), "missing": counts[MISSING], "by_state": by_state}

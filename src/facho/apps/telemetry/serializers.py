@@ -13,10 +13,11 @@ LONGEST_HISTORY = 366 * 24
 
 
 class OnuSerializer(serializers.ModelSerializer[Onu]):
-    """The latest known state of one ONU."""
+    """The latest known state of one ONU. Of one that is missing it is what was read before it went."""
 
     olt_name = serializers.CharField(read_only=True)
     state = serializers.ChoiceField(choices=Onu.State.choices, read_only=True)
+    is_missing = serializers.BooleanField(read_only=True)
 
     class Meta:
         model = Onu
@@ -30,11 +31,20 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "onu",
             *ONU_FIELDS,
             "extra",
+            "misses",
+            "is_missing",
+            "missing_since",
+            "moved_at",
+            "moved_from",
             "first_seen_at",
             "read_at",
             "state_at",
             "power_at",
         ]
+        extra_kwargs = {
+            "misses": {"help_text": "Discoveries in a row that did not find it though they read its port to the end."},
+            "moved_from": {"help_text": "The place that it had before; empty if it never moved."},
+        }
 
 
 class HistorySerializer(serializers.ModelSerializer[OnuHistory]):
@@ -57,9 +67,13 @@ class HistoryWish(serializers.Serializer[Any]):
 
 
 class StateCountsSerializer(serializers.Serializer[Any]):
-    """How many ONUs there are, in all and by state. A state that no ONU has is left out."""
+    """How many ONUs there are, in all, missing, and by state. A state that no ONU has is left out.
+
+    One that is missing counts for no state: nobody knows it.
+    """
 
     total = serializers.IntegerField()
+    missing = serializers.IntegerField()
     by_state: serializers.DictField = serializers.DictField(child=serializers.IntegerField())
 
 

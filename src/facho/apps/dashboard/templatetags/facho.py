@@ -37,6 +37,7 @@ TONES = {
     "reachable": "ok",
     "slow": "warn",
     "unreachable": "bad",
+    "missing": "warn",
 }
 
 LEVELS = {"rx": power.rx_level, "olt_rx": power.olt_rx_level, "tx": power.tx_level}
@@ -80,6 +81,14 @@ def badge(word: str, label: str = "") -> SafeString:
 def olt_badge(olt: Olt) -> SafeString:
     label = olt.get_reachability_display() if olt.enabled else _("disabled")
     return badge(olt.state, label)
+
+
+@register.simple_tag
+def onu_badge(onu: Onu) -> SafeString:
+    """Show the state of an ONU, or since when it is missing: then its state is nobody's knowledge."""
+    if onu.missing_since is None:
+        return badge(onu.state, onu.get_state_display())
+    return format_html('{} <small class="since">{}</small>', badge("missing", _("missing")), age(onu.missing_since))
 
 
 @register.simple_tag

@@ -1,0 +1,69 @@
+"""What a job reads, and how often the OLTs of its brand can bear to be asked for that."""
+
+from collections.abc import Iterable
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from facho.brands import BRANDS
+from facho.brands.decode import RAW_DECODERS
+from facho.engine import oid
+from facho.engine.model import JobKind
+
+MINUTE, HOUR = 60, 3600
+
+
+def raw_decoder_choices() -> list[tuple[str, str]]:
+    """Return how the value of a raw OID can be read."""
+    return [(decoder.name, _(decoder.label)) for decoder in RAW_DECODERS.values()]
+
+
+def validate_oid(text: str) -> None:
+    """Refuse what is not an OID, with the reason."""
+    try:
+        oid.parse(text)
+    except ValueError as error:
+        raise ValidationError(str(error)) from error
+
+
+def columns_read(brand_id: str, kind: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that a run of such a job reads. A discovery that names none reads what its brand says."""
+    brand = BRANDS.get(brand_id)
+    if brand is None:
+        return tuple(columns)
+    named = tuple(columns) or (brand.discovery if kind == JobKind.DISCOVERY else ())
+    return brand.with_needed(name for name in named if name in brand.columns)
+
+
+def floor_warnings(brand_id: str, kind: str, columns: Iterable[str], interval_seconds: int) -> list[str]:
+    """Return a sentence for each pace that is faster than the brand's OLTs can bear, with the columns it is about."""
+    brand = BRANDS.get(brand_id)
+    if brand is None:
+        return []
+    too_fast: dict[int, list[str]] = {}
+    for name in columns_read(brand_id, kind, columns):
+        floor = brand.columns[name].floor
+        if floor is not None and floor.total_seconds() > interval_seconds:
+            too_fast.setdefault(round(floor.total_seconds()), []).append(name)
+    return [
+        _("%(brand)s should not be asked for %(columns)s oftener than every %(floor)s; this asks every %(interval)s.")
+        % {
+            "brand": brand.label,
+            "columns": ", ".join(names),
+            "floor": span(floor),
+            "interval": span(interval_seconds),
+        }
+        for floor, names in sorted(too_fast.items())
+    ]
+
+
+def span(seconds: int) -> str:
+    """Return an interval in the largest unit that has no remainder."""
+    if seconds % HOUR == 0:
+        hours = seconds // HOUR
+        return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}
+    if seconds % MINUTE == 0:
+        minutes = seconds // MINUTE
+        return ngettext("%(n)d minute", "%(n)d minutes", minutes) % {"n": minutes}
+    return ngettext("%(n)d second", "%(n)d seconds", seconds) % {"n": seconds}

@@ -1,0 +1,48 @@
+"""What a run covered, as an execution keeps it, in words.
+
+columns  by field: on how many ports it is complete, partial, empty, and how many rows it has in all
+failed   the first ports that were not read to their end: field, slot, port, reason (slot and port are null
+         where it is about the table as a whole)
+more     how many more ports failed
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+
+def column_lines(coverage: Mapping[str, Any]) -> list[str]:
+    """Return a line for each column: on how many ports it was read to its end, and where it was not."""
+    return [_column_line(name, counts) for name, counts in coverage.get("columns", {}).items()]
+
+
+def _column_line(name: str, counts: Mapping[str, int]) -> str:
+    ports = counts["complete"] + counts["partial"] + counts["empty"]
+    said = _("%(name)s: %(rows)d rows; read to the end on %(whole)d of %(ports)d ports")
+    return said % {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
+
+
+def failure_lines(coverage: Mapping[str, Any]) -> list[str]:
+    """Return a line for each port that failed. Columns that failed on it for one reason share one."""
+    groups: dict[tuple[int | None, int | None, str], list[str]] = {}
+    for each in coverage.get("failed", ()):
+        groups.setdefault((each["slot"], each["port"], each["reason"]), []).append(each["field"])
+    lines = [f"{_where(slot, port)} ({', '.join(names)}): {reason}" for (slot, port, reason), names in groups.items()]
+    more = coverage.get("more", 0)
+    return [*lines, _("and %(n)d more") % {"n": more}] if more else lines
+
+
+def _where(slot: int | None, port: int | None) -> str:
+    if slot is None and port is None:
+        return _("whole table")
+    return _("port %(place)s") % {"place": f"{'-' if slot is None else slot}/{port}"}
+
+
+def failure_at(coverage: Mapping[str, Any], fields: Collection[str], slot: int | None, port: int | None) -> str | None:
+    """Return why one of these columns was not read to its end on a port, or None if nothing says so."""
+    for each in coverage.get("failed", ()):
+        is_here = (each["slot"], each["port"]) in ((slot, port), (None, None))
+        if each["field"] in fields and is_here:
+            return str(each["reason"])
+    return None

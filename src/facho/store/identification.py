@@ -1,0 +1,37 @@
+"""An OLT whose make was found out: it gets its brand, and the jobs that its brand proposes."""
+
+import logging
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob
+from facho.apps.jobs.templates import usual_jobs
+from facho.brands import brand
+from facho.engine.events import Event, tell
+from facho.engine.model import Node
+
+logger = logging.getLogger(__name__)
+
+
+def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
+    """Give the OLT its brand and the usual jobs of it, and return their names.
+
+    None where a person was faster: the brand that somebody chose meanwhile stands.
+    """
+    olt = Olt.objects.select_for_update().get(pk=olt_id)
+    if olt.brand:
+        return None
+    olt.brand = brand_id
+    # Takes the identification off, too.
+    olt.save(update_fields=["brand", "updated_at"])
+    jobs: list[SnmpJob] = [job for job in usual_jobs(brand_id) if job.follows_id is None]
+    for job in jobs:
+        job.apply_to([olt])
+    return [job.name for job in jobs]
+
+
+def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:
+    """Tell what was found, and what follows from it. Called when it is committed."""
+    sentence = "%s is a %s; applied to it: %s"
+    names = ", ".join(jobs) or "nothing"
+    label = brand(brand_id).label
+    tell(logger, logging.INFO, Event.OLT_IDENTIFIED, sentence, node.olt_name, label, names, olt_id=node.olt_id)

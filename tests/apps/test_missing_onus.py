@@ -1,0 +1,175 @@
+"""ONUs that discoveries do not find: marked everywhere, counted as neither online nor dark, and never hidden."""
+
+from datetime import timedelta
+
+import pytest
+from cast import T0, make_olt, make_onu
+from django.urls import reverse
+from django.utils import timezone
+
+from facho.apps.dashboard import queries
+from facho.apps.inventory.models import Olt
+from facho.apps.inventory.queries import with_onu_counts
+
+
+@pytest.fixture
+def since():
+    return timezone.now() - timedelta(hours=3)
+
+
+@pytest.fixture
+def onus(central, since):
+    """One ONU online, one dark, one weak; and the same three again, missing."""
+    states = {1: {}, 2: {"state": "los"}, 3: {"rx_dbm": -29.0}}
+    for number, more in states.items():
+        make_onu(central, number, **more)
+        gone = {"misses": 2, "missing_since": since, "index": f"9.{number}", "name": f"gone-{number}"}
+        make_onu(central, number, **more | gone)
+
+
+def names(answer):
+    return {onu["name"] for onu in answer.json()["results"]}
+
+
+def test_a_missing_onu_is_neither_online_nor_dark_nor_weak(onus):
+    [row] = queries.olt_rows()
+    [port] = queries.ports(row.olt.pk)
+
+    for counts in (row.onus, port.onus, queries.total([row.onus])):
+        numbers = (counts.total, counts.present, counts.online, counts.dark, counts.weak, counts.missing)
+        assert numbers == (6, 3, 2, 1, 1, 3)
+        assert counts.other == 0
+    assert port.worst_rx == -29.0
+
+
+def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
+    assert [onu.name for onu in queries.weakest_onus()] == ["client-3"]
+    assert [onu.name for onu in queries.latest_dark_onus()] == ["client-2"]
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        pytest.param("", {"client-1", "client-2", "client-3", "gone-1", "gone-2", "gone-3"}, id="all"),
+        pytest.param("missing", {"gone-1", "gone-2", "gone-3"}, id="missing"),
+        pytest.param("present", {"client-1", "client-2", "client-3"}, id="not missing"),
+        pytest.param("dark", {"client-2"}, id="dark"),
+        pytest.param("online", {"client-1", "client-3"}, id="online"),
+        pytest.param("los", {"client-2"}, id="exactly one state"),
+    ],
+)
+def test_the_list_shows_all_unless_it_is_asked_for_less(onus, state, shown):
+    assert {onu.name for onu in queries.OnuFilter.read({"state": state}).onus()} == shown
+
+
+def test_the_list_marks_them_with_the_time_since(admin_page, onus, since):
+    page = admin_page.get("/onus/").content.decode()
+
+    assert page.count('<span class="badge warn">missing</span>') == 3
+    assert page.count(f'datetime="{since.isoformat()}"') == 3
+
+
+def test_the_page_of_one_says_what_its_values_are_worth(admin_page, onus, central):
+    gone = central.onus.get(name="gone-2")
+
+    page = admin_page.get(f"/onus/{gone.pk}/").content.decode()
+
+    assert "Discoveries do not find it any more." in page
+    assert "its state was then: loss of signal" in page
+
+
+def test_an_onu_that_moved_says_from_where(admin_page, central):
+    onu = make_onu(central, 7, moved_at=T0, moved_from="0/3/9")
+
+    assert "moved from 0/3/9" in admin_page.get("/onus/").content.decode()
+    assert "0/3/9" in admin_page.get(f"/onus/{onu.pk}/").content.decode()
+
+
+def test_overview_and_olt_pages_say_how_many_are_missing(admin_page, onus, central):
+    for path in ("/", f"/olts/{central.pk}/"):
+        assert "3 missing" in admin_page.get(path).content.decode()
+
+
+def test_the_api_tells_filters_and_orders(api, onus, central, since):
+    make_onu(central, 7, index="1.7", moved_at=T0, moved_from="0/3/9")
+    gone = api.get("/api/v1/onus/", {"is_missing": "true", "ordering": "-missing_since"})
+    [moved] = api.get("/api/v1/onus/", {"moved_at__gt": (T0 - timedelta(hours=1)).isoformat()}).json()["results"]
+
+    assert names(gone) == {"gone-1", "gone-2", "gone-3"}
+    assert names(api.get("/api/v1/onus/", {"is_missing": "false"})) == {"client-1", "client-2", "client-3", "client-7"}
+    first = gone.json()["results"][0]
+    assert (first["misses"], first["is_missing"]) == (2, True)
+    assert first["missing_since"] is not None
+    assert (moved["name"], moved["moved_from"], moved["is_missing"]) == ("client-7", "0/3/9", False)
+
+
+def test_the_summary_counts_them_apart(api, onus, central):
+    answer = api.get("/api/v1/onus/summary/").json()
+
+    assert (answer["total"], answer["missing"], answer["by_state"]) == (6, 3, {"online": 2, "los": 1})
+    assert answer["olts"][0]["missing"] == 3
+
+
+def test_an_olt_counts_them_apart(api, onus, central):
+    shown = api.get(f"/api/v1/olts/{central.pk}/").json()
+
+    assert (shown["onus_total"], shown["onus_online"], shown["onus_missing"]) == (6, 2, 3)
+    assert with_onu_counts(Olt.objects.all()).get().onus_missing == 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"), [("", 6), ("yes", 3), ("no", 3)], ids=["all", "the missing", "the present"]
+)
+def test_the_admin_filters_them(admin_page, onus, wanted, shown):
+    answer = admin_page.get(reverse("admin:telemetry_onu_changelist"), {"missing": wanted} if wanted else {})
+
+    assert answer.context["cl"].result_count == shown
+
+
+def test_the_admin_marks_them(admin_page, onus):
+    page = admin_page.get(reverse("admin:telemetry_onu_changelist")).content.decode()
+
+    assert page.count("missing since") == 3
+
+
+@pytest.fixture
+def suspect(central, since):
+    Olt.objects.filter(pk=central.pk).update(suspect_since=since)
+    for number in range(1, 10):
+        make_onu(central, number, misses=int(number <= 4))
+    make_onu(central, 0, index="9.9", misses=2, missing_since=since)
+
+
+HELD = "4 of 9 ONUs vanished at once; held until the next discovery confirms it."
+
+
+def test_a_mass_vanishing_is_said_in_plain_words(admin_page, suspect, central):
+    for path in (f"/olts/{central.pk}/", "/olts/", "/"):
+        assert HELD in admin_page.get(path).content.decode()
+
+
+def test_an_olt_that_is_not_suspect_has_no_banner(admin_page, suspect, central):
+    Olt.objects.update(suspect_since=None)
+
+    assert "vanished at once" not in admin_page.get(f"/olts/{central.pk}/").content.decode()
+
+
+def test_the_api_and_the_admin_tell_of_it_too(api, admin_page, suspect, central):
+    make_olt("OLT-NORTE-02")
+
+    assert api.get(f"/api/v1/olts/{central.pk}/").json()["suspect_since"] is not None
+    found = api.get("/api/v1/olts/", {"is_suspect": "true"}).json()["results"]
+    assert [olt["name"] for olt in found] == ["OLT-CENTRAL-01"]
+    page = admin_page.get(reverse("admin:inventory_olt_change", args=[central.pk])).content.decode()
+    assert "held until the next discovery confirms it" in page
+
+
+def test_what_a_person_saves_leaves_what_the_engine_noted(central, since):
+    stale = Olt.objects.get(pk=central.pk)
+    Olt.objects.update(suspect_since=since, learned={"onus": 20})
+
+    stale.location = "Norte"
+    stale.save()
+
+    fresh = Olt.objects.get()
+    assert (fresh.location, fresh.suspect_since, fresh.learned) == ("Norte", since, {"onus": 20})
