@@ -37,6 +37,12 @@ class Batch:
     doubtful: bool = False
     # Known to be poisoned: tried once, by itself, and never divided.
     alone: bool = False
+    # What is left of an ONU whose other values are poisoned: not divided either.
+    is_rest: bool = False
+    # One value of an ONU that failed is asked before its others.
+    others: OidRow = ()
+    # Those others, when that one could be read.
+    is_split: bool = False
     trouble: Trouble | None = None
 
     @property
@@ -61,8 +67,6 @@ class BatchReader:
         self._rows: deque[OidRow] = deque()
         self._waiting: deque[Batch] = deque()
         self._alone: deque[Batch] = deque()
-        # More variables than this were too many for the agent.
-        self._most: int | None = None
         self._trusts_accusations = True
 
     @property
@@ -86,16 +90,10 @@ class BatchReader:
         return None if batch is None else self._ask(batch, batch.oids)
 
     def _next_batch(self) -> Batch | None:
-        while self._waiting:
-            batch = self._waiting.popleft()
-            if self._most is None or len(batch.oids) <= self._most:
-                return batch
-            self._put_back(batch, halves(batch, doubtful=batch.doubtful))
+        if self._waiting:
+            return self._waiting.popleft()
         if self._rows:
-            width = len(self._rows[0])
-            count = self._size.rows_for(width)
-            if self._most is not None:
-                count = min(count, max(1, self._most // width))
+            count = self._size.rows_for(len(self._rows[0]))
             return Batch(tuple(self._rows.popleft() for _ in range(min(count, len(self._rows)))))
         return self._alone.popleft() if self._alone else None
 
@@ -135,6 +133,9 @@ class BatchReader:
         if batch.alone:
             for oid in oids:
                 self._learned.cure(oid)
+        elif batch.others:
+            self._put_back(batch, [Batch((batch.others,), doubtful=batch.doubtful, is_split=True)])
+            return
         elif batch.trouble is None and not batch.accused:
             self._size.succeeded(may_grow=self._requester.has_room())
         self._close_part(batch)
@@ -154,7 +155,6 @@ class BatchReader:
             self.values[oids[0]] = Missing.NO_SUCH_INSTANCE
             self._note_success(batch, oids)
         elif status == ErrorStatus.TOO_BIG and not batch.alone:
-            self._most = max(1, len(oids) // 2)
             self._size.shrink(len(batch.rows), 1)
             self._divide(batch, oids, describe_status(status))
         elif self._trusts_accusations and len(oids) > 1 and 0 <= suspect < len(oids) and not batch.alone:
@@ -164,17 +164,29 @@ class BatchReader:
             self._divide(batch, oids, describe_status(status))
 
     def _divide(self, batch: Batch, oids: list[Oid], reason: str, *, doubtful: bool = False) -> None:
-        if len(oids) == 1 or batch.alone:
-            for oid in oids:
-                self.failed[oid] = reason
-                self._learned.poison(oid)
-            if batch.trouble is not None:
-                batch.trouble.is_explained = True
-            self._close_part(batch)
+        if len(oids) == 1 or batch.alone or batch.is_rest:
+            self._condemn(batch, oids, reason)
             return
         if batch.trouble is None:
             batch = replace(batch, trouble=Trouble(len(batch.rows), 1))
-        self._put_back(batch, halves(batch, doubtful=doubtful))
+        if len(batch.rows) == 1 and not batch.is_split:
+            # One ONU. If its first value cannot be read either, the others are asked once more, together.
+            first, *others = oids
+            self._put_back(batch, [Batch(((first,),), doubtful=doubtful, others=others)])
+        else:
+            self._put_back(batch, halves(batch, doubtful=doubtful))
+
+    def _condemn(self, batch: Batch, oids: list[Oid], reason: str) -> None:
+        """Give up values that cannot be read even by themselves."""
+        for oid in oids:
+            self.failed[oid] = reason
+            self._learned.poison(oid)
+        if batch.trouble is not None:
+            batch.trouble.is_explained = True
+        if batch.others:
+            self._put_back(batch, [Batch((batch.others,), doubtful=batch.doubtful, is_rest=True)])
+        else:
+            self._close_part(batch)
 
     def _put_back(self, batch: Batch, parts: list[Batch]) -> None:
         """Ask for parts of a batch next. They share its trouble."""
@@ -203,7 +215,7 @@ def halves(batch: Batch, *, doubtful: bool = False) -> list[Batch]:
     else:
         middle = len(rows) // 2
         parts = [rows[:middle], rows[middle:]]
-    return [Batch(part, doubtful=doubtful) for part in parts]
+    return [Batch(part, doubtful=doubtful, is_split=len(rows) == 1) for part in parts]
 
 
 def without(batch: Batch, gone: Iterable[Oid]) -> Batch | None:

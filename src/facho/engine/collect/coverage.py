@@ -116,11 +116,12 @@ class ColumnCoverage:
         return [self._harvest.name_of(self.column.space, index) for index, _ in self.gaps]
 
 
-def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Port, int]) -> list[str]:
+def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> list[str]:
     """Return a sentence for each port that counts more ONUs than it lists: an agent that gave up looks like an end."""
     listed = Counter(row.port for row in anchor.rows)
     sentences = []
-    for port, count in counts.items():
+    for place, count in counts.items():
+        port = place.slot, place.port
         if listed[port] < count and port not in anchor.broken:
             reason = f"the port counts {count:,} ONUs and lists {listed[port]:,}"
             anchor.broken[port] = reason

@@ -19,10 +19,11 @@ class Learned:
         self._poisoned = dict.fromkeys(_oids(stored.get("poisoned")))
         self._unordered = dict.fromkeys(_strings(stored.get("unordered")))
 
-    def size(self, table: str, rows: int, columns: int = 1, **limits: int) -> Size:
+    def size(self, table: str, rows: int, columns: int = 1) -> Size:
         """Return the size of requests to a table; `rows` is where the maker would begin."""
         if table not in self._sizes:
-            self._sizes[table] = Size(self._stored.get(table, rows), columns, **limits)
+            known = self._stored.get(table)
+            self._sizes[table] = Size(known or rows, columns, is_proven=known is not None)
         return self._sizes[table]
 
     @property

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-# What is compared are stretches of this many answers, or of one whole window where that is more.
-STRETCH = 4
+# What is compared are stretches of this many answers, or of two windows where that is more: answers come in bursts.
+STRETCH = 3
 
 # Twice the window must bring this much more, and may cost this much in round-trip time, to be kept.
 WORTHWHILE = 1.2
@@ -79,7 +79,7 @@ class Pace:
 
     def _end_stretch(self, now: float, under_way: int) -> None:
         count = self._answers + self._losses
-        if count < max(STRETCH, self.window):
+        if count < max(STRETCH, 2 * self.window if self.window > 2 else 0):
             return
         window = self.window
         if self._losses * LOST_ONE_IN >= count and window > 1:
@@ -99,6 +99,8 @@ class Pace:
                 return
             self._patience = 1
         elif self._has_become_slow(now):
+            # What was found out before was found out about another agent, so to speak.
+            self._patience = 1
             self._narrow()
             return
         self._usual = now

@@ -69,6 +69,8 @@ class Requester:
         # One step after the start: the run before this one may have asked just now.
         self._next_send = self._started + self._spacing
         self._over = ""
+        # How many answers there were when the last request was given up.
+        self._answers_at_silence = -1
         # Whether an agent that should know GETBULK has answered one; None before the first.
         self._knows_bulk: bool | None = None
         self._has_doubted_bulk = False
@@ -185,12 +187,15 @@ class Requester:
         return await self._repeat(send, lane, attempts, checks)
 
     async def _repeat(self, send: Send, lane: Lane, attempts: range, checks: bool) -> Answer:
+        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there."""
         answers_before = self.answers
         try:
             return await self._try(send, lane, attempts)
         except (NoAnswer, BadAnswer):
-            if checks and self.answers == answers_before:
-                await self._check_alive()
+            if self.answers == answers_before:
+                was_silent, self._answers_at_silence = self._answers_at_silence == self.answers, self.answers
+                if checks and (was_silent or len(attempts) > 2):
+                    await self._check_alive()
             raise
 
     async def _check_alive(self) -> None:

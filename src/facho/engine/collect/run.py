@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from facho.engine.brand import Brand, Column, Decoder
+from facho.engine.brand import Brand, Column, Decoder, Position
 from facho.engine.collect.batches import BatchReader
-from facho.engine.collect.coverage import ColumnCoverage, Port, absent, missing_by_count
+from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
 from facho.engine.collect.harvest import Harvest, Row, decode_value
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.plan import Plan, groups, make_plan
@@ -103,7 +103,8 @@ class Run:
         self._tables: list[Table] = []
         self._turns: list[Turn] = []
         self._covered: list[ColumnCoverage] = []
-        self._counts: dict[Port, int] = {}
+        # How many ONUs the ports count, of those that have any.
+        self._counts: dict[Position, int] = {}
         self._strangers: list[str] = []
         # Columns whose turn has come, whatever came of it.
         self._begun: set[Column] = set()
@@ -188,6 +189,7 @@ class Run:
             requester=self._requester,
             learned=self._learned,
             known=[place for place in places if place is not None],
+            ports=self._counts,
         )
         self._tables.append(table)
         await table.read()
@@ -203,7 +205,7 @@ class Run:
         for index, count in table.rows():
             port = ports.decode(index)
             if port is not None and isinstance(count, int) and count > 0:
-                self._counts[port.slot, port.port] = count
+                self._counts[port] = count
 
     def _reader(self, table: str, *, optical: bool) -> BatchReader:
         size = self._learned.size(f"get {table}", self._brand.manners.rows_per_get)

@@ -14,15 +14,19 @@ class Size:
     """Rows and columns of the next request. Both are always at least 1: asked for 0 rows, some agents hang.
 
     It begins where the maker or an earlier run says, and grows while answers
-    succeed. A failure halves the rows, and then the columns. A size that fails
-    again soon after it was tried is tried less and less often.
+    succeed. A failure halves the rows, and then the columns; from there it goes
+    halfway back towards what failed, until it stands right below. A size that
+    fails again soon after it was tried is tried less and less often.
     """
 
-    def __init__(self, rows: int, columns: int, *, most_rows: int = MAX_ROWS) -> None:
-        self._most_rows = max(1, most_rows)
+    def __init__(self, rows: int, columns: int, *, is_proven: bool = False) -> None:
+        self._most_rows = MAX_ROWS
         self._most_columns = max(1, min(columns, MAX_COLUMNS))
         self._rows = max(1, min(rows, self._most_rows))
         self.columns = self._most_columns
+        # The fewest rows that failed, as far as anybody remembers. What an earlier run ended up with
+        # is taken to be the most that fits, and is only felt for.
+        self._ceiling: int | None = self._rows + 1 if is_proven else None
         self._patience = PATIENCE
         self._successes = 0
         self._has_grown = False
@@ -52,6 +56,7 @@ class Size:
         if rows > 1:
             # Others may have met the same, and halved it already.
             self._rows = min(self._rows, max(1, fitting or rows // 2))
+            self._ceiling = fitting + 1 if fitting else min(rows, self._ceiling or rows)
             return True
         if columns > 1:
             self.columns = min(self.columns, max(1, columns // 2))
@@ -71,5 +76,10 @@ class Size:
         self._has_grown = True
         if self.columns < self._most_columns:
             self.columns = min(self.columns * 2, self._most_columns)
-        else:
-            self._rows = min(self._rows * 2, self._most_rows)
+            return
+        wanted = self._rows * 2 if self._ceiling is None else (self._rows + self._ceiling) // 2
+        if wanted <= self._rows:
+            # Right below what failed. It may fit by now: only one more, and only once in a while.
+            self._ceiling = None
+            wanted = self._rows + 1
+        self._rows = min(wanted, self._most_rows)

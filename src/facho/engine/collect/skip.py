@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from facho.engine.brand import IndexSpace
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.guide import Guide, position
+from facho.engine.collect.guide import Guide, position, readable
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.ports import port_arcs
-from facho.engine.oid import Arcs, Oid, pack
+from facho.engine.oid import Oid, pack
 
+# How many rows in a row are passed over before the rest of the port is: an agent that has died cannot be led on.
+MAX_STEPS = 3
 # How often a column is led past a row before it is called broken.
 MAX_GAPS = 50
 
@@ -19,41 +21,56 @@ class Skipper:
     def __init__(self, learned: Learned, space: IndexSpace) -> None:
         self._learned = learned
         self._space = space
-        # The guess of a column that was led on blindly, and how many rows it had then.
-        self._guesses: dict[ColumnWalk, tuple[Oid, int]] = {}
+        # How many rows a column had when it was last led on, and the rows it was led past since.
+        self._steps: dict[ColumnWalk, tuple[int, list[Oid]]] = {}
 
     def lead_on(self, columns: Sequence[ColumnWalk], guide: Guide) -> None:
         """Let every parked column go on that can. One whose siblings still go on may learn from them yet."""
         for walk in columns:
             if not walk.parked:
                 continue
+            steps = self._steps_of(walk)
             index = guide.next_row(walk, columns)
             if len(walk.gaps) >= MAX_GAPS:
                 walk.stop(walk.parked)
+            elif len(steps) >= MAX_STEPS:
+                self._leave_port(walk, steps)
             elif index is not None:
-                self._learned.poison(Oid(walk.column.oid + index))
-                walk.jump(index)
+                self._step(walk, index, steps)
             elif not any(sibling.is_open for sibling in columns):
-                self._lead_blindly(walk)
+                self._guess(walk, steps)
 
-    def _lead_blindly(self, walk: ColumnWalk) -> None:
-        """Guess that the next row has the next number; if it has not, leave the port; if that does not help, stop."""
+    def _steps_of(self, walk: ColumnWalk) -> list[Oid]:
+        """Return the rows that a column was led past without finding one that it could read."""
+        rows, steps = self._steps.get(walk, (-1, []))
+        if rows != len(walk.rows):
+            steps = []
+        self._steps[walk] = len(walk.rows), steps
+        return steps
+
+    def _step(self, walk: ColumnWalk, index: bytes, steps: list[Oid]) -> None:
+        oid = Oid(walk.column.oid + index)
+        steps.append(oid)
+        self._learned.poison(oid)
+        walk.jump(index)
+
+    def _guess(self, walk: ColumnWalk, steps: list[Oid]) -> None:
+        """Guess that the next row has the next number; if it has not, leave the port."""
         here = position(walk)
-        guess, rows = self._guesses.get(walk, (None, -1))
-        if walk.last is None:
+        if walk.last is None or not here:
             walk.stop(walk.parked)
-        elif guess is None or rows != len(walk.rows):
-            index = pack((*here[:-1], here[-1] + 1))
-            self._guesses[walk] = Oid(walk.column.oid + index), len(walk.rows)
-            self._learned.poison(Oid(walk.column.oid + index))
-            walk.jump(index)
+        elif steps:
+            self._leave_port(walk, steps)
         else:
-            self._learned.cure(guess)
-            self._leave_port(walk, here)
+            self._step(walk, pack((*here[:-1], here[-1] + 1)), steps)
 
-    def _leave_port(self, walk: ColumnWalk, here: Arcs) -> None:
-        port = port_arcs(self._space, here) if self._space.by_port and not walk.port else ()
-        if not port or (walk.last is not None and walk.cursor == walk.left_for):
+    def _leave_port(self, walk: ColumnWalk, steps: list[Oid]) -> None:
+        """Go on with the next port; if that does not help, stop. The rows in between were not to blame alone."""
+        for oid in steps:
+            self._learned.cure(oid)
+        last = readable(walk.last or b"")
+        port = port_arcs(self._space, last) if self._space.by_port and not walk.port and last else ()
+        if not port or walk.cursor == walk.left_for:
             walk.stop(walk.parked)
-            return
-        walk.leave_port(pack((*port[:-1], port[-1] + 1)))
+        else:
+            walk.leave_port(pack((*port[:-1], port[-1] + 1)))

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from facho.engine.brand import Column, IndexSpace, Manners, Place
+from facho.engine.brand import Column, IndexSpace, Manners, Place, Position
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.crew import Crew, Work
 from facho.engine.collect.guide import Guide, readable
@@ -36,6 +36,7 @@ class Table:
         requester: Requester,
         learned: Learned,
         known: Iterable[Place] = (),
+        ports: Iterable[Position] = (),
     ) -> None:
         self.columns = columns
         self.space: IndexSpace = columns[0].space
@@ -45,6 +46,7 @@ class Table:
         rows = manners.max_repetitions if requester.has_bulk else 1
         self._size: Size = learned.size(self.name, rows, len(columns))
         self._known = list(known)
+        self._listed_ports = list(ports)
         self._guide = Guide(self._indices(self._known), learned)
         self.parts: list[list[ColumnWalk]] = []
         self._waiting: deque[list[ColumnWalk]] = deque()
@@ -87,6 +89,7 @@ class Table:
         if self._requester.limit == 1 or not self.space.by_port or not self._learned.is_ordered(self.name):
             return []
         ports = {port_arcs(self.space, index) for index in self._indices(self._known)}
+        ports |= set(self._indices(self._listed_ports))
         if not ports:
             ports = await find_ports(self.columns[0], self._requester)
         return [pack(port) for port in sorted(ports) if port]

@@ -52,6 +52,9 @@ class TableWalk:
             return part
         if too_many := self._inquiry.close():
             self._size.shrink(1, too_many, costly=self._in_doubt)
+        if any(walk.parked for walk in self._columns):
+            # It was a row, and not the size.
+            self._relax()
         self._skipper.lead_on(self._columns, self._guide)
         return [walk for walk in self._columns if walk.is_open][: self._size.columns]
 
@@ -127,8 +130,10 @@ class TableWalk:
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         self._inquiry.acquit(together)
         width = len(together)
+        # The last row of an answer that was cut short may lack columns. Columns that keep step meet trouble together.
+        end = len(answer) // width * width or len(answer)
         for place, walk in enumerate(together):
-            walk.absorb(zip(answer.oids[place::width], answer.values[place::width], strict=True))
+            walk.absorb(zip(answer.oids[place:end:width], answer.values[place:end:width], strict=True))
         is_cut = len(answer) < rows * width and all(walk.is_open for walk in together)
         if is_cut:
             self._size.shrink(rows, width, fitting=len(answer) // width)
@@ -168,14 +173,14 @@ class TableWalk:
             # The rows before the one that cannot be read come with smaller requests.
             self._suspect_rows = self._suspect_rows or rows
             self._narrow = rows // 2
-        elif len(together) > 1:
-            self._inquiry.look_into(together, error_index)
-        else:
+        elif len(together) == 1:
             self._give_up(together[0], reason)
+        elif not self._inquiry.look_into(together, error_index):
+            for walk in together:
+                walk.park(reason)
 
     def _give_up(self, walk: ColumnWalk, reason: str) -> None:
         if self._requester.give_up_bulk():
             return
         walk.park(reason)
         self._inquiry.convict()
-        self._relax()

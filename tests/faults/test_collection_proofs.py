@@ -1,0 +1,144 @@
+"""What a collection promises, counted by the OLT's own log, in virtual time, on OLTs with the habits of real ones."""
+
+from dataclasses import replace
+
+import pytest
+from virtual_olt import VirtualOlt, in_virtual_time
+
+from facho.engine.brand import Position
+from facho.engine.model import Completeness, JobKind
+from facho.simulator.faults import Disorder, Faults, Spoiling
+
+# What does not change while a run waits for an agent.
+FACTS = ("serial", "name", "line_profile", "service_profile", "model")
+STATE = ("serial", "name", "state", "distance_m", "down_cause")
+
+
+def run(olt, *args, **settings):
+    return in_virtual_time(lambda: olt.collect(*args, **settings))
+
+
+def values(collected):
+    return {reading.index: reading.values for reading in collected.readings}
+
+
+# --- Honest whatever the agent does ------------------------------------------------------------------------------
+
+BAD_AGENTS = [
+    pytest.param(Faults(disorder=Disorder.LOOP, disorder_at_row=200), id="leads in a circle"),
+    pytest.param(Faults(disorder=Disorder.REPEAT, disorder_at_row=200), id="repeats an OID for ever"),
+    pytest.param(Faults(disorder=Disorder.SWAP, disorder_at_row=200), id="goes back once"),
+    pytest.param(Faults(gen_err_at=Position(0, 1, 2, 7)), id="answers genErr at ONU 7"),
+    pytest.param(Faults(silent_at=Position(0, 1, 2, 7)), id="falls silent at ONU 7"),
+    pytest.param(Faults(too_big_above=20), id="answers tooBig"),
+    pytest.param(Faults(too_big_above=0), id="answers tooBig to everything"),
+    pytest.param(Faults(bulk_rows=3), id="answers three rows at most"),
+    pytest.param(Faults(spoiled=0.3, spoiling=Spoiling.EMPTY), id="sends lists without variables"),
+    pytest.param(Faults(spoiled=0.3, spoiling=Spoiling.HALF), id="sends half of the variables"),
+    pytest.param(Faults(spoiled=0.3, spoiling=Spoiling.NOISE), id="sends noise"),
+    pytest.param(Faults(spoiled=0.3, spoiling=Spoiling.CUT), id="sends packets that are cut off"),
+    pytest.param(Faults(spoiled=0.3, spoiling=Spoiling.STRAY), id="answers somebody else"),
+    pytest.param(Faults(dies_at_row=200), id="dies at a row"),
+    pytest.param(Faults(loss=0.3), id="loses every third answer"),
+]
+
+
+@pytest.mark.parametrize("window", [1, 8])
+@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.GET, JobKind.WALK])
+@pytest.mark.parametrize("faults", BAD_AGENTS)
+def test_complete_is_only_what_is_complete_and_every_run_ends(faults, kind, window):
+    truth = values(run(VirtualOlt(), kind, *FACTS, known=VirtualOlt().known()))
+    olt = VirtualOlt(faults=faults)
+
+    collected = run(olt, kind, *FACTS, known=olt.known(), max_in_flight=window, seconds=1800)
+
+    if collected.completeness is Completeness.COMPLETE:
+        assert values(collected) == truth
+    else:
+        assert collected.completeness is Completeness.PARTIAL
+        assert collected.errors
+    for index, read in values(collected).items():
+        assert read.items() <= truth[index].items()
+    assert collected.traffic.pdus == olt.log.count()
+    assert olt.log.peak_in_flight() <= window
+
+
+# --- Loss is not failure -----------------------------------------------------------------------------------------
+
+
+def test_loss_costs_its_own_repetition_and_nothing_else():
+    walks, more, sent = 0, 0, 0
+    for seed in range(40):
+        olt = VirtualOlt(2000, Faults(loss=0.01), seed=seed)
+        # Ten rows a request at most, so that it takes about a thousand.
+        olt.agent.faults = replace(olt.agent.faults, bulk_rows=10)
+        collected = run(olt, JobKind.WALK, *STATE)
+        walks += collected.completeness is Completeness.COMPLETE
+        more += collected.traffic.retransmissions
+        sent += olt.log.count()
+
+    assert walks == 40
+    assert sent > 20_000
+    assert more <= 0.03 * (sent - more)
+
+
+# --- Partial is not empty ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first discovery", "with an inventory"])
+def test_an_agent_that_dies_at_row_1200_of_4000_leaves_1200_rows_and_nobody_offline(known):
+    olt = VirtualOlt(4000, Faults(dies_at_row=1200))
+
+    collected = run(olt, JobKind.DISCOVERY, "serial", "state", known=olt.known() if known else ())
+
+    assert collected.completeness is Completeness.PARTIAL
+    assert len(collected.readings) == 1200
+    assert collected.absent == ()
+    assert "no answer" in collected.errors[0]
+
+
+# --- One poisoned ONU --------------------------------------------------------------------------------------------
+
+
+def poisoned(olt):
+    return replace(olt.device.plant.onus[2007].position)
+
+
+@pytest.mark.parametrize("fault", ["gen_err_at", "silent_at"])
+@pytest.mark.parametrize(
+    ("kind", "later"),
+    [
+        pytest.param(JobKind.GET, 1, id="known rows"),
+        # A walk has to break off before the row and to go on behind it.
+        pytest.param(JobKind.DISCOVERY, 2, id="discovery"),
+    ],
+)
+def test_a_poisoned_onu_among_4000_costs_little_once_and_next_to_nothing_later(kind, later, fault):
+    well = VirtualOlt(4000)
+    settled = run(well, kind, *STATE, known=well.known())
+    well.log.clear()
+    usual = run(well, kind, *STATE, known=well.known(), learned=settled.learned).traffic.pdus
+    sick = VirtualOlt(4000, Faults(**{fault: poisoned(well)}))
+
+    first = run(sick, kind, *STATE, known=sick.known(), learned=settled.learned)
+    second = run(sick, kind, *STATE, known=sick.known(), learned=first.learned)
+
+    assert first.traffic.pdus - usual <= 30
+    assert second.traffic.pdus - usual <= later
+    for collected in (first, second):
+        assert collected.completeness is Completeness.PARTIAL
+        assert len(collected.readings) >= 3999
+        assert len(collected.failed_onus) == 1
+        assert collected.absent == ()
+
+
+def test_a_poisoned_onu_that_is_well_again_is_read_again():
+    olt = VirtualOlt(512, Faults(gen_err_at=Position(0, 1, 2, 7)))
+    first = run(olt, JobKind.GET, *STATE, known=olt.known())
+    olt.agent.faults = Faults()
+
+    second = run(olt, JobKind.GET, *STATE, known=olt.known(), learned=first.learned)
+    third = run(olt, JobKind.GET, *STATE, known=olt.known(), learned=second.learned)
+
+    assert second.completeness is third.completeness is Completeness.COMPLETE
+    assert third.traffic.pdus == second.traffic.pdus - 1
