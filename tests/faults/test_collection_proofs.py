@@ -6,7 +6,8 @@ import pytest
 from virtual_olt import VirtualOlt, in_virtual_time
 
 from facho.engine.brand import Position
-from facho.engine.model import Completeness, JobKind
+from facho.engine.errors import OltUnreachable
+from facho.engine.model import Completeness, JobKind, KnownOnu
 from facho.simulator.faults import Disorder, Faults, Spoiling
 
 # What does not change while a run waits for an agent.
@@ -44,13 +45,22 @@ BAD_AGENTS = [
 
 
 @pytest.mark.parametrize("window", [1, 8])
-@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.GET, JobKind.WALK])
+@pytest.mark.parametrize(
+    ("kind", "is_known"),
+    [
+        pytest.param(JobKind.DISCOVERY, False, id="the first discovery"),
+        pytest.param(JobKind.DISCOVERY, True, id="a later one"),
+        pytest.param(JobKind.GET, True, id="get"),
+        pytest.param(JobKind.WALK, True, id="walk"),
+    ],
+)
 @pytest.mark.parametrize("faults", BAD_AGENTS)
-def test_complete_is_only_what_is_complete_and_every_run_ends(faults, kind, window):
+def test_complete_is_only_what_is_complete_and_every_run_ends(faults, kind, is_known, window):
     truth = values(run(VirtualOlt(), kind, *FACTS, known=VirtualOlt().known()))
     olt = VirtualOlt(faults=faults)
 
-    collected = run(olt, kind, *FACTS, known=olt.known(), max_in_flight=window, seconds=1800)
+    known = olt.known() if is_known else ()
+    collected = run(olt, kind, *FACTS, known=known, max_in_flight=window, seconds=1800)
 
     if collected.completeness is Completeness.COMPLETE:
         assert values(collected) == truth
@@ -61,6 +71,36 @@ def test_complete_is_only_what_is_complete_and_every_run_ends(faults, kind, wind
         assert read.items() <= truth[index].items()
     assert collected.traffic.pdus == olt.log.count()
     assert olt.log.peak_in_flight() <= window
+
+
+@pytest.mark.parametrize("window", [1, 8])
+@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.GET, JobKind.WALK])
+def test_whatever_bytes_arrive_a_run_ends_and_says_how(kind, window):
+    """SNMPv2c has no checksum of its own: a value may be wrong, but a run neither hangs nor fails for it."""
+    ends = set()
+    for seed in range(12):
+        olt = VirtualOlt(128)
+        olt.spoil(seed, share=0.3)
+        try:
+            collected = run(olt, kind, *FACTS, "rx_dbm", known=olt.known(), max_in_flight=window, seconds=600)
+        except OltUnreachable:
+            ends.add("unreachable")
+        else:
+            ends.add(collected.completeness)
+            assert collected.traffic.pdus == olt.log.count()
+
+    assert Completeness.PARTIAL in ends
+
+
+def test_a_poisoned_onu_does_not_hide_who_left_its_port():
+    olt = VirtualOlt(512, Faults(gen_err_at=Position(0, 1, 2, 7)))
+    index = next(onu.index for onu in olt.known() if (onu.slot, onu.port, onu.onu) == (1, 2, 7))
+    gone = KnownOnu(index.removesuffix(".7") + ".250", "online", 1, 2, 250)
+
+    collected = run(olt, JobKind.DISCOVERY, *FACTS, known=[*olt.known(), gone])
+
+    assert collected.completeness is Completeness.PARTIAL
+    assert collected.absent == (gone.index,)
 
 
 # --- Loss is not failure -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from random import Random
 from typing import Any
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
@@ -17,7 +18,7 @@ from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
 from facho.engine.snmp import Agent as Target
 from facho.engine.snmp import Answer, Community, Version
 from facho.simulator.agent import Agent
-from facho.simulator.desk import Desk
+from facho.simulator.desk import Departure, Desk
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults
 from facho.simulator.fleet import OltSpec, build
@@ -77,6 +78,21 @@ class VirtualOlt:
             await asyncio.sleep(timeout - delay)
             raise NoAnswer("no answer")
         return answer
+
+    def spoil(self, seed: int, share: float) -> None:
+        """Change a few bytes in some of the answers, any bytes to anything."""
+        random, take = Random(seed), self._desk.take
+
+        def spoiled(datagram: bytes, source: int, now: float) -> Departure | None:
+            departure = take(datagram, source, now)
+            if departure is None or random.random() >= share:
+                return departure
+            payload = bytearray(departure.payload)
+            for _ in range(random.randint(1, 4)):
+                payload[random.randrange(len(payload))] = random.randrange(256)
+            return Departure(departure.at, bytes(payload))
+
+        self._desk.take = spoiled
 
     async def collect(
         self, kind: JobKind = JobKind.DISCOVERY, *columns: str, known: Sequence[KnownOnu] = (), **settings: Any

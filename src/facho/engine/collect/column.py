@@ -31,10 +31,11 @@ class ColumnWalk:
         self.cursor: Oid = column.oid if from_start else self._prefix
         self.is_complete = False
         self.stopped = ""
-        # The rows that were passed over because they could not be read, and why. Behind the last one of a port
-        # that was left (`left_for` is where it went on) nothing of that port was read.
-        self.left_for: Oid | None = None
+        # The rows that were passed over because they could not be read, and why.
         self.gaps: dict[bytes, str] = {}
+        # Ports whose rest was given up, each by the last row that was read of it, and where it went on last.
+        self.left_for: Oid | None = None
+        self.left: list[bytes] = []
         # Why it waits to be led past a row that cannot be read.
         self.parked = ""
         # The rows that came before its port and behind it: other ports of the column begin there.
@@ -82,6 +83,7 @@ class ColumnWalk:
     def leave_port(self, next_port: bytes) -> None:
         """Give up the rest of a port and go on with the next one, which begins here."""
         self.parked = ""
+        self.left.append(self.last or b"")
         self.cursor = Oid(self.column.oid + next_port)
         self.left_for = self.cursor
         self._barren = 0

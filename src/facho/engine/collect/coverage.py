@@ -27,6 +27,8 @@ class ColumnCoverage:
         # Ports that were not read to their end, with the reason; None stands for whatever comes behind.
         self.broken: dict[Port | None, str] = {}
         self.gaps: list[tuple[bytes, str]] = []
+        # Ports whose rest nobody has seen; of a gap only the row itself is unknown.
+        self._unseen: set[Port | None] = set()
 
     def store(self) -> None:
         """Put what was read into the harvest, and work out how far it goes."""
@@ -35,6 +37,7 @@ class ColumnCoverage:
             for index, reason in walk.gaps.items():
                 self.gaps.append((index, reason))
                 self.broken[self._port_at(index, walk)] = reason
+            self._unseen |= {self._port_at(index, walk) for index in walk.left}
             if walk.stopped:
                 self._note_stop(walk)
 
@@ -48,16 +51,20 @@ class ColumnCoverage:
 
     def _note_stop(self, walk: ColumnWalk) -> None:
         port = self._port_at(walk.last, walk)
-        if port is not None:
-            self.broken[port] = walk.stopped
-        if not walk.port or port is None:
-            # It might have gone on to any port; rows that came out of order may be missing from the others too.
-            self.broken[None] = walk.stopped
+        # Without a port of its own it might have gone on to any.
+        for each in {port} if walk.port and port is not None else {port, None}:
+            self.broken[each] = walk.stopped
+            self._unseen.add(each)
+
+    def note_unseen(self, port: Port, reason: str) -> None:
+        """Note that a port has more than was read of it."""
+        self.broken[port] = reason
+        self._unseen.add(port)
 
     def _port_at(self, index: bytes | None, walk: ColumnWalk) -> Port | None:
         """Return the port of a row, or of the last row before it."""
         for each in (index, walk.last, walk.port and walk.port + b"\x01"):
-            row = self._harvest.row_of(self.column.space, each) if each else None
+            row = self._harvest.peek(self.column.space, each) if each else None
             if row is not None:
                 return row.port
         return None
@@ -67,9 +74,13 @@ class ColumnCoverage:
         if not self.broken:
             return True
         place = self._harvest.place_of(onu.index)
-        if not isinstance(place, Position) or (place.slot, place.port) in self.broken:
+        if not isinstance(place, Position) or (place.slot, place.port) in self._unseen or self._is_gap(place):
             return False
-        return None not in self.broken or self._was_passed(place)
+        return None not in self._unseen or self._was_passed(place)
+
+    def _is_gap(self, place: Position) -> bool:
+        rows = (self._harvest.peek(self.column.space, index) for index, _ in self.gaps)
+        return any(row is not None and row.place == place for row in rows)
 
     def _was_passed(self, place: Position) -> bool:
         """Say whether a walk that was stopped had come past a port: only if it went through all rows in order."""
@@ -124,7 +135,7 @@ def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> 
         port = place.slot, place.port
         if listed[port] < count and port not in anchor.broken:
             reason = f"the port counts {count:,} ONUs and lists {listed[port]:,}"
-            anchor.broken[port] = reason
+            anchor.note_unseen(port, reason)
             sentences.append(f"{anchor.column.field} of port {port[0]}/{port[1]}: {reason[4:]}")
     return sentences
 

@@ -2,10 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import chain
 
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.learned import Learned
-from facho.engine.oid import Arcs, pack, unpack
+from facho.engine.oid import MAX_ARC, Arcs, pack, unpack
 
 
 class Guide:
@@ -25,13 +26,14 @@ class Guide:
         return max(0, bisect_left(self._order, pitfall) - bisect_right(self._order, cursor))
 
     def next_row(self, walk: ColumnWalk, siblings: Iterable[ColumnWalk]) -> bytes | None:
-        """Return the row at which a walk stands still: the next that is known, or that another column has there."""
+        """Return the row at which a walk stands still: the next that is known, or that another column came to there."""
         here = position(walk)
         place = bisect_right(self._order, here)
         rows = self._order[place : place + 1]
         for sibling in siblings:
             if sibling is not walk:
-                rows += (arcs for index in sibling.rows if (arcs := readable(index)) > here)
+                came_to = chain(sibling.rows, sibling.gaps)
+                rows += (arcs for index in came_to if (arcs := readable(index)) > here)
         found = min(rows, default=None)
         if found is None:
             return None
@@ -45,8 +47,9 @@ def position(walk: ColumnWalk) -> Arcs:
 
 
 def readable(index: bytes) -> Arcs:
-    """Return the numbers of an index; of one that is cut off, none."""
+    """Return the numbers of an index; of one that is cut off, or has a number that no OID can have, none."""
     try:
-        return unpack(index)
+        arcs = unpack(index)
     except ValueError:
         return ()
+    return arcs if max(arcs, default=0) <= MAX_ARC else ()

@@ -83,18 +83,22 @@ class Harvest:
             return None
 
     def _resolve(self, space: IndexSpace, index: bytes) -> Row | None:
+        row = self.peek(space, index)
+        if row is not None:
+            self._rows[row.place] = row
+        return row
+
+    def peek(self, space: IndexSpace, index: bytes) -> Row | None:
+        """Return the row with this index, without making it an ONU of this run if it is not one."""
         try:
             place = space.decode(unpack(index))
-            if place is None:
-                return None
-            row = self._rows.get(place)
-            if row is None:
-                row = Row(place, ".".join(map(str, self._brand.space.encode(place))))
-                self._recall(row)
-                self._rows[place] = row
+            if place is None or place in self._rows:
+                return self._rows[place] if place else None
+            row = Row(place, ".".join(map(str, self._brand.space.encode(place))))
         except ValueError:
             # Numbers that are cut off, or that no ONU can have.
             return None
+        self._recall(row)
         return row
 
     def _recall(self, row: Row) -> None:
@@ -109,7 +113,7 @@ class Harvest:
 
     def name_of(self, space: IndexSpace, index: bytes) -> str:
         """Return what to call a row of a table in a sentence."""
-        row = self.row_of(space, index)
+        row = self.peek(space, index)
         if row is not None:
             return str(row)
         try:

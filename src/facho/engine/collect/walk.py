@@ -41,6 +41,8 @@ class TableWalk:
         self._narrow = 0
         # How many rows the request had that failed, and how many of them have come meanwhile.
         self._suspect_rows = self._cleared_rows = 0
+        # The trouble was closed in on: it was a row, and not the size. One that was found earlier says nothing of it.
+        self._found_row = False
 
     async def run(self) -> None:
         """Walk until every column has ended or was stopped."""
@@ -52,8 +54,7 @@ class TableWalk:
             return part
         if too_many := self._inquiry.close():
             self._size.shrink(1, too_many, costly=self._in_doubt)
-        if any(walk.parked for walk in self._columns):
-            # It was a row, and not the size.
+        if self._found_row:
             self._relax()
         self._skipper.lead_on(self._columns, self._guide)
         return [walk for walk in self._columns if walk.is_open][: self._size.columns]
@@ -154,7 +155,7 @@ class TableWalk:
 
     def _relax(self) -> None:
         self._narrow = self._suspect_rows = self._cleared_rows = 0
-        self._in_doubt = False
+        self._in_doubt = self._found_row = False
 
     def _handle_error(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         status = answer.error_status
@@ -176,6 +177,7 @@ class TableWalk:
         elif len(together) == 1:
             self._give_up(together[0], reason)
         elif not self._inquiry.look_into(together, error_index):
+            self._found_row = True
             for walk in together:
                 walk.park(reason)
 
@@ -183,4 +185,5 @@ class TableWalk:
         if self._requester.give_up_bulk():
             return
         walk.park(reason)
+        self._found_row = True
         self._inquiry.convict()
