@@ -203,3 +203,20 @@ async def test_an_object_id_that_is_cut_off_is_none_at_all():
     found = await ask(MemoryAgent(broken | onu_rows(7)), candidates=lambda object_id, descr: [])
 
     assert found.sys_object_id == ""
+
+
+async def test_what_is_lost_of_a_quick_agent_is_not_waited_for_long():
+    quick = MemoryAgent(SYSTEM | onu_rows(7), latency=0.02)
+    lossy = MemoryAgent(SYSTEM | onu_rows(7), latency=0.02, trouble=first_time_silent(ACME_BRAND.probe))
+
+    await ask(quick)
+    await ask(lossy)
+
+    assert lossy.clock.elapsed - quick.clock.elapsed == pytest.approx(1.0)
+
+
+def first_time_silent(oid):
+    def trouble(oids, times):
+        return NoAnswer("no answer") if oid in oids and times == 1 else None
+
+    return trouble

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from facho.engine.brand import Brand
+from facho.engine.collect.timer import Timer
 from facho.engine.errors import BadAnswer, FachoError, NoAnswer, OltUnreachable, SnmpError
 from facho.engine.model import Traffic
 from facho.engine.oid import Oid, parse
@@ -21,6 +22,8 @@ SYSTEM = (SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME, SYS_NAME)
 # Of an agent that nobody knows yet: a slow one answers a scalar in this many seconds, and some answers get lost.
 TIMEOUT = 3.0
 TRIES = 3
+# However quick it was so far.
+SHORTEST = 1.0
 
 NO_TIME = "there was no time left to ask"
 
@@ -69,6 +72,8 @@ class Asker:
         self._snmp = snmp
         self._clock = clock
         self._tries = tries
+        # By the longest wait: cheap requests and dear ones have round trips of their own.
+        self._timers: dict[float, Timer] = {}
         self._ends = clock.monotonic() + (deadline - clock.now()).total_seconds()
         self._round_trips: list[float] = []
         self._pdus = self._retransmissions = self._varbinds = 0
@@ -116,6 +121,7 @@ class Asker:
 
     async def _ask(self, send: Send, timeout: float) -> Answer:
         failure: SnmpError = NoAnswer(NO_TIME)
+        timer = self._timers.setdefault(timeout, Timer(SHORTEST, timeout))
         for attempt in range(self._tries):
             left = self._ends - self._clock.monotonic()
             if left <= 0:
@@ -124,10 +130,12 @@ class Asker:
             self._retransmissions += attempt > 0
             sent = self._clock.monotonic()
             try:
-                answer = await send(min(timeout, left))
+                answer = await send(min(timer.timeout, left))
             except (NoAnswer, BadAnswer) as error:
+                timer.expired()
                 failure = error
                 continue
+            timer.measured(self._clock.monotonic() - sent)
             self._count(answer, self._clock.monotonic() - sent, attempt)
             return answer
         raise failure

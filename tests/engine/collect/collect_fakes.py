@@ -1,13 +1,13 @@
 """An OLT in memory with the faults of real ones, a clock that moves only when somebody waits, and a small brand."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
 from facho.engine.brand import Brand, Column, IndexSpace, Manners, Position
-from facho.engine.collect import collect
+from facho.engine.collect import Progress, collect
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
 from facho.engine.oid import Arcs, Oid, pack, parse, unpack
@@ -44,6 +44,8 @@ class Faults:
     garbage_every: int = 0
     dies_after: int | None = None
     refuses_after: int | None = None
+    # Nothing comes back for GETBULK, whatever is asked.
+    knows_no_bulk: bool = False
     # Answers of more variables than this are refused, lost, or cut short.
     too_big_above: int | None = None
     lost_above: int | None = None
@@ -88,7 +90,7 @@ class FakeAgent:
             self._places.setdefault(oid, place)
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        self._arrive(Request("get", list(oids), 1, timeout, self.clock.elapsed))
+        self._arrive(Request("get", list(oids), 1, timeout, self.clock.monotonic()))
         if agent.version is Version.V1:
             unknown = next((i for i, oid in enumerate(oids) if oid not in self.mib), None)
             if unknown is not None:
@@ -97,7 +99,7 @@ class FakeAgent:
         return self._answer(oids, found)
 
     async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        self._arrive(Request("get_next", list(oids), 1, timeout, self.clock.elapsed))
+        self._arrive(Request("get_next", list(oids), 1, timeout, self.clock.monotonic()))
         found = [next(self._after(oid)) for oid in oids]
         last = next((i for i, (_, value) in enumerate(found) if value is Missing.END_OF_MIB_VIEW), None)
         if agent.version is Version.V1 and last is not None:
@@ -109,7 +111,9 @@ class FakeAgent:
     ) -> Answer:
         assert max_repetitions >= 1, "asked for 0 repetitions some agents hang"
         assert agent.version is not Version.V1, "SNMPv1 has no GETBULK"
-        self._arrive(Request("get_bulk", list(oids), max_repetitions, timeout, self.clock.elapsed))
+        self._arrive(Request("get_bulk", list(oids), max_repetitions, timeout, self.clock.monotonic()))
+        if self.faults.knows_no_bulk:
+            self._lose()
         rows = zip(*(islice(self._after(oid), max_repetitions) for oid in oids), strict=True)
         return self._answer(oids, [variable for row in rows for variable in row])
 
@@ -140,12 +144,15 @@ class FakeAgent:
             raise Refused("unknown user")
         if faults.drop_every and count % faults.drop_every == 0:
             self._lose()
-        self.clock.elapsed += self.latency
+        self._take(self.latency)
         if faults.garbage_every and count % faults.garbage_every == 0:
             raise BadAnswer("not an SNMP message")
 
+    def _take(self, seconds: float) -> None:
+        self.clock.elapsed += seconds
+
     def _lose(self) -> None:
-        self.clock.elapsed += self.log[-1].timeout
+        self._take(self.log[-1].timeout)
         raise NoAnswer("no answer")
 
     def _answer(self, asked: Sequence[Oid], found: list[tuple[Oid, Value]]) -> Answer:
@@ -313,6 +320,7 @@ async def run(
     olt: Olt | None = None,
     seconds: float = 300,
     onus: Sequence[KnownOnu] = (),
+    watch: Callable[[Progress], None] | None = None,
 ) -> Collected:
     """Collect from a fake agent."""
     return await collect(
@@ -324,6 +332,7 @@ async def run(
         deadline=agent.clock.now() + timedelta(seconds=seconds),
         known=onus,
         raw_decoders={"number": int, "text": as_text},
+        watch=watch,
     )
 
 

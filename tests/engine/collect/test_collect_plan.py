@@ -6,7 +6,6 @@ import pytest
 from collect_fakes import COLUMNS, TABLE, make_brand, make_node
 
 from facho.engine.collect.plan import groups, make_plan
-from facho.engine.collect.size import MAX_COLUMNS, PATIENCE, BulkSize
 from facho.engine.model import JobKind, RawOid
 from facho.engine.oid import parse
 
@@ -92,79 +91,3 @@ def test_a_walk_has_one_column_at_a_time_in_the_order_of_the_job():
     together = groups(plan_of(make_node(JobKind.WALK, "rx_dbm", "serial", "name")).columns, JobKind.WALK)
 
     assert [fields(group) for group in together] == [["rx_dbm"], ["serial"], ["name"]]
-
-
-def sizes(size):
-    return size.repetitions, size.columns
-
-
-def test_a_size_halves_its_repetitions_first_and_never_reaches_zero():
-    size = BulkSize(10, 5)
-    seen = []
-
-    while size.shrink(size.columns):
-        seen.append(sizes(size))
-
-    assert seen == [(5, 5), (2, 5), (1, 5), (1, 2), (1, 1)]
-
-
-def test_a_size_shrinks_from_what_was_asked_and_not_from_what_was_allowed():
-    size = BulkSize(1, 12)
-
-    size.shrink(3)
-
-    assert sizes(size) == (1, 1)
-
-
-def test_a_size_never_grows_by_shrinking():
-    size = BulkSize(1, 8)
-
-    size.shrink(2)
-    size.shrink(8)
-
-    assert sizes(size) == (1, 1)
-
-
-def test_a_size_says_when_all_is_well_again():
-    size = BulkSize(2, 1)
-    before = size.succeeded()
-    size.shrink(1)
-
-    after = [size.succeeded() for _ in range(PATIENCE)]
-
-    assert before
-    assert after == [False] * (PATIENCE - 1) + [True]
-
-
-def test_a_size_grows_back_the_way_it_came_and_not_beyond():
-    size = BulkSize(4, 3)
-    while size.shrink(size.columns):
-        pass
-    seen = []
-
-    for _ in range(6):
-        for _ in range(PATIENCE):
-            size.succeeded()
-        seen.append(sizes(size))
-
-    assert seen == [(1, 2), (1, 3), (2, 3), (4, 3), (4, 3), (4, 3)]
-
-
-@pytest.mark.parametrize(("costly", "wait"), [(False, 2), (True, 8)])
-def test_a_size_that_fails_again_is_tried_less_often(costly, wait):
-    size = BulkSize(4, 1)
-    size.shrink(1)
-    for _ in range(PATIENCE):
-        size.succeeded()
-    size.shrink(1, costly=costly)
-
-    for _ in range(wait * PATIENCE - 1):
-        size.succeeded()
-    before = sizes(size)
-    size.succeeded()
-
-    assert (before, sizes(size)) == ((2, 1), (4, 1))
-
-
-def test_a_request_has_a_sensible_number_of_columns():
-    assert BulkSize(10, 40).columns == MAX_COLUMNS

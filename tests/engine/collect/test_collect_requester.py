@@ -58,6 +58,8 @@ async def test_everything_is_counted():
         bytes_received=31 + 35,
         rtt_p50=pytest.approx(0.01),
         rtt_p95=pytest.approx(0.01),
+        rtt_p99=pytest.approx(0.01),
+        peak_in_flight=1,
     )
 
 
@@ -132,15 +134,38 @@ async def test_fewer_retries_can_be_asked_for():
     assert len(agent.log) == 1 + 1
 
 
-@pytest.mark.parametrize(("optical", "timeout"), [(False, 5.0), (True, 20.0)])
-async def test_dear_columns_get_the_longer_timeout(optical, timeout):
+@pytest.mark.parametrize(("optical", "longest"), [(False, 5.0), (True, 20.0)])
+async def test_the_first_wait_is_as_long_as_the_maker_says_and_the_next_follow_the_round_trips(optical, longest):
     agent = make_agent()
+    agent.latency = 0.8
     requester = make_requester(agent)
 
     await requester.get(NAMES, optical=optical)
     await requester.rows_after(NAMES, 3, optical=optical)
 
-    assert [request.timeout for request in agent.log] == [timeout, timeout]
+    assert [request.timeout for request in agent.log] == pytest.approx([longest, 3 * 0.8])
+
+
+async def test_round_trips_of_cheap_columns_do_not_hurry_dear_ones():
+    agent = make_agent()
+    requester = make_requester(agent)
+
+    await requester.get(NAMES)
+    await requester.get(NAMES, optical=True)
+
+    assert [request.timeout for request in agent.log] == [5.0, 20.0]
+
+
+async def test_after_silence_the_same_request_is_given_more_time():
+    agent = make_agent(silent_at=frozenset(NAMES[1:]))
+    agent.latency = 0.4
+    requester = make_requester(agent)
+    await requester.get(NAMES[:1])
+
+    with pytest.raises(NoAnswer):
+        await requester.get(NAMES)
+
+    assert [request.timeout for request in agent.log[1:5]] == pytest.approx([1.2, 2.4, 4.8, 5.0])
 
 
 async def test_a_timeout_is_cut_to_the_time_that_is_left():
@@ -181,7 +206,8 @@ async def test_requests_keep_the_distance_that_the_olt_is_allowed():
     for _ in range(4):
         await requester.get(NAMES)
 
-    assert [request.at for request in agent.log] == pytest.approx([0, 0.25, 0.5, 0.75])
+    # The first one waits too: the run before may have asked just now.
+    assert [request.at for request in agent.log] == pytest.approx([0.25, 0.5, 0.75, 1.0])
 
 
 async def test_a_slow_agent_is_not_made_to_wait_longer():
@@ -192,18 +218,18 @@ async def test_a_slow_agent_is_not_made_to_wait_longer():
     for _ in range(3):
         await requester.get(NAMES)
 
-    assert agent.clock.sleeps == []
+    assert agent.clock.sleeps == [0.25]
 
 
 async def test_the_next_turn_is_not_waited_for_beyond_the_deadline():
     agent = make_agent()
-    requester = make_requester(agent, max_pdus_per_second=0.1, seconds=5)
+    requester = make_requester(agent, max_pdus_per_second=0.1, seconds=15)
 
     await requester.get(NAMES)
     with pytest.raises(RunOver, match="the deadline passed"):
         await requester.get(NAMES)
 
-    assert agent.clock.sleeps == []
+    assert agent.clock.sleeps == [10]
     assert len(agent.log) == 1
 
 

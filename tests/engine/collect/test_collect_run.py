@@ -49,14 +49,28 @@ async def test_a_discovery_finds_what_the_first_column_lists(clock):
     assert len(collected.readings) == len(ONUS)
 
 
-async def test_a_discovery_whose_first_column_was_cut_keeps_what_the_others_have(clock):
+async def test_a_discovery_whose_first_column_has_a_gap_keeps_what_the_others_have(clock):
     mib = make_mib(ONUS, ["serial", "state"])
     agent = FakeAgent(clock, mib, Faults(gen_err_at=frozenset({oid_of("serial", SEVEN)})))
 
     collected = await run(agent, make_node(JobKind.DISCOVERY))
 
+    others = [onu for onu in ONUS if onu != SEVEN]
     assert collected.completeness is Completeness.PARTIAL
-    assert values_of(collected) == all_of(ONUS[:6], "serial", "state") | all_of(ONUS[6:], "state")
+    assert collected.failed_onus == ("ONU 0/1/7",)
+    assert values_of(collected) == all_of(others, "serial", "state") | all_of([SEVEN], "state")
+
+
+async def test_a_discovery_whose_first_column_was_cut_keeps_what_the_others_have(clock):
+    mib = make_mib(ONUS, ["serial", "state"])
+    agent = FakeAgent(clock, mib)
+    place = agent.path.index(oid_of("serial", SEVEN))
+    agent.faults = Faults(jumps={place: place - 2})
+
+    collected = await run(agent, make_node(JobKind.DISCOVERY))
+
+    assert collected.completeness is Completeness.PARTIAL
+    assert values_of(collected) == all_of(ONUS[:7], "serial", "state") | all_of(ONUS[7:], "state")
 
 
 async def test_scalars_and_raw_columns_are_read_beside_the_brands(clock):
@@ -239,11 +253,12 @@ async def test_a_run_ends_at_its_deadline_with_what_it_has(clock):
 
 async def test_a_long_column_is_counted_with_commas(clock):
     onus = [at(slot, port, onu) for slot in range(4) for port in range(1, 6) for onu in range(1, 61)]
-    agent = FakeAgent(clock, make_mib(onus, ["name"]), Faults(gen_err_at=frozenset({oid_of("name", onus[1100])})))
+    agent = FakeAgent(clock, make_mib(onus, ["name"]))
+    agent.faults = Faults(jumps={agent.path.index(oid_of("name", onus[1099])): 0})
 
     collected = await run(agent, make_node(JobKind.TABLE, "name"))
 
-    assert collected.errors == ("name: the agent answered genErr after ONU 3/4/20, 1,100 rows kept",)
+    assert collected.errors == ("name: the agent went back to before the column after ONU 3/4/20, 1,100 rows kept",)
 
 
 async def test_the_cost_is_what_the_olt_saw(clock):
@@ -258,12 +273,15 @@ async def test_the_cost_is_what_the_olt_saw(clock):
     assert collected.traffic.varbinds >= 25 * 3 + 1
 
 
-async def test_a_step_of_the_deadline_is_at_most_one_timeout_too_late(clock):
-    agent = FakeAgent(clock, make_mib(ONUS), Faults(dies_after=1))
+async def test_a_request_that_would_outlast_the_deadline_is_cut_to_it(clock):
+    agent = FakeAgent(clock, make_mib(ONUS), Faults(dies_after=1), latency=6.0)
 
-    await run(agent, make_node(JobKind.TABLE, "rx_dbm"), seconds=33)
+    collected = await run(agent, make_node(JobKind.TABLE, "rx_dbm"), seconds=33)
 
+    # 6 s for an answer, 18 s for one that did not come, and then not the 20 s that a third may take.
+    assert [request.timeout for request in agent.log] == [20, 18, 9]
     assert clock.elapsed == pytest.approx(33)
+    assert len(collected.readings) == 10
 
 
 async def test_rows_are_read_once_each_from_columns_of_any_width():

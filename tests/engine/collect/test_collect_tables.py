@@ -1,15 +1,20 @@
 """Walking columns: side by side or one by one, joined by position, to their ends."""
 
+from dataclasses import replace
+
 import pytest
 from collect_fakes import (
     BEHIND,
     COLUMNS,
+    OPTICS,
     FakeAgent,
     Faults,
     all_of,
     at,
     expected,
     index_of,
+    known,
+    make_brand,
     make_mib,
     make_node,
     make_olt,
@@ -23,6 +28,14 @@ from facho.engine.model import Completeness, JobKind
 from facho.engine.snmp import Version
 
 ONUS = [*one_port(20), *one_port(15, port=2), at(3, 4, 7)]
+
+
+def columns_asked(agent):
+    """Return the columns in the order of their turns."""
+    names = [
+        name for request in agent.log for name, column in COLUMNS.items() if request.oids[0].startswith(column.oid)
+    ]
+    return list(dict.fromkeys(names))
 
 
 async def test_columns_of_one_space_are_read_in_one_getbulk(clock):
@@ -45,18 +58,76 @@ async def test_a_walk_reads_one_column_after_the_other(clock):
     assert collected.completeness is Completeness.COMPLETE
     assert values_of(collected) == all_of(ONUS, "serial", "rx_dbm", "name")
     assert {len(request.oids) for request in agent.log} == {1}
-    assert [request.timeout for request in agent.log] == [5] * 4 + [20] * 4 + [5] * 4
+    assert columns_asked(agent) == ["serial", "rx_dbm", "name"]
 
 
-async def test_dear_columns_come_last_among_themselves_with_the_optical_timeout(clock):
+@pytest.mark.parametrize("kind", [JobKind.TABLE, JobKind.DISCOVERY])
+async def test_dear_columns_come_last_and_are_asked_of_the_onus_that_are_lit(clock, kind):
+    dark = ONUS[6]
+    agent = FakeAgent(clock, make_mib(ONUS) | {oid_of("state", dark): 2})
+
+    collected = await run(agent, make_node(kind, "serial", "rx_dbm", "state", "tx_dbm"))
+
+    walked = [request for request in agent.log if request.kind == "get_bulk"]
+    asked = agent.log[len(walked) :]
+    assert agent.log[: len(walked)] == walked
+    assert {request.kind for request in asked} == {"get"}
+    lit = [onu for onu in ONUS if onu != dark]
+    names = [oid_of(name, onu) for onu in lit for name in ("rx_dbm", "tx_dbm")]
+    assert [oid for request in asked for oid in request.oids] == names
+    assert asked[0].timeout == 20
+    assert collected.completeness is Completeness.COMPLETE
+    assert values_of(collected) == all_of(lit, "serial", "state", "rx_dbm", "tx_dbm") | {
+        index_of(dark): {**expected(dark, "serial"), "state": "offline", "rx_dbm": None, "tx_dbm": None}
+    }
+
+
+async def test_whether_an_onu_is_lit_is_recalled_where_a_run_does_not_read_it(clock):
+    agent = FakeAgent(clock, make_mib(ONUS))
+    inventory = [*known(ONUS[:6]), *known(ONUS[6:7], "los")]
+
+    collected = await run(agent, make_node(JobKind.TABLE, "rx_dbm", "serial"), onus=inventory)
+
+    asked = {oid for request in agent.log for oid in request.oids if request.kind == "get"}
+    assert asked == {oid_of("rx_dbm", onu) for onu in ONUS if onu != ONUS[6]}
+    assert values_of(collected)[index_of(ONUS[6])] == {**expected(ONUS[6], "serial"), "rx_dbm": None}
+
+
+async def test_dear_columns_alone_are_asked_of_the_onus_that_are_known(clock):
     agent = FakeAgent(clock, make_mib(ONUS))
 
-    await run(agent, make_node(JobKind.TABLE, "rx_dbm", "serial", "tx_dbm", "state"))
+    collected = await run(agent, make_node(JobKind.TABLE, "rx_dbm"), onus=[*known(ONUS[:6]), *known(ONUS[6:7], "los")])
 
-    first, dear = agent.log[0], agent.log[-1]
-    assert (len(first.oids), first.timeout) == (2, 5)
-    assert (len(dear.oids), dear.timeout) == (2, 20)
-    assert [request.timeout for request in agent.log] == [5] * 4 + [20] * 4
+    assert {request.kind for request in agent.log} == {"get"}
+    assert values_of(collected) == all_of(ONUS[:6], "rx_dbm") | {index_of(ONUS[6]): {"rx_dbm": None}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "inventory"),
+    [
+        pytest.param(JobKind.TABLE, [], id="nobody is known"),
+        pytest.param(JobKind.WALK, known(ONUS, "offline"), id="a walk walks"),
+    ],
+)
+async def test_dear_columns_are_walked_where_nobody_can_be_asked_or_the_job_says_so(clock, kind, inventory):
+    agent = FakeAgent(clock, make_mib(ONUS))
+
+    collected = await run(agent, make_node(kind, "rx_dbm"), onus=inventory)
+
+    assert {request.kind for request in agent.log} == {"get_bulk"}
+    assert values_of(collected) == all_of(ONUS, "rx_dbm")
+
+
+async def test_dear_columns_that_cannot_be_asked_by_index_are_walked(clock):
+    whole = replace(COLUMNS["rx_dbm"], space=replace(OPTICS, by_index=False))
+    agent = FakeAgent(clock, make_mib(ONUS))
+
+    collected = await run(
+        agent, make_node(JobKind.TABLE, "serial", "rx_dbm"), brand=make_brand(columns=COLUMNS | {"rx_dbm": whole})
+    )
+
+    assert {request.kind for request in agent.log} == {"get_bulk"}
+    assert values_of(collected) == all_of(ONUS, "serial", "rx_dbm")
 
 
 async def test_rows_of_different_spaces_are_joined_by_position_although_their_numbers_are_equal(clock):

@@ -75,11 +75,12 @@ class BatchReader:
 
     async def read(self, rows: Iterable[OidRow]) -> None:
         """Ask for all rows, as many at a time as the agent can answer; what is poisoned alone, and last."""
-        poisoned = set(self._learned.poisoned)
+        poisoned = {oid: place for place, oid in enumerate(self._learned.poisoned)}
         for row in rows:
-            bad = [oid for oid in row if oid in poisoned] if poisoned else []
+            bad = sorted((oid for oid in row if oid in poisoned), key=poisoned.__getitem__) if poisoned else []
             if bad:
-                self._alone.append(Batch((bad,), alone=True))
+                # One stands for all of its ONU, and the next time another: each has its turn, run after run.
+                self._alone.append(Batch((bad[:1],), alone=True, others=bad[1:]))
                 row = [oid for oid in row if oid not in poisoned]
             if row:
                 self._rows.append(row)
@@ -100,7 +101,7 @@ class BatchReader:
     async def _ask(self, batch: Batch, oids: list[Oid]) -> None:
         try:
             answer = await self._requester.get(
-                oids, optical=self._optical, retries=_retries(batch, oids), checks=not batch.alone
+                oids, optical=self._optical, retries=self._retries(batch, oids), checks=not batch.alone
             )
         except (NoAnswer, BadAnswer) as error:
             self._divide(batch, oids, describe_failure(error), doubtful=True)
@@ -109,6 +110,14 @@ class BatchReader:
             self._handle_error(batch, oids, answer)
         else:
             self._keep(batch, oids, answer)
+
+    def _retries(self, batch: Batch, oids: list[Oid]) -> int | None:
+        """Parts of a silent batch, and sizes on trial, are not insisted on: there is a smaller one behind them."""
+        if batch.alone:
+            return 0
+        if not batch.doubtful:
+            return 1 if self._size.is_on_trial and len(oids) > 1 else None
+        return 1 if len(oids) == 1 else 0
 
     def _keep(self, batch: Batch, oids: list[Oid], answer: Answer) -> None:
         if batch.accused:
@@ -133,6 +142,8 @@ class BatchReader:
         if batch.alone:
             for oid in oids:
                 self._learned.cure(oid)
+            if batch.others:
+                self._alone.append(Batch((batch.others,), alone=True))
         elif batch.others:
             self._put_back(batch, [Batch((batch.others,), doubtful=batch.doubtful, is_split=True)])
             return
@@ -183,7 +194,9 @@ class BatchReader:
             self._learned.poison(oid)
         if batch.trouble is not None:
             batch.trouble.is_explained = True
-        if batch.others:
+        if batch.alone:
+            self.failed.update(dict.fromkeys(batch.others, reason))
+        elif batch.others:
             self._put_back(batch, [Batch((batch.others,), doubtful=batch.doubtful, is_rest=True)])
         else:
             self._close_part(batch)
@@ -195,15 +208,6 @@ class BatchReader:
             trouble.open_parts += len(parts) - 1
             parts = [replace(part, trouble=trouble) for part in parts]
         self._waiting.extendleft(reversed(parts))
-
-
-def _retries(batch: Batch, oids: list[Oid]) -> int | None:
-    """Parts of a silent batch are not insisted on, since they can be divided again; a single OID is, a little."""
-    if batch.alone:
-        return 0
-    if not batch.doubtful:
-        return None
-    return 1 if len(oids) == 1 else 0
 
 
 def halves(batch: Batch, *, doubtful: bool = False) -> list[Batch]:

@@ -40,17 +40,14 @@ class ColumnWalk:
         self.parked = ""
         # The rows that came before its port and behind it: other ports of the column begin there.
         self.neighbours: list[bytes] = []
+        # What the last answer had of the ports behind its own.
+        self.spill: list[tuple[Oid, Value]] = []
         self.went_back = False
         self._barren = 0
 
     @property
     def is_open(self) -> bool:
         return not (self.is_complete or self.stopped or self.parked)
-
-    @property
-    def is_whole(self) -> bool:
-        """Say whether every row was read."""
-        return self.is_complete and not self.gaps
 
     @property
     def last(self) -> bytes | None:
@@ -98,12 +95,15 @@ class ColumnWalk:
         prefix, rows = self._prefix, self.rows
         length = len(self.column.oid)
         newest = lead = None
-        for oid, value in answered:
+        rest = iter(answered)
+        for oid, value in rest:
             if value is Missing.END_OF_MIB_VIEW:
                 self.end()
                 return
             if not oid.startswith(prefix):
                 self._leave(oid)
+                if self.port and self.is_complete:
+                    self.spill = [(oid, value), *rest]
                 return
             lead = oid
             index = oid[length:]

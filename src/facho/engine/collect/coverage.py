@@ -1,16 +1,18 @@
 """How much of each column was read on each port, and so whose absence means something."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
-from facho.engine.brand import Column, Position
+from facho.engine.brand import Column, Place, Position
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.guide import readable
 from facho.engine.collect.harvest import Harvest, Row
 from facho.engine.collect.ports import port_arcs
 from facho.engine.collect.sentences import describe_gap, describe_stop
 from facho.engine.model import Completeness, Coverage, KnownOnu
+from facho.engine.oid import Arcs
 
 # Slot and port; (None, None) where an index does not tell.
 Port = tuple[int | None, int | None]
@@ -69,30 +71,37 @@ class ColumnCoverage:
                 return row.port
         return None
 
-    def would_have_seen(self, onu: KnownOnu) -> bool:
+    def would_have_seen(self, place: Place | None) -> bool:
         """Say whether an ONU that is there would have been read in this run."""
         if not self.broken:
             return True
-        place = self._harvest.place_of(onu.index)
         if not isinstance(place, Position) or (place.slot, place.port) in self._unseen or self._is_gap(place):
             return False
         return None not in self._unseen or self._was_passed(place)
 
     def _is_gap(self, place: Position) -> bool:
+        return place in self._gap_places
+
+    @cached_property
+    def _gap_places(self) -> set[Place]:
         rows = (self._harvest.peek(self.column.space, index) for index, _ in self.gaps)
-        return any(row is not None and row.place == place for row in rows)
+        return {row.place for row in rows if row is not None}
 
     def _was_passed(self, place: Position) -> bool:
-        """Say whether a walk that was stopped had come past a port: only if it went through all rows in order."""
-        walk = self._walks[0]
-        rows = [readable(index) for index in walk.rows]
-        if len(self._walks) > 1 or not rows or rows != sorted(rows):
-            return False
+        """Say whether a walk that was stopped had come past a port."""
         try:
             port = self.column.space.encode(replace(place, onu=None))
         except ValueError:
             return False
-        return bool(port) and port < port_arcs(self.column.space, rows[-1])
+        return bool(port) and port < self._frontier
+
+    @cached_property
+    def _frontier(self) -> Arcs:
+        """Where a walk of the whole column was stopped: at this port, if it went through all rows in order."""
+        rows = [readable(index) for index in self._walks[0].rows]
+        if len(self._walks) > 1 or not rows or rows != sorted(rows):
+            return ()
+        return port_arcs(self.column.space, rows[-1])
 
     @property
     def completeness(self) -> Completeness:
@@ -140,7 +149,9 @@ def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> 
     return sentences
 
 
-def absent(anchor: ColumnCoverage, known: Sequence[KnownOnu], harvest: Harvest) -> tuple[str, ...]:
+def absent(
+    anchor: ColumnCoverage, known: Sequence[KnownOnu], harvest: Harvest, found: Collection[str]
+) -> tuple[str, ...]:
     """Return the known ONUs that would have been seen if they were there: their port was read to its end."""
-    read = {row.index for row in harvest.rows if row.is_read}
-    return tuple(onu.index for onu in known if onu.index not in read and anchor.would_have_seen(onu))
+    missed = (onu.index for onu in known if onu.index not in found)
+    return tuple(index for index in missed if anchor.would_have_seen(harvest.place_of(index)))

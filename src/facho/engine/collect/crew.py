@@ -21,6 +21,7 @@ class Crew:
         self._next_work = next_work
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self._is_over = False
         self._done: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
@@ -41,7 +42,7 @@ class Crew:
             raise self._failure
 
     def _begin_more(self) -> None:
-        while self._failure is None and len(self._tasks) < self._requester.window:
+        while not self._is_over and self._failure is None and len(self._tasks) < self._requester.window:
             work = self._next_work()
             if work is None:
                 break
@@ -58,7 +59,8 @@ class Crew:
         self._begin_more()
 
     async def _stop(self) -> None:
-        """Leave nobody behind when the run itself is cancelled."""
+        """Leave nobody behind when the run itself is cancelled, and let nobody who is stopped make room for more."""
+        self._is_over = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -44,6 +44,11 @@ class Inquiry:
         self._parts.extendleft([together[middle:], together[:middle]])
         return True
 
+    def ask_again(self, walk: ColumnWalk) -> None:
+        """Ask for one column once more, in another way, before it is judged."""
+        self.is_open = True
+        self._parts.appendleft([walk])
+
     def acquit(self, together: list[ColumnWalk]) -> None:
         """Note that these answered. An agent that accused one of them wrongly is not believed again."""
         if together == [self._accused]:

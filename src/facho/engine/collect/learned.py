@@ -29,7 +29,7 @@ class Learned:
     @property
     def sizes(self) -> dict[str, int]:
         """Return the sizes that this run ended up with."""
-        return {table: size.rows for table, size in self._sizes.items()}
+        return {table: size.proven_rows for table, size in self._sizes.items()}
 
     @property
     def poisoned(self) -> Iterable[Oid]:
@@ -37,8 +37,8 @@ class Learned:
         return self._poisoned.keys()
 
     def poison(self, oid: Oid) -> None:
-        """Note that this value spoils whatever request it is in."""
-        if len(self._poisoned) < MAX_POISONED:
+        """Note that this value spoils whatever request it is in. The one that did so last stands last."""
+        if self._poisoned.pop(oid, oid) is None or len(self._poisoned) < MAX_POISONED:
             self._poisoned[oid] = None
 
     def cure(self, oid: Oid) -> None:

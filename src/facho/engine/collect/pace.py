@@ -82,7 +82,7 @@ class Pace:
         if count < max(STRETCH, 2 * self.window if self.window > 2 else 0):
             return
         window = self.window
-        if self._losses * LOST_ONE_IN >= count and window > 1:
+        if self._losses > 1 and self._losses * LOST_ONE_IN >= count and window > 1:
             self._narrow(dear=True)
         elif self._answers:
             elapsed = now - (self._started or 0.0)

@@ -33,7 +33,7 @@ async def find_ports(column: Column, requester: Requester) -> set[Arcs]:
     cursor = column.oid
     while len(found) < MAX_PORTS:
         try:
-            answer = await requester.rows_after([cursor], 1)
+            answer = await requester.rows_after([cursor], 1, optical=column.optical)
         except (NoAnswer, BadAnswer):
             break
         oid, value = answer.oids[0] if answer.oids else cursor, answer.values[0] if answer.values else None

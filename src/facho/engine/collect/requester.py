@@ -74,6 +74,8 @@ class Requester:
         # Whether an agent that should know GETBULK has answered one; None before the first.
         self._knows_bulk: bool | None = None
         self._has_doubted_bulk = False
+        # What GETBULK brought nothing for: asked by GETNEXT, it tells which of the two is to blame.
+        self._doubted: list[Oid] = []
         self._round_trips: list[float] = []
         self._pdus = self._retransmissions = self._varbinds = self._peak = 0
         self._bytes_sent = self._bytes_received = 0
@@ -101,12 +103,12 @@ class Requester:
         """SNMPv1 knows no GETBULK: there a walk is GETNEXT, one row a request. Some newer agents do not either."""
         return self._olt.agent.version is not Version.V1 and self._knows_bulk is not False
 
-    def give_up_bulk(self) -> bool:
-        """Go on by GETNEXT if no GETBULK was ever answered in this run; False if that is not the trouble."""
+    def doubt_bulk(self, oids: Sequence[Oid]) -> bool:
+        """Ask for these by GETNEXT next if no GETBULK was answered in this run; False if that is not the trouble."""
         if not self.has_bulk or self._knows_bulk or self._has_doubted_bulk:
             return False
         self._has_doubted_bulk = True
-        self._knows_bulk = False
+        self._doubted = list(oids)
         return True
 
     def has_room(self) -> bool:
@@ -133,7 +135,7 @@ class Requester:
         agent, snmp = self._olt.agent, self._snmp
         # Asked for 0 repetitions some agents hang.
         wanted = max(1, repetitions)
-        if not self.has_bulk:
+        if not self.has_bulk or self._doubted == oids:
             return await self._next(oids, optical, retries, checks)
         answer = await self._ask(
             lambda timeout: snmp.get_bulk(agent, oids, max_repetitions=wanted, timeout=timeout),
@@ -147,11 +149,11 @@ class Requester:
 
     async def _next(self, oids: Sequence[Oid], optical: bool, retries: int | None, checks: bool) -> Answer:
         agent, snmp = self._olt.agent, self._snmp
-        doubted, self._knows_bulk = self._knows_bulk, None if self._has_doubted_bulk else self._knows_bulk
+        is_doubted, self._doubted = self._doubted == oids, []
         answer = await self._ask(lambda timeout: snmp.get_next(agent, oids, timeout=timeout), optical, retries, checks)
-        if not answer.error_status:
+        if is_doubted and not answer.error_status:
             # Only now GETBULK is to blame, and not the row.
-            self._knows_bulk = doubted
+            self._knows_bulk = False
         return answer
 
     def traffic(self) -> Traffic:

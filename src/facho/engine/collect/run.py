@@ -17,7 +17,7 @@ from facho.engine.collect.rows import DARK, Turn
 from facho.engine.collect.sentences import describe_stop, limited
 from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, OltUnreachable, Refused
-from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt
+from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.ports import Clock, Snmp
 
 logger = logging.getLogger(__name__)
@@ -226,6 +226,8 @@ class Run:
     def progress(self) -> Progress:
         """Return how far the run is."""
         rows = sum(max(map(len, ([walk.rows for walk in part]))) for table in self._tables for part in table.parts)
+        # Rows that are asked for by their index are those that were walked before, or those that are known.
+        rows = rows or max((turn.done for turn in self._turns), default=0)
         done = sum(table.parts_done for table in self._tables) + sum(turn.done for turn in self._turns)
         parts = sum(len(table.parts) for table in self._tables) + sum(len(turn.onus) for turn in self._turns)
         return Progress(done, parts if self._turns or parts > len(self._tables) else None, rows, self._requester.pdus)
@@ -259,7 +261,7 @@ class Run:
             errors=(*limited(cuts), *remarks, *self._harvest.remarks()),
             coverage=self._coverage(),
             failed_onus=self._failed_onus(),
-            absent=() if anchor is None else absent(anchor, self._known, self._harvest),
+            absent=self._absent(anchor, readings),
             learned=self._learned.as_json(),
         )
 
@@ -275,12 +277,19 @@ class Run:
         if self._kind is JobKind.GET:
             # A GET is about known ONUs, even where a column of it had to be walked.
             return {row for onu in self._known if (row := self._harvest.row_named(onu.index)) is not None}
-        if anchor is None or anchor.broken:
+        if anchor is None:
             return None
-        if not anchor.rows and any(covered.rows for covered in self._covered):
+        if not anchor.rows and not anchor.broken and any(covered.rows for covered in self._covered):
             self._harvest.remark(f"{anchor.column.field}: no row of it, so the ONUs are those of the other columns")
             return None
-        return set(anchor.rows)
+        # Where the anchor could not be read, the other columns are all there is.
+        unlisted = {row for row in self._harvest.rows if not anchor.would_have_seen(row.place)}
+        return unlisted | set(anchor.rows)
+
+    def _absent(self, anchor: ColumnCoverage | None, readings: Sequence[Reading]) -> tuple[str, ...]:
+        if anchor is None:
+            return ()
+        return absent(anchor, self._known, self._harvest, {reading.index for reading in readings})
 
     def _completeness(self, *, is_cut: bool, has_rows: bool) -> Completeness:
         if is_cut:

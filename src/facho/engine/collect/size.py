@@ -6,7 +6,8 @@ MAX_PATIENCE = 4096
 
 # More than these in one request gain nothing: an answer of one datagram is full by then.
 MAX_COLUMNS = 16
-MAX_ROWS = 64
+# Above 50 rows there are agents that leave some out.
+MAX_ROWS = 50
 MAX_VARIABLES = 256
 
 
@@ -30,6 +31,8 @@ class Size:
         self._patience = PATIENCE
         self._successes = 0
         self._has_grown = False
+        # What it was before it grew, until the new size has been answered once.
+        self._before_trial: int | None = None
 
     @property
     def most_columns(self) -> int:
@@ -38,6 +41,16 @@ class Size:
     @property
     def rows(self) -> int:
         return self._rows
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Say whether nobody knows yet that the agent can answer so much."""
+        return self._before_trial is not None
+
+    @property
+    def proven_rows(self) -> int:
+        """Return the most rows that were answered, as far as anybody asked."""
+        return self._rows if self._before_trial is None else self._before_trial
 
     def rows_for(self, columns: int) -> int:
         """Return how many rows of so many columns to ask for."""
@@ -53,6 +66,7 @@ class Size:
             self._patience = min(self._patience * (8 if costly else 2), MAX_PATIENCE)
             self._has_grown = False
         self._successes = 0
+        self._before_trial = None
         if rows > 1:
             # Others may have met the same, and halved it already.
             self._rows = min(self._rows, max(1, fitting or rows // 2))
@@ -65,6 +79,7 @@ class Size:
 
     def succeeded(self, *, may_grow: bool = True) -> None:
         """Note a success, and grow when there were enough of them."""
+        self._before_trial = None
         if self._rows == self._most_rows and self.columns == self._most_columns:
             return
         self._successes += 1
@@ -82,4 +97,5 @@ class Size:
             # Right below what failed. It may fit by now: only one more, and only once in a while.
             self._ceiling = None
             wanted = self._rows + 1
+        self._before_trial = self._rows
         self._rows = min(wanted, self._most_rows)

@@ -112,9 +112,22 @@ class Table:
         skipper = Skipper(self._learned, self.space)
         await TableWalk(part, self._requester, self._size, self._guide, skipper).run()
         self.parts_done += 1
-        for walk in part:
+        for place, walk in enumerate(part):
             for index in walk.neighbours:
                 self._visit(pack(port_arcs(self.space, readable(index))))
+            self._hand_on(place, walk)
+
+    def _hand_on(self, place: int, walk: ColumnWalk) -> None:
+        """Give what spilled over into the next port to whoever will read that, if nobody has begun to."""
+        while walk.spill:
+            first, spill = walk.spill[0][0], walk.spill
+            walk.spill = []
+            following = (part[place] for part in self._waiting)
+            heir = next((each for each in following if first.startswith(each.column.oid + each.port)), None)
+            if heir is None:
+                return
+            heir.absorb(spill)
+            walk = heir
 
     def _visit(self, port: bytes) -> None:
         """Add a port that lies behind another one and that nobody had named."""

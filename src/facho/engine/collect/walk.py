@@ -1,5 +1,6 @@
 """Walks columns of one index space side by side, by GETBULK (GETNEXT in SNMPv1)."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from facho.engine.collect.column import ColumnWalk
@@ -12,6 +13,9 @@ from facho.engine.collect.skip import Skipper
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Arcs, Oid, pack
 from facho.engine.snmp import Answer, ErrorStatus
+
+# Rows that nobody knew may lie before a pitfall. After this many it is closed in on as if it were new.
+MAX_STEPS = 8
 
 
 class TableWalk:
@@ -34,6 +38,8 @@ class TableWalk:
         self._skipper = skipper
         self._inquiry = Inquiry()
         self._optical = any(walk.column.optical for walk in columns)
+        # Rows that were read one by one on the way to the next pitfall.
+        self._steps: Counter[ColumnWalk] = Counter()
         self._pitfalls = {walk: rows for walk in columns if (rows := guide.pitfalls(walk))}
         # A request got no answer, and smaller ones are being tried.
         self._in_doubt = False
@@ -104,28 +110,50 @@ class TableWalk:
         return next((row for row in self._pitfalls[walk] if row > here), None)
 
     async def _try_pitfall(self, walks: dict[ColumnWalk, Arcs]) -> None:
-        """Ask once for the row that was poisoned before. If it still is, pass it over: that is all it costs."""
-        together = list(walks)
+        """Ask once for the row that was poisoned before. If it still is, pass it over: that is all it costs.
+
+        Where several columns were, one stands for all of them, and the next time another.
+        """
+        order = {oid: place for place, oid in enumerate(self._guide.learned.poisoned)}
+        oids = {walk: Oid(walk.column.oid + pack(pitfall)) for walk, pitfall in walks.items()}
+        first = min(walks, key=lambda walk: order.get(oids[walk], 0))
+        failure = await self._ask_pitfall(walks, [first])
+        if not failure:
+            return
+        self._guide.learned.poison(oids[first])
+        for walk, pitfall in walks.items():
+            walk.step_over(pack(pitfall), failure)
+
+    async def _ask_pitfall(self, walks: dict[ColumnWalk, Arcs], together: list[ColumnWalk]) -> str:
+        """Return why these cannot be read, if so."""
         try:
             answer = await self._requester.rows_after(
                 [walk.cursor for walk in together], 1, optical=self._optical, retries=0, checks=False
             )
-            failure = describe_status(answer.error_status) if answer.error_status else ""
         except (NoAnswer, BadAnswer) as error:
-            failure = describe_failure(error)
-        if failure:
-            for walk, pitfall in walks.items():
-                walk.step_over(pack(pitfall), failure)
-            return
+            return describe_failure(error)
+        if answer.error_status:
+            return describe_status(answer.error_status)
         for place, walk in enumerate(together):
             walk.absorb([each for at, each in enumerate(answer) if at % len(together) == place])
-            if pack(walks[walk]) in walk.rows:
-                self._guide.learned.cure(Oid(walk.column.oid + pack(walks[walk])))
+            self._come_nearer(walk, walks[walk])
+        return ""
+
+    def _come_nearer(self, walk: ColumnWalk, pitfall: Arcs) -> None:
+        """Forget a pitfall that was read, or that is no more; and one that lies further away than anybody knew."""
+        self._steps[walk] += 1
+        if walk.is_complete or position(walk) >= pitfall:
+            self._guide.learned.cure(Oid(walk.column.oid + pack(pitfall)))
+        elif self._steps[walk] < MAX_STEPS:
+            return
+        else:
+            self._pitfalls[walk] = [row for row in self._pitfalls[walk] if row > pitfall]
+        self._steps[walk] = 0
 
     def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
         """Sizes that are only tried are not insisted on; the smallest is, a little, before a row is given up."""
         if not self._in_doubt:
-            return None
+            return 1 if self._size.is_on_trial else None
         return 1 if len(together) == 1 and rows == 1 else 0
 
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
@@ -182,7 +210,8 @@ class TableWalk:
                 walk.park(reason)
 
     def _give_up(self, walk: ColumnWalk, reason: str) -> None:
-        if self._requester.give_up_bulk():
+        if self._requester.doubt_bulk([walk.cursor]):
+            self._inquiry.ask_again(walk)
             return
         walk.park(reason)
         self._found_row = True
