@@ -72,11 +72,12 @@ def _freshness(
     if verdict is None:
         reader = readers[0]
         verdict = (
-            _on_schedule(reader, read_at, now)
-            or _is_missing(onu)
+            _is_missing(onu)
+            # A value may be young enough and its last run have failed all the same: the next will, too.
+            or _has_failed(onu, fields, reader, read_at)
+            or _on_schedule(reader, read_at, now)
             or _at_work(reader)
             or _waits(reader, news)
-            or _has_failed(onu, fields, reader, read_at)
             or _last_run(reader, read_at, no_value)
         )
     return Freshness(read_at, *verdict, readers)

@@ -46,7 +46,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _window(text: str) -> int:
-    number = int(text)
+    number = target.whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError("at least 1 request has to be in flight")
     return number
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return session.run(agent, options.timeout, work)
     except status.CommandError as error:
-        if options.json and error.status != status.USAGE:
+        if options.json:
             out(report.failure(agent, str(error)))
         raise
 

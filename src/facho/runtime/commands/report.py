@@ -74,6 +74,8 @@ def failure(agent: Agent, sentence: str) -> str:
             "completeness": None,
             "stats": None,
             "onus": [],
+            "coverage": [],
+            "failed_onus": [],
             "errors": [sentence],
         }
     )

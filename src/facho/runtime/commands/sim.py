@@ -14,6 +14,7 @@ from facho.runtime.commands import status
 from facho.runtime.commands.screen import note, out, plural
 from facho.runtime.commands.session import new_loop
 from facho.runtime.commands.status import CommandError
+from facho.runtime.commands.target import whole
 from facho.simulator.control import USAGE, Control
 from facho.simulator.faults import FAULT_OPTIONS, faults_from
 from facho.simulator.fleet import MAKERS, Fleet, OltSpec, SimulatedOlt
@@ -54,14 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    number = whole(text)
     if number < 0:
         raise argparse.ArgumentTypeError("there cannot be fewer than 0")
     return number
 
 
 def _port(text: str) -> int:
-    number = int(text)
+    number = whole(text)
     if not 0 <= number <= 65535:
         raise argparse.ArgumentTypeError("ports lie between 0 and 65535; 0 is any free one")
     return number
@@ -72,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
         spec = _spec(options)
         with PduLog(options.log) as log, asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(_serve(spec, log))
-    except (BadRecording, OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
+    except (BadRecording, ValueError) as error:
         raise CommandError(str(error)) from error
     return status.COMPLETE
 

@@ -53,10 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser, *, timeout: int) -> None:
 
 def positive(text: str) -> float:
     """Return a number above 0, for argparse."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return number
+
+
+def whole(text: str) -> int:
+    """Return a whole number, for argparse."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
 def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Agent:
