@@ -94,7 +94,7 @@ class FakeSocket:
 
 def test_an_icmp_error_does_not_keep_later_answers_from_being_read():
     received = []
-    sockets = Sockets(lambda data, sender: received.append((data, sender)))
+    sockets = Sockets(lambda data, sender: received.append((data, sender)) is None)
     refused = ConnectionRefusedError(111, "Connection refused")
 
     sockets._drain(FakeSocket((b"first", ADDRESS), refused, refused, (b"second", ADDRESS)))
@@ -105,7 +105,7 @@ def test_an_icmp_error_does_not_keep_later_answers_from_being_read():
 
 def test_a_flood_leaves_the_loop_its_turn():
     received = []
-    sockets = Sockets(lambda data, sender: received.append(data))
+    sockets = Sockets(lambda data, sender: received.append(data) is None)
     flood = FakeSocket(*[(b"", ADDRESS)] * (DATAGRAMS_A_TURN + 1))
 
     sockets._drain(flood)
@@ -122,7 +122,7 @@ def test_the_scope_of_an_ipv6_address_is_no_part_of_what_answers_are_matched_by(
 
 
 async def test_a_full_send_buffer_loses_the_datagram_and_counts_it():
-    sockets = Sockets(lambda data, sender: None)
+    sockets = Sockets(lambda data, sender: True)
     sockets._loop = asyncio.get_running_loop()
     sockets._open[socket.AF_INET] = FakeSocket(BlockingIOError())
 

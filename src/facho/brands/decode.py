@@ -28,6 +28,7 @@ NOT_WESTERN = re.compile(rb"[\x80-\xff]{3}|(?<![A-Za-z])[\x80-\xff]{2}(?![A-Za-z
 # Letters of the Russian alphabet in cp1251. Common Chinese in GBK nearly always has bytes besides these.
 CYRILLIC_ONLY = re.compile(rb"[\xa8\xb8\xc0-\xff]+")
 SERIAL_TEXT = re.compile(rb"([!-~]{4}):?([0-9A-Fa-f]{8})")
+VENDOR = re.compile(rb"[!-~]{4}")
 HEX_TEXT = re.compile(rb"[0-9A-Fa-f]{16}")
 MAC_TEXT = re.compile(rb"[0-9A-Fa-f]{2}([:. -]?[0-9A-Fa-f]{2}){5}")
 NUMBER = re.compile(rb"[+-]?\d+(\.\d+)?")
@@ -233,7 +234,7 @@ def _serial_of_octets(octets: bytes) -> str | None:
     if not any(octets):
         return None
     vendor, number = octets[:4], octets[4:]
-    is_readable = all(0x21 <= byte <= 0x7E for byte in vendor)
+    is_readable = VENDOR.fullmatch(vendor)
     return (vendor.decode() if is_readable else vendor.hex().upper()) + number.hex().upper()
 
 
@@ -246,7 +247,7 @@ def date(value: Value) -> datetime | None:
     try:
         # 60 is a leap second, which a datetime cannot say.
         local = datetime(year, month, day, hour, minute, 59 if second == 60 else second, tenths * 100_000, tzinfo=UTC)
-        return local - _zone(value[8:])
+        return local - _zone(value[8:]) if len(value) > 8 else local
     except (ValueError, OverflowError):
         return None
 

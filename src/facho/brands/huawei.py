@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from facho.brands.decode import (
     UNKNOWN,
@@ -33,6 +34,7 @@ GPON_TYPE = 125
 MAX_ONU = 255
 
 
+@lru_cache(maxsize=1024)
 def decode_port(if_index: int) -> Position | None:
     """Return the GPON port with this ifIndex; other interfaces are laid out otherwise and give None."""
     if if_index >> 25 != GPON_TYPE or if_index & 0xFF:

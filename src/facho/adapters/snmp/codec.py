@@ -93,12 +93,19 @@ def prepare(
     version: Version, community: bytes, pdu_type: PduType, oids: Sequence[Oid], a: int = 0, b: int = 0
 ) -> Prepared:
     """Return a request that can be sent many times. `a` and `b` are non-repeaters and max-repetitions of a GETBULK."""
-    names = tuple((tlv(Tag.OBJECT_IDENTIFIER, oid), oid) for oid in oids)
-    tail = integer(a) + integer(b) + tlv(SEQUENCE, b"".join(tlv(SEQUENCE, name + NULL_VALUE) for name, _ in names))
+    tail = integer(a) + integer(b) + tlv(SEQUENCE, b"".join([_asked(oid) for oid in oids]))
     pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
     message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
-    expected = names if pdu_type == PduType.GET else ()
+    expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if pdu_type == PduType.GET else ()
     return Prepared(version, community, expected, message[: -len(tail) - 4], tail)
+
+
+def _asked(oid: Oid) -> bytes:
+    """Return a variable of a request: a name, and NULL for its value. A request has dozens, so mostly in one step."""
+    size = len(oid)
+    if size < 0x7C:
+        return b"\x30%c\x06%c%b\x05\x00" % (size + 4, size, oid)
+    return tlv(SEQUENCE, tlv(Tag.OBJECT_IDENTIFIER, oid) + NULL_VALUE)
 
 
 @dataclass(frozen=True, slots=True)

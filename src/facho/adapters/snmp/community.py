@@ -112,12 +112,13 @@ class CommunitySnmp:
         except OSError as error:
             raise NoAnswer(f"{host} cannot be asked: {error.strerror or error}") from error
 
-    def _receive(self, data: bytes, sender: Address) -> None:
+    def _receive(self, data: bytes, sender: Address) -> bool:
+        """Hand an answer to whoever waits for it; return whether somebody else waits too."""
         try:
             envelope = codec.open_answer(data)
         except BadAnswer:
             self.dropped["unreadable"] += 1
-            return
+            return True
         waiting = self._waiting.get(envelope.request_id)
         if waiting is None or waiting.future.done():
             self.dropped["late or unknown id"] += 1
@@ -127,6 +128,8 @@ class CommunitySnmp:
             self.dropped["another community or version"] += 1
         else:
             waiting.future.set_result(envelope)
+            return len(self._waiting) > 1
+        return True
 
 
 def _v1_or_v2c(agent: Agent) -> tuple[Version, bytes]:

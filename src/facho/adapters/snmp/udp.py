@@ -20,7 +20,8 @@ MAX_NAMES = 10_000
 
 # Host and port, as the socket spells them.
 Address = tuple[str, int]
-Receiver = Callable[[bytes, Address], None]
+# Takes a datagram, and says whether another one is expected now.
+Receiver = Callable[[bytes, Address], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,4 +133,6 @@ class Sockets:
                 # An ICMP error of an earlier datagram, to whichever agent; the socket itself is well.
                 self.errors[type(error).__name__] += 1
                 continue
-            self._receive(data, (sender[0], sender[1]))
+            if not self._receive(data, (sender[0], sender[1])):
+                # To find out that nothing more is there would cost as much as to read it.
+                return

@@ -131,11 +131,12 @@ class UsmSnmp:
     def _send(self, peer: Peer, data: bytes) -> None:
         self._sockets.send(data, peer)
 
-    def _receive(self, data: bytes, sender: Address) -> None:
+    def _receive(self, data: bytes, sender: Address) -> bool:
+        """Hand a message to whoever may wait for it. There is always more to expect: discoveries, and reports."""
         sessions = [session for session in self._sessions.get(sender, {}).values() if session.in_flight]
         if not sessions:
             self.dropped["nobody there was asked"] += 1
-            return
+            return True
         try:
             # There is more than one only where an agent is asked as several users at once.
             reasons = [session.hear(data) for session in sessions]
@@ -145,6 +146,7 @@ class UsmSnmp:
             reasons = ["it cannot be read"]
         if None not in reasons:
             self._refuse(sessions, str(reasons[-1]))
+        return True
 
     def _refuse(self, sessions: list[Session], reason: str) -> None:
         self.dropped[reason] += 1

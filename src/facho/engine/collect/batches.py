@@ -8,7 +8,7 @@ from facho.engine.collect.crew import Crew, Work
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.requester import Requester
 from facho.engine.collect.sentences import describe_failure, describe_status
-from facho.engine.collect.size import Size
+from facho.engine.collect.size import ONE_DATAGRAM, Size
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Oid
 from facho.engine.snmp import Answer, ErrorStatus, Missing, Value
@@ -123,8 +123,9 @@ class BatchReader:
         if batch.accused:
             self._trusts_accusations = False
         if answer.oids == oids:
-            self.values.update(answer)
-            self._note_success(batch, oids)
+            self.values.update(zip(oids, answer.values, strict=True))
+            fitting = len(batch.rows) * ONE_DATAGRAM // max(1, answer.bytes_received)
+            self._note_success(batch, oids, fitting)
             return
         asked = set(oids)
         answered = {oid: value for oid, value in answer if oid in asked}
@@ -138,7 +139,7 @@ class BatchReader:
         else:
             self._note_success(batch, oids)
 
-    def _note_success(self, batch: Batch, oids: list[Oid]) -> None:
+    def _note_success(self, batch: Batch, oids: list[Oid], fitting: int = 0) -> None:
         if batch.alone:
             for oid in oids:
                 self._learned.cure(oid)
@@ -148,7 +149,7 @@ class BatchReader:
             self._put_back(batch, [Batch((batch.others,), doubtful=batch.doubtful, is_split=True)])
             return
         elif batch.trouble is None and not batch.accused:
-            self._size.succeeded(may_grow=self._requester.has_room())
+            self._size.succeeded(may_grow=self._requester.has_room(), fitting=fitting)
         self._close_part(batch)
 
     def _close_part(self, batch: Batch) -> None:

@@ -18,23 +18,27 @@ PLACE_FIELDS = ("slot", "port", "onu")
 class Row:
     """One ONU, and what was read of it. A key that is not there was not read; None is the device's own "none"."""
 
-    __slots__ = ("index", "is_onu", "is_read", "place", "slot_port_onu", "values")
+    __slots__ = ("index", "is_onu", "is_read", "place", "port", "seen_as", "slot_port_onu", "values")
 
-    def __init__(self, place: Place, index: str) -> None:
+    def __init__(self, place: Place, index: str, seen_as: tuple[IndexSpace, bytes]) -> None:
         self.place = place
         self.index = index
+        # The first index that named it, and in which space.
+        self.seen_as = seen_as
         self.values: dict[str, Any] = {}
-        self.slot_port_onu: tuple[int | None, int | None, int | None] = (None, None, None)
         if isinstance(place, Position):
-            self.slot_port_onu = place.slot, place.port, place.onu
+            self.put(place.slot, place.port, place.onu)
+        else:
+            self.put(None, None, None)
         # The device said something of it, if only something that could not be decoded.
         self.is_read = False
         # None: only a column can tell, and it has not been read.
         self.is_onu: bool | None = True
 
-    @property
-    def port(self) -> tuple[int | None, int | None]:
-        return self.slot_port_onu[:2]
+    def put(self, slot: int | None, port: int | None, onu: int | None) -> None:
+        """Note where it sits."""
+        self.slot_port_onu = slot, port, onu
+        self.port = slot, port
 
     def __str__(self) -> str:
         if self.slot_port_onu[2] is None:
@@ -91,10 +95,12 @@ class Harvest:
     def peek(self, space: IndexSpace, index: bytes) -> Row | None:
         """Return the row with this index, without making it an ONU of this run if it is not one."""
         try:
-            place = space.decode(unpack(index))
+            arcs = unpack(index)
+            place = space.decode(arcs)
             if place is None or place in self._rows:
                 return self._rows[place] if place else None
-            row = Row(place, ".".join(map(str, self._brand.space.encode(place))))
+            named = arcs if space is self._brand.space else self._brand.space.encode(place)
+            row = Row(place, ".".join(map(str, named)), (space, index))
         except ValueError:
             # Numbers that are cut off, or that no ONU can have.
             return None
@@ -107,7 +113,7 @@ class Harvest:
             return
         onu = self._known.get(row.index)
         if onu is not None:
-            row.slot_port_onu = onu.slot, onu.port, onu.onu
+            row.put(onu.slot, onu.port, onu.onu)
         elif self._needs_placing:
             row.is_onu = None
 
@@ -126,6 +132,8 @@ class Harvest:
         field, decode, places = column.field, column.decode, column.places
         known = self._spaces.setdefault(column.space, {})
         rows = []
+        # A column of numbers has few different ones: each is decoded once.
+        numbers: dict[Value, Any] = {None: None}
         for index, value in raw.items():
             row = known[index] if index in known else self.row_of(column.space, index)
             if row is None:
@@ -133,7 +141,12 @@ class Harvest:
             rows.append(row)
             row.is_read = True
             try:
-                decoded = None if value is None else decode(value)
+                if value in numbers:
+                    decoded = numbers[value]
+                else:
+                    decoded = decode(value)
+                    if value.__class__ is int:
+                        numbers[value] = decoded
             # A brand or an admin's OID may meet a type it does not expect; that costs one value, not the run.
             except Exception as error:
                 self._note_unreadable(field, row, error)
@@ -202,6 +215,8 @@ class Harvest:
 
     def _reading(self, row: Row) -> Reading:
         values = dict(self._finish(row))
+        if values.keys().isdisjoint(PLACE_FIELDS):
+            return Reading(row.index, *row.slot_port_onu, values)
         slot, port, onu = (values.pop(name, told) for name, told in zip(PLACE_FIELDS, row.slot_port_onu, strict=True))
         return Reading(row.index, slot, port, onu, values)
 
@@ -220,7 +235,7 @@ def _put(row: Row, place: Position | None) -> None:
     """Take the place of an ONU from a column; None says that the row is no ONU."""
     row.is_onu = place is not None
     if place is not None:
-        row.slot_port_onu = place.slot, place.port, place.onu
+        row.put(place.slot, place.port, place.onu)
 
 
 def decode_value(decode: Decoder, value: Value) -> Any:

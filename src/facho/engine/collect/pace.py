@@ -79,7 +79,7 @@ class Pace:
 
     def _end_stretch(self, now: float, under_way: int) -> None:
         count = self._answers + self._losses
-        if count < max(STRETCH, 2 * self.window if self.window > 2 else 0):
+        if count < self._stretch():
             return
         window = self.window
         if self._losses > 1 and self._losses * LOST_ONE_IN >= count and window > 1:
@@ -88,6 +88,11 @@ class Pace:
             elapsed = now - (self._started or 0.0)
             self._judge(Stretch(self._work / max(elapsed, 1e-6), self._round_trips / self._answers))
         self._begin(now, settle=under_way if self.window != window else 0)
+
+    def _stretch(self) -> int:
+        """Return how many answers are compared. One window shows well enough whether twice as many bring more."""
+        windows = 1 if self._before is not None else 2
+        return max(STRETCH, windows * self.window if self.window > 2 else 0)
 
     def _judge(self, now: Stretch) -> None:
         if self._before is not None:

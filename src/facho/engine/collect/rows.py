@@ -43,11 +43,15 @@ class Turn:
         """Put the values into the harvest; return what failed, one by one, and what was not asked, in one sentence."""
         sentences = []
         gone = 0
+        # The optics of an ONU may have no row while it is off.
+        may_be_gone = len(self.columns) > 1 and not any(column.optical for column in self.columns)
         for row, oids in zip(self._onus, self._oids, strict=True):
-            if self._is_gone(oids):
+            if may_be_gone and self._is_gone(oids):
                 gone += 1
                 harvest.doubt(row)
-            failures = [self._store_value(harvest, *each, row) for each in zip(self.columns, oids, strict=True)]
+            failures = [
+                self._store_value(harvest, column, oid, row) for column, oid in zip(self.columns, oids, strict=True)
+            ]
             if None in failures:
                 self._unread.add(row)
             if failed := [failure for failure in failures if failure]:
@@ -75,9 +79,7 @@ class Turn:
         return lines
 
     def _is_gone(self, oids: Sequence[Oid | None]) -> bool:
-        """Say whether the table has nothing at all of an ONU. Its optics may have no row while it is off."""
-        if len(oids) < 2 or any(column.optical for column in self.columns):
-            return False
+        """Say whether the table has nothing at all of an ONU."""
         missing = Missing.NO_SUCH_INSTANCE
         return all(oid is not None and self._reader.values.get(oid) is missing for oid in oids)
 
@@ -105,6 +107,8 @@ def oids_of(columns: Sequence[Column], onus: Sequence[Row]) -> list[list[Oid | N
 
 
 def _index_in(space: IndexSpace, row: Row) -> bytes | None:
+    if row.seen_as[0] is space:
+        return row.seen_as[1]
     try:
         return pack(space.encode(row.place))
     except ValueError:

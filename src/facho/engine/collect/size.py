@@ -4,6 +4,11 @@
 PATIENCE = 4
 MAX_PATIENCE = 4096
 
+# Bytes of an answer that fits one datagram on any network. Many agents send no larger one, and where they do
+# all of it is lost with any piece: a size beyond this has to wait so many times as long before it is tried.
+ONE_DATAGRAM = 1400
+CAUTION = 8
+
 # More than these in one request gain nothing: an answer of one datagram is full by then.
 MAX_COLUMNS = 16
 # Above 50 rows there are agents that leave some out.
@@ -77,22 +82,28 @@ class Size:
             return True
         return False
 
-    def succeeded(self, *, may_grow: bool = True) -> None:
-        """Note a success, and grow when there were enough of them."""
+    def succeeded(self, *, may_grow: bool = True, fitting: int = 0) -> None:
+        """Note a success, and grow when there were enough of them.
+
+        `fitting` is how many rows like these should fit one datagram; 0 if nobody knows.
+        """
         self._before_trial = None
         if self._rows == self._most_rows and self.columns == self._most_columns:
             return
         self._successes += 1
-        if self._successes >= self._patience and may_grow:
+        patience = self._patience * (CAUTION if 0 < fitting <= self._rows else 1)
+        if self._successes >= patience and may_grow:
             self._successes = 0
-            self._grow()
+            self._grow(fitting)
 
-    def _grow(self) -> None:
+    def _grow(self, fitting: int) -> None:
         self._has_grown = True
         if self.columns < self._most_columns:
             self.columns = min(self.columns * 2, self._most_columns)
             return
         wanted = self._rows * 2 if self._ceiling is None else (self._rows + self._ceiling) // 2
+        if self._rows < fitting:
+            wanted = min(wanted, fitting)
         if wanted <= self._rows:
             # Right below what failed. It may fit by now: only one more, and only once in a while.
             self._ceiling = None
