@@ -74,11 +74,18 @@ async def test_of_brands_that_share_an_object_id_the_one_whose_table_has_rows_wi
     assert found.remark == ""
 
 
-async def test_an_olt_without_onus_is_the_best_fitting_brand_and_says_why_that_is_not_sure():
-    found = await ask(MemoryAgent(SYSTEM), candidates=by_object_id(ACME_BRAND, make_brand("shared", ACME)))
+async def test_an_olt_without_onus_is_the_only_fitting_brand_and_says_why_that_is_not_sure():
+    found = await ask(MemoryAgent(SYSTEM), candidates=by_object_id(ACME_BRAND))
 
     assert found.brand is ACME_BRAND
     assert "its tables of ONUs are empty" in found.remark
+
+
+async def test_an_olt_without_onus_that_may_be_of_several_brands_is_left_to_a_person():
+    found = await ask(MemoryAgent(SYSTEM), candidates=by_object_id(ACME_BRAND, make_brand("shared", ACME)))
+
+    assert found.brand is None
+    assert "no ONUs yet by which to tell" in found.remark
 
 
 async def test_a_brand_without_a_probe_is_told_by_its_first_column():

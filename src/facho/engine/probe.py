@@ -212,8 +212,9 @@ def _there(answer: Answer) -> dict[Oid, Value]:
 
 
 def _unreachable(agent: Agent, asker: Asker) -> OltUnreachable:
+    pdus = asker.traffic().pdus
     return OltUnreachable(
-        f"{agent.host} port {agent.port} gave no usable answer to {asker.traffic().pdus} requests. "
+        f"{agent.host} port {agent.port} gave no usable answer to {pdus} request{'' if pdus == 1 else 's'}. "
         "Check its address and its community, and that it lets this machine ask."
     )
 
@@ -227,6 +228,8 @@ async def _choose(
     for brand in fitting:
         if await has_rows(asker, brand):
             return brand, ""
+    if len(fitting) > 1:
+        return None, _several_fit(fitting)
     if fitting:
         return fitting[0], (
             f"It says that it is a {fitting[0].label}, and its tables of ONUs are empty: "
@@ -247,6 +250,14 @@ async def has_rows(asker: Asker, brand: Brand) -> bool:
         return False
     return not answer.error_status and any(
         oid.startswith(probe) and not isinstance(value, Missing) for oid, value in answer
+    )
+
+
+def _several_fit(brands: Sequence[Brand]) -> str:
+    *most, last = [brand.label for brand in brands]
+    return (
+        f"It may be a {', '.join(most)} or {last}, and has no ONUs yet by which to tell. "
+        "Choose the brand by hand, or ask again when it has some."
     )
 
 

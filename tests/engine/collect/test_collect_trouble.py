@@ -109,8 +109,8 @@ async def test_a_row_that_never_answers_is_closed_in_on_without_patience(clock):
 
     bulks = [request.repetitions for request in agent.log if request.kind == "get_bulk"]
     assert bulks[:10] == [10] * 4 + [5, 5, 2, 2] + [1] * 2
-    # Behind the row requests are as large as before.
-    assert bulks[10] == 10
+    # Behind the row, once it is found, requests are as large as before.
+    assert bulks[10:12] == [1, 10]
 
 
 async def test_after_a_while_without_loss_a_lost_request_is_repeated_again(clock):

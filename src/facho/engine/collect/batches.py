@@ -134,7 +134,7 @@ class BatchReader:
             self._divide(batch, oids, "the agent answered something else")
         elif rest := without(batch, answered.keys()):
             # Cut short: what came is what fits.
-            self._size.shrink(len(batch.rows), 1, fitting=len(batch.rows) - len(rest.rows))
+            self._size.cut_short(len(batch.rows), 1, len(batch.rows) - len(rest.rows))
             self._put_back(batch, [rest])
         else:
             self._note_success(batch, oids)

@@ -33,9 +33,10 @@ class ColumnWalk:
         self.stopped = ""
         # The rows that were passed over because they could not be read, and why.
         self.gaps: dict[bytes, str] = {}
-        # Ports whose rest was given up, each by the last row that was read of it, and where it went on last.
-        self.left_for: Oid | None = None
-        self.left: list[bytes] = []
+        # Ports whose rest was given up, each by the last row that was read of it, and why.
+        self.left: dict[bytes, str] = {}
+        # It goes on behind a row that nobody has seen, to find out whether that is the one.
+        self.is_guess = False
         # Why it waits to be led past a row that cannot be read.
         self.parked = ""
         # The rows that came before its port and behind it: other ports of the column begin there.
@@ -70,19 +71,21 @@ class ColumnWalk:
         self.parked = reason
         self.jump(index)
 
-    def jump(self, index: bytes) -> None:
+    def jump(self, index: bytes, *, is_guess: bool = False) -> None:
         """Go on behind this row without reading it, for the reason it was parked for."""
+        self.is_guess = is_guess
         self.gaps[index] = self.parked
         self.parked = ""
         self.cursor = Oid(self.column.oid + index)
         self._barren = 0
 
     def leave_port(self, next_port: bytes) -> None:
-        """Give up the rest of a port and go on with the next one, which begins here."""
+        """Give up the rest of a port and go on with another one, which begins here."""
+        self.is_guess = True
+        if self.last is not None:
+            self.left[self.last] = self.parked
         self.parked = ""
-        self.left.append(self.last or b"")
         self.cursor = Oid(self.column.oid + next_port)
-        self.left_for = self.cursor
         self._barren = 0
 
     def end(self) -> None:
@@ -135,6 +138,7 @@ class ColumnWalk:
         itself leaves when it is asked for the rows behind the last new one.
         """
         self._barren = 0 if newest else self._barren + 1
+        self.is_guess = self.is_guess and newest is None
         if self._barren != 1:
             self.cursor = newest or lead
         if self._barren >= MAX_BARREN:

@@ -10,7 +10,7 @@ from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.guide import readable
 from facho.engine.collect.harvest import Harvest, Row
 from facho.engine.collect.ports import port_arcs
-from facho.engine.collect.sentences import describe_gap, describe_stop
+from facho.engine.collect.sentences import describe_left, describe_stop
 from facho.engine.model import Completeness, Coverage, KnownOnu
 from facho.engine.oid import Arcs
 
@@ -39,7 +39,8 @@ class ColumnCoverage:
             for index, reason in walk.gaps.items():
                 self.gaps.append((index, reason))
                 self.broken[self._port_at(index, walk)] = reason
-            self._unseen |= {self._port_at(index, walk) for index in walk.left}
+            for index, reason in walk.left.items():
+                self.note_unseen(self._port_at(index, walk), reason)
             if walk.stopped:
                 self._note_stop(walk)
 
@@ -58,7 +59,7 @@ class ColumnCoverage:
             self.broken[each] = walk.stopped
             self._unseen.add(each)
 
-    def note_unseen(self, port: Port, reason: str) -> None:
+    def note_unseen(self, port: Port | None, reason: str) -> None:
         """Note that a port has more than was read of it."""
         self.broken[port] = reason
         self._unseen.add(port)
@@ -123,17 +124,24 @@ class ColumnCoverage:
         return lines
 
     def sentences(self) -> list[str]:
-        """Return what was not read."""
+        """Return what was not read, besides single rows."""
         field, harvest = self.column.field, self._harvest
-        said = [describe_gap(field, harvest.name_of(self.column.space, index), reason) for index, reason in self.gaps]
+        said = []
         for walk in self._walks:
+            said += [
+                describe_left(field, reason, harvest.name_of(self.column.space, index))
+                for index, reason in walk.left.items()
+            ]
             if walk.stopped:
                 where = None if walk.last is None else harvest.name_of(self.column.space, walk.last)
                 said.append(describe_stop(field, walk.stopped, where, len(walk.rows)))
         return said
 
-    def failed_onus(self) -> list[str]:
-        return [self._harvest.name_of(self.column.space, index) for index, _ in self.gaps]
+    @property
+    def failures(self) -> list[tuple[str, str, str]]:
+        """Return the rows that were passed over: column, ONU, reason."""
+        name_of, space = self._harvest.name_of, self.column.space
+        return [(self.column.field, name_of(space, index), reason) for index, reason in self.gaps]
 
 
 def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> list[str]:

@@ -32,7 +32,8 @@ class Guide:
         rows = self._order[place : place + 1]
         for sibling in siblings:
             if sibling is not walk:
-                came_to = chain(sibling.rows, sibling.gaps)
+                # What it only guesses is no news.
+                came_to = chain(sibling.rows, () if sibling.is_guess else sibling.gaps)
                 rows += (arcs for index in came_to if (arcs := readable(index)) > here)
         found = min(rows, default=None)
         if found is None:

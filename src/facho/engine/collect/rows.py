@@ -22,7 +22,9 @@ class Turn:
         self._onus = onus if columns else []
         self._reader = reader
         self._oids = oids_of(columns, self._onus)
-        self.failed: dict[Row, list[str]] = {}
+        # Values that could not be read: column, ONU, reason.
+        self.failures: list[tuple[str, str, str]] = []
+        self._failed: set[Row] = set()
         self._unread: set[Row] = set()
 
     @property
@@ -40,8 +42,7 @@ class Turn:
         await self._reader.read(row for row in rows if row)
 
     def store(self, harvest: Harvest, reason: str) -> list[str]:
-        """Put the values into the harvest; return what failed, one by one, and what was not asked, in one sentence."""
-        sentences = []
+        """Put the values into the harvest; return what was not asked, in a sentence, and note what failed."""
         gone = 0
         # The optics of an ONU may have no row while it is off.
         may_be_gone = len(self.columns) > 1 and not any(column.optical for column in self.columns)
@@ -49,20 +50,12 @@ class Turn:
             if may_be_gone and self._is_gone(oids):
                 gone += 1
                 harvest.doubt(row)
-            failures = [
-                self._store_value(harvest, column, oid, row) for column, oid in zip(self.columns, oids, strict=True)
-            ]
-            if None in failures:
-                self._unread.add(row)
-            if failed := [failure for failure in failures if failure]:
-                self.failed[row] = failed
-                sentences += failed
+            for column, oid in zip(self.columns, oids, strict=True):
+                self._store_value(harvest, column, oid, row)
         fields = [column.field for column in self.columns]
-        if self._unread:
-            sentences.insert(0, describe_rest(fields, reason, len(self._unread), len(self._onus)))
         if gone:
             harvest.remark(f"{', '.join(fields)}: the OLT has no row of {gone:,} ONUs that are known")
-        return sentences
+        return [describe_rest(fields, reason, len(self._unread), len(self._onus))] if self._unread else []
 
     def coverage(self) -> list[Coverage]:
         """Return how much of each column there is on each port."""
@@ -71,7 +64,7 @@ class Turn:
             ports.setdefault(row.port, []).append(row)
         lines = []
         for port, rows in ports.items():
-            broken = [row for row in rows if row in self.failed or row in self._unread]
+            broken = [row for row in rows if row in self._failed or row in self._unread]
             state = Completeness.PARTIAL if broken else Completeness.COMPLETE
             reason = f"{len(broken):,} of {len(rows):,} ONUs could not be read" if broken else ""
             count = len(rows) - len(broken)
@@ -83,16 +76,19 @@ class Turn:
         missing = Missing.NO_SUCH_INSTANCE
         return all(oid is not None and self._reader.values.get(oid) is missing for oid in oids)
 
-    def _store_value(self, harvest: Harvest, column: Column, oid: Oid | None, row: Row) -> str | None:
-        """Return what was wrong with it, as a sentence; None if it was not asked."""
+    def _store_value(self, harvest: Harvest, column: Column, oid: Oid | None, row: Row) -> None:
         if oid is None:
-            return f"{column.field} of {row}: the table has no index for it"
-        if oid in self._reader.values:
+            self._note_failure(column, row, "the table has no index for it")
+        elif oid in self._reader.values:
             harvest.add_value(row, column, self._reader.values[oid])
-            return ""
-        if oid in self._reader.failed:
-            return f"{column.field} of {row}: {self._reader.failed[oid]}"
-        return None
+        elif oid in self._reader.failed:
+            self._note_failure(column, row, self._reader.failed[oid])
+        else:
+            self._unread.add(row)
+
+    def _note_failure(self, column: Column, row: Row, reason: str) -> None:
+        self.failures.append((column.field, str(row), reason))
+        self._failed.add(row)
 
 
 def oids_of(columns: Sequence[Column], onus: Sequence[Row]) -> list[list[Oid | None]]:

@@ -14,7 +14,7 @@ from facho.engine.collect.learned import Learned
 from facho.engine.collect.plan import Plan, groups, make_plan
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.rows import DARK, Turn
-from facho.engine.collect.sentences import describe_stop, limited
+from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
 from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
@@ -247,6 +247,7 @@ class Run:
         anchor = self._anchor()
         for covered in self._covered:
             cuts += covered.sentences()
+        cuts += describe_gaps(self._failures())
         if anchor is not None:
             cuts += missing_by_count(anchor, self._counts)
         for covered in self._covered:
@@ -304,8 +305,12 @@ class Run:
         return tuple(lines)
 
     def _failed_onus(self) -> tuple[str, ...]:
-        names = [name for covered in self._covered for name in covered.failed_onus()]
-        return tuple(dict.fromkeys([*names, *(str(row) for turn in self._turns for row in turn.failed)]))
+        return tuple(dict.fromkeys(onu for _, onu, _ in self._failures()))
+
+    def _failures(self) -> list[tuple[str, str, str]]:
+        """Return the values that could not be read: column, ONU, reason."""
+        parts: list[ColumnCoverage | Turn] = [*self._covered, *self._turns]
+        return [failure for part in parts for failure in part.failures]
 
     def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> dict[str, Any]:
         values: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """How a run says what went wrong. An operator reads these; they name the column, the ONU and the reason."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from facho.engine.errors import NoAnswer, SnmpError
 from facho.engine.snmp import ErrorStatus
@@ -31,9 +31,17 @@ def describe_stop(field: str, reason: str, where: str | None, rows: int) -> str:
     return f"{field}: {reason} after {where}, {kept} kept"
 
 
-def describe_gap(field: str, where: str, reason: str) -> str:
-    """Return which row was passed over."""
-    return f"{field} of {where}: {reason}"
+def describe_gaps(gaps: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return which rows could not be read, of (field, ONU, reason): all columns of an ONU in one sentence."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for field, where, reason in gaps:
+        together.setdefault((where, reason), []).append(field)
+    return [f"{', '.join(fields)} of {where}: {reason}" for (where, reason), fields in together.items()]
+
+
+def describe_left(field: str, reason: str, where: str) -> str:
+    """Return behind which row the rest of a port was given up."""
+    return f"{field}: {reason} after {where}, the rest of its port was left out"
 
 
 def describe_rest(fields: Sequence[str], reason: str, unread: int, wanted: int) -> str:

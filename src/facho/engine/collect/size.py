@@ -36,6 +36,8 @@ class Size:
         self._patience = PATIENCE
         self._successes = 0
         self._has_grown = False
+        # How many rows the last answer had, if it was cut short.
+        self._cut: int | None = None
         # What it was before it grew, until the new size has been answered once.
         self._before_trial: int | None = None
 
@@ -82,12 +84,20 @@ class Size:
             return True
         return False
 
+    def cut_short(self, rows: int, columns: int, fitting: int) -> None:
+        """Ask for no more than fits, once two answers in a row were cut short. One may be chance, and costs nothing."""
+        if self._cut is None:
+            self._cut = fitting
+            return
+        fitting, self._cut = max(fitting, self._cut), None
+        self.shrink(rows, columns, fitting=fitting)
+
     def succeeded(self, *, may_grow: bool = True, fitting: int = 0) -> None:
         """Note a success, and grow when there were enough of them.
 
         `fitting` is how many rows like these should fit one datagram; 0 if nobody knows.
         """
-        self._before_trial = None
+        self._before_trial = self._cut = None
         if self._rows == self._most_rows and self.columns == self._most_columns:
             return
         self._successes += 1

@@ -1,76 +1,147 @@
 """Leads walks past rows that cannot be read: by what is known of the next row, by guessing it, or to the next port."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from facho.engine.brand import IndexSpace
+from facho.engine.brand import IndexSpace, Position
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.guide import Guide, position, readable
+from facho.engine.collect.guide import Guide, readable
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.ports import port_arcs
-from facho.engine.oid import Oid, pack
+from facho.engine.oid import Arcs, Oid, pack
 
-# How many rows in a row are passed over before the rest of the port is: an agent that has died cannot be led on.
+# How many known rows in a row are passed over before the rest of the port is: an agent that has died cannot be led on.
 MAX_STEPS = 3
+# How many numbers are tried where nobody knows the next row, and how many ports. Rows are seldom further apart.
+MAX_GUESSES = 8
+MAX_PORTS = 3
 # How often a column is led past a row before it is called broken.
 MAX_GAPS = 50
 
 
-class Skipper:
-    """Decides how a parked column goes on. What it passes over is remembered as poisoned."""
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Where to go on blindly: behind a row, or at the beginning of a port."""
 
-    def __init__(self, learned: Learned, space: IndexSpace) -> None:
+    index: bytes
+    is_port: bool = False
+
+
+class Standstill:
+    """What was tried since a column last found a row."""
+
+    def __init__(self, rows: int, guesses: Iterator[Guess]) -> None:
+        self.rows = rows
+        # Known rows that it was led past.
+        self.passed: list[bytes] = []
+        self.has_left = False
+        self.guesses = guesses
+        self.last_guess: bytes | None = None
+
+
+class Skipper:
+    """Decides how a parked column goes on. What it passes over is remembered as poisoned.
+
+    A guess that does not help is taken back, so the one that does is the row
+    that could not be read, and nobody else is blamed.
+    """
+
+    def __init__(self, learned: Learned, space: IndexSpace, ports: Iterable[Arcs] = ()) -> None:
         self._learned = learned
         self._space = space
-        # How many rows a column had when it was last led on, and the rows it was led past since.
-        self._steps: dict[ColumnWalk, tuple[int, list[Oid]]] = {}
+        self._ports = sorted(ports)
+        self._standstills: dict[ColumnWalk, Standstill] = {}
 
     def lead_on(self, columns: Sequence[ColumnWalk], guide: Guide) -> None:
         """Let every parked column go on that can. One whose siblings still go on may learn from them yet."""
         for walk in columns:
             if not walk.parked:
                 continue
-            steps = self._steps_of(walk)
-            index = guide.next_row(walk, columns)
+            trouble = self._standstill(walk)
+            index = guide.next_row(walk, columns) if len(trouble.passed) < MAX_STEPS else None
             if len(walk.gaps) >= MAX_GAPS:
                 walk.stop(walk.parked)
-            elif len(steps) >= MAX_STEPS:
-                self._leave_port(walk, steps)
             elif index is not None:
-                self._step(walk, index, steps)
+                trouble.passed.append(index)
+                self._learned.poison(Oid(walk.column.oid + index))
+                walk.jump(index)
             elif not any(sibling.is_open for sibling in columns):
-                self._guess(walk, steps)
+                self._guess(walk, trouble)
 
-    def _steps_of(self, walk: ColumnWalk) -> list[Oid]:
-        """Return the rows that a column was led past without finding one that it could read."""
-        rows, steps = self._steps.get(walk, (-1, []))
-        if rows != len(walk.rows):
-            steps = []
-        self._steps[walk] = len(walk.rows), steps
-        return steps
+    def _standstill(self, walk: ColumnWalk) -> Standstill:
+        trouble = self._standstills.get(walk)
+        if trouble is None or trouble.rows != len(walk.rows):
+            trouble = self._standstills[walk] = Standstill(len(walk.rows), self._guesses(walk))
+        return trouble
 
-    def _step(self, walk: ColumnWalk, index: bytes, steps: list[Oid]) -> None:
-        oid = Oid(walk.column.oid + index)
-        steps.append(oid)
-        self._learned.poison(oid)
-        walk.jump(index)
-
-    def _guess(self, walk: ColumnWalk, steps: list[Oid]) -> None:
-        """Guess that the next row has the next number; if it has not, leave the port."""
-        here = position(walk)
-        if walk.last is None or not here:
+    def _guess(self, walk: ColumnWalk, trouble: Standstill) -> None:
+        self._take_back(walk, trouble)
+        if len(trouble.passed) >= MAX_STEPS and not trouble.has_left:
+            # Several rows that are known to be there: it is more than a row.
+            trouble.guesses = self._ports_to_try(walk)
+        guess = next(trouble.guesses, None)
+        trouble.has_left = trouble.has_left or (guess is not None and guess.is_port)
+        if guess is None:
             walk.stop(walk.parked)
-        elif steps:
-            self._leave_port(walk, steps)
+        elif guess.is_port:
+            walk.leave_port(guess.index)
         else:
-            self._step(walk, pack((*here[:-1], here[-1] + 1)), steps)
+            trouble.last_guess = guess.index
+            self._learned.poison(Oid(walk.column.oid + guess.index))
+            walk.jump(guess.index, is_guess=True)
 
-    def _leave_port(self, walk: ColumnWalk, steps: list[Oid]) -> None:
-        """Go on with the next port; if that does not help, stop. The rows in between were not to blame alone."""
-        for oid in steps:
-            self._learned.cure(oid)
+    def _take_back(self, walk: ColumnWalk, trouble: Standstill) -> None:
+        """Blame nobody for what was tried in vain."""
+        for index in (*trouble.passed, *([trouble.last_guess] if trouble.last_guess else [])):
+            self._learned.cure(Oid(walk.column.oid + index))
+        if trouble.last_guess:
+            walk.gaps.pop(trouble.last_guess, None)
+            trouble.last_guess = None
+
+    def _guesses(self, walk: ColumnWalk) -> Iterator[Guess]:
+        """Yield the numbers behind the last row, then the next ports and their first numbers."""
+        last = readable(walk.last or walk.port)
+        if last:
+            yield from self._rows_behind(last if walk.last else (*last, 0), first=0 if walk.last is None else 1)
+        yield from self._ports_to_try(walk)
+
+    def _ports_to_try(self, walk: ColumnWalk) -> Iterator[Guess]:
+        """Yield the next ports, each with its first numbers; none if the walk is of one port only."""
         last = readable(walk.last or b"")
-        port = port_arcs(self._space, last) if self._space.by_port and not walk.port and last else ()
-        if not port or walk.cursor == walk.left_for:
-            walk.stop(walk.parked)
-        else:
-            walk.leave_port(pack((*port[:-1], port[-1] + 1)))
+        if not self._space.by_port or walk.port:
+            return
+        for port in self._ports_behind(port_arcs(self._space, last) if last else ()):
+            yield Guess(pack(port), is_port=True)
+            yield from self._rows_behind((*port, 0), first=0)
+
+    def _rows_behind(self, row: Arcs, first: int) -> Iterator[Guess]:
+        """Yield rows that may follow: the same place with the next numbers for its ONU."""
+        # Tables may add numbers behind that of the ONU.
+        place = next((found for tail in ((), (1,)) if (found := self._position((*row, *tail))) is not None), None)
+        for step in range(first, MAX_GUESSES + 1):
+            if place is None:
+                yield Guess(pack((*row[:-1], row[-1] + step)))
+            elif (index := self._index(place, step)) is not None:
+                yield Guess(index)
+
+    def _position(self, row: Arcs) -> Position | None:
+        # A port may have no ONU 0; any other number shows the shape of its indexes as well.
+        for arcs in (row, tuple(arc or 1 for arc in row)):
+            try:
+                place = self._space.decode(arcs)
+            except ValueError:
+                continue
+            if isinstance(place, Position) and place.onu is not None:
+                return replace(place, onu=place.onu if arcs == row else 0)
+        return None
+
+    def _index(self, place: Position, step: int) -> bytes | None:
+        try:
+            return pack(self._space.encode(replace(place, onu=(place.onu or 0) + step)))
+        except ValueError:
+            return None
+
+    def _ports_behind(self, port: Arcs) -> Sequence[Arcs]:
+        behind = self._ports[bisect_right(self._ports, port) :][:MAX_PORTS]
+        return behind or ([(*port[:-1], port[-1] + 1)] if port else [])

@@ -88,11 +88,15 @@ class Table:
         """Return where the ports begin, if they are to be walked side by side."""
         if self._requester.limit == 1 or not self.space.by_port or not self._learned.is_ordered(self.name):
             return []
-        ports = {port_arcs(self.space, index) for index in self._indices(self._known)}
-        ports |= set(self._indices(self._listed_ports))
+        ports = self._likely_ports()
         if not ports:
             ports = await find_ports(self.columns[0], self._requester)
         return [pack(port) for port in sorted(ports) if port]
+
+    def _likely_ports(self) -> set[Arcs]:
+        """Return the ports that have ONUs, by what is known and what the OLT counts."""
+        ports = {port_arcs(self.space, index) for index in self._indices(self._known)}
+        return ports | set(self._indices(self._listed_ports))
 
     def _share_out(self, ports: Sequence[bytes]) -> None:
         if len(ports) < MIN_PORTS:
@@ -109,7 +113,7 @@ class Table:
         return self._walk(self._waiting.popleft()) if self._waiting else None
 
     async def _walk(self, part: list[ColumnWalk]) -> None:
-        skipper = Skipper(self._learned, self.space)
+        skipper = Skipper(self._learned, self.space, self._likely_ports())
         await TableWalk(part, self._requester, self._size, self._guide, skipper).run()
         self.parts_done += 1
         for place, walk in enumerate(part):

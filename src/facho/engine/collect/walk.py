@@ -91,6 +91,8 @@ class TableWalk:
         rows = self._size.rows_for(len(together))
         if self._narrow:
             rows = min(rows, self._narrow)
+        if any(walk.is_guess for walk in together):
+            rows = 1
         at_pitfall = {}
         for walk in together:
             pitfall = self._next_pitfall(walk)
@@ -153,7 +155,7 @@ class TableWalk:
     def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
         """Sizes that are only tried are not insisted on; the smallest is, a little, before a row is given up."""
         if not self._in_doubt:
-            return 1 if self._size.is_on_trial else None
+            return 1 if self._size.is_on_trial or together[0].is_guess else None
         return 1 if len(together) == 1 and rows == 1 else 0
 
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
@@ -165,7 +167,7 @@ class TableWalk:
             walk.absorb(zip(answer.oids[place:end:width], answer.values[place:end:width], strict=True))
         is_cut = len(answer) < rows * width and all(walk.is_open for walk in together)
         if is_cut:
-            self._size.shrink(rows, width, fitting=len(answer) // width)
+            self._size.cut_short(rows, width, len(answer) // width)
         elif self._narrow:
             self._clear(rows, width)
         elif not self._inquiry.is_open:
