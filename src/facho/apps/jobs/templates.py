@@ -27,13 +27,11 @@ def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda u
 def usual_jobs(brand_id: str) -> list[SnmpJob]:
     """Return the jobs that a new OLT of this brand gets: those that the brand proposes.
 
-    They are created only where the brand has no job at all: one that a person
-    has deleted or renamed since is not wanted, and does not come back.
+    They are created only where none of them is there: one that a person has
+    deleted or renamed since is not wanted, and does not come back.
     """
-    if not SnmpJob.objects.filter(brand=brand_id).exists():
-        return propose(brand_id)
     names = [template.name for template in brand(brand_id).templates]
-    return list(SnmpJob.objects.filter(brand=brand_id, name__in=names))
+    return list(SnmpJob.objects.filter(brand=brand_id, name__in=names)) or propose(brand_id)
 
 
 def _values(template: JobTemplate, interval: Callable[[timedelta], timedelta]) -> dict[str, object]:
