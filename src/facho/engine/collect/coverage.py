@@ -35,7 +35,7 @@ class ColumnCoverage:
     def store(self) -> None:
         """Put what was read into the harvest, and work out how far it goes."""
         for walk in self._walks:
-            self.rows += self._harvest.add_column(self.column, walk.rows)
+            self.rows += self._harvest.add_column(self.column, walk.rows) if walk.joined is None else walk.joined
             for index, reason in walk.gaps.items():
                 self.gaps.append((index, reason))
                 self.broken[self._port_at(index, walk)] = reason
@@ -43,6 +43,12 @@ class ColumnCoverage:
                 self.note_unseen(self._port_at(index, walk), reason)
             if walk.stopped:
                 self._note_stop(walk)
+
+    def note_strangers(self) -> None:
+        """Remark on a column that has rows, none of which is an ONU."""
+        count = sum(len(walk.rows) for walk in self._walks)
+        if count and not self.rows:
+            self._harvest.remark(f"{self.column.field}: none of its {count:,} rows is an ONU here")
 
     def fill(self) -> None:
         """Give None to the ONUs that a column, read to its end, did not have."""

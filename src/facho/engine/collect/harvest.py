@@ -155,8 +155,6 @@ class Harvest:
                 _put(row, decoded)
             else:
                 row.values[field] = decoded
-        if raw and not rows:
-            self._remarks.append(f"{field}: none of its {len(raw):,} rows is an ONU of {self._brand.label}")
         return rows
 
     def add_value(self, row: Row, column: Column, value: Value) -> None:

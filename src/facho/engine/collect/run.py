@@ -8,6 +8,7 @@ from typing import Any
 
 from facho.engine.brand import Brand, Column, Decoder, Position
 from facho.engine.collect.batches import BatchReader
+from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
 from facho.engine.collect.harvest import Harvest, Row, decode_value
 from facho.engine.collect.learned import Learned
@@ -190,9 +191,14 @@ class Run:
             learned=self._learned,
             known=[place for place in places if place is not None],
             ports=self._counts,
+            join=self._join,
         )
         self._tables.append(table)
         await table.read()
+
+    def _join(self, walk: ColumnWalk) -> None:
+        """Put a part of a column into the harvest that has been read to its end."""
+        walk.joined = self._harvest.add_column(walk.column, walk.rows)
 
     async def _count_onus(self) -> None:
         """Read how many ONUs each port has, where the maker's ports count them."""
@@ -221,6 +227,7 @@ class Run:
                     new.append(ColumnCoverage(column, [part[place] for part in table.parts], self._harvest))
         for covered in new:
             covered.store()
+            covered.note_strangers()
         self._covered += new
 
     def progress(self) -> Progress:

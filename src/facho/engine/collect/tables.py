@@ -1,7 +1,7 @@
 """Reads the columns of a plan by walking them, group after group, and says how far each one came on which port."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from facho.engine.brand import Column, IndexSpace, Manners, Place, Position
 from facho.engine.collect.column import ColumnWalk
@@ -37,6 +37,7 @@ class Table:
         learned: Learned,
         known: Iterable[Place] = (),
         ports: Iterable[Position] = (),
+        join: Callable[[ColumnWalk], None] | None = None,
     ) -> None:
         self.columns = columns
         self.space: IndexSpace = columns[0].space
@@ -47,6 +48,7 @@ class Table:
         self._size: Size = learned.size(self.name, rows, len(columns))
         self._known = list(known)
         self._listed_ports = list(ports)
+        self._join = join
         self._guide = Guide(self._indices(self._known), learned)
         self.parts: list[list[ColumnWalk]] = []
         self._waiting: deque[list[ColumnWalk]] = deque()
@@ -120,6 +122,9 @@ class Table:
             for index in walk.neighbours:
                 self._visit(pack(port_arcs(self.space, readable(index))))
             self._hand_on(place, walk)
+            if self._join is not None and len(self.parts) > 1:
+                # While the answers for other ports are on their way.
+                self._join(walk)
 
     def _hand_on(self, place: int, walk: ColumnWalk) -> None:
         """Give what spilled over into the next port to whoever will read that, if nobody has begun to."""
