@@ -91,6 +91,9 @@ class Pace:
 
     def _stretch(self) -> int:
         """Return how many answers are compared. One window shows well enough whether twice as many bring more."""
+        if self.window == 1:
+            # Nothing overlaps yet: one answer is like the next.
+            return STRETCH - 1
         windows = 1 if self._before is not None else 2
         return max(STRETCH, windows * self.window if self.window > 2 else 0)
 
