@@ -16,6 +16,7 @@ from facho.engine.collect.plan import Plan, groups, make_plan
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.rows import DARK, Turn
 from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
+from facho.engine.collect.size import Size
 from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
@@ -100,7 +101,8 @@ class Run:
         self._requester = requester
         self._learned = learned
         self._harvest = Harvest(brand, known)
-        self._scalars = self._reader("scalars", optical=False)
+        # A handful at most: there is nothing to learn from them.
+        self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1), learned)
         self._tables: list[Table] = []
         self._turns: list[Turn] = []
         self._covered: list[ColumnCoverage] = []
