@@ -119,26 +119,23 @@ class TableWalk:
         order = {oid: place for place, oid in enumerate(self._guide.learned.poisoned)}
         oids = {walk: Oid(walk.column.oid + pack(pitfall)) for walk, pitfall in walks.items()}
         first = min(walks, key=lambda walk: order.get(oids[walk], 0))
-        failure = await self._ask_pitfall(walks, [first])
+        failure = await self._ask_pitfall(first, walks[first])
         if not failure:
             return
         self._guide.learned.poison(oids[first])
         for walk, pitfall in walks.items():
             walk.step_over(pack(pitfall), failure)
 
-    async def _ask_pitfall(self, walks: dict[ColumnWalk, Arcs], together: list[ColumnWalk]) -> str:
-        """Return why these cannot be read, if so."""
+    async def _ask_pitfall(self, walk: ColumnWalk, pitfall: Arcs) -> str:
+        """Return why the row cannot be read, if so."""
         try:
-            answer = await self._requester.rows_after(
-                [walk.cursor for walk in together], 1, optical=self._optical, retries=0, checks=False
-            )
+            answer = await self._requester.rows_after([walk.cursor], 1, optical=self._optical, retries=0, checks=False)
         except (NoAnswer, BadAnswer) as error:
             return describe_failure(error)
         if answer.error_status:
             return describe_status(answer.error_status)
-        for place, walk in enumerate(together):
-            walk.absorb([each for at, each in enumerate(answer) if at % len(together) == place])
-            self._come_nearer(walk, walks[walk])
+        walk.absorb(answer)
+        self._come_nearer(walk, pitfall)
         return ""
 
     def _come_nearer(self, walk: ColumnWalk, pitfall: Arcs) -> None:
