@@ -103,3 +103,11 @@ def test_what_a_device_wrote_is_text_and_no_page(admin_page, node):
 
     for path in ("/executions/", reverse("admin:polling_execution_change", args=[run.pk])):
         assert evil not in admin_page.get(path).content.decode()
+
+
+def test_the_admin_shows_each_sentence_of_an_error_on_its_own_line(admin_client, node):
+    run = make_execution(node, status="PARTIAL", error="serial of ONU 0/1/7: genErr\nstate: <cut> short")
+
+    page = admin_client.get(reverse("admin:polling_execution_change", args=[run.pk])).content.decode()
+
+    assert "serial of ONU 0/1/7: genErr<br>state: &lt;cut&gt; short" in page

@@ -64,8 +64,12 @@ class ExactTimes:
         return exactly(row.ended_at) or "-"
 
 
-class CoverageLines:
-    """What a run covered, one line each."""
+class RunLines:
+    """What a run covered and what went wrong in it, one line each."""
+
+    @display(description=_("error"))
+    def sentences(self, execution: Execution) -> str:
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.error.splitlines())) or "-"
 
     @display(description=_("sizes of requests"), empty_value="-")
     def size_list(self, execution: Execution) -> str:
@@ -115,7 +119,7 @@ class AttemptInline(ExactTimes, EnginesInline):
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ExactTimes, CoverageLines, EnginesAdmin):
+class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
     """What ran, what did not, and why."""
 
     # Counting millions of rows for a page number takes longer than the page.
@@ -157,7 +161,8 @@ class ExecutionAdmin(ExactTimes, CoverageLines, EnginesAdmin):
                     ("status", "cause", "completeness"),
                     ("trigger", "poller_id", "master_execution"),
                     ("due", "slots"),
-                    ("error_class", "error"),
+                    "error_class",
+                    "sentences",
                 ]
             },
         ),
@@ -191,6 +196,7 @@ class ExecutionAdmin(ExactTimes, CoverageLines, EnginesAdmin):
         "due",
         "started",
         "ended",
+        "sentences",
         "lateness_seconds",
         "duration_seconds",
         "size_list",
