@@ -12,9 +12,10 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.authtoken.models import TokenProxy
 
+from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-from facho.apps.polling.models import CoordinatorLog, Execution, Poller, PollerStats
+from facho.apps.polling.models import Execution, Poller, PollerStats
 from facho.apps.telemetry.models import Onu
 
 MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "authtoken")]

@@ -5,9 +5,10 @@ from builders import HOUR, MIN, T0
 from django.db import IntegrityError, transaction
 
 from contracts.worlds import DbWorld
+from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
-from facho.apps.polling.models import Execution, ExecutionAttempt, QuotaTracker
+from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.apps.telemetry.models import Onu
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,9 @@ from django.db import OperationalError
 from contracts.worlds import Inline, done
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
+from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import CoordinatorLog, Poller, PollerStats
+from facho.apps.polling.models import Poller, PollerStats
 from facho.engine.events import Event, tell
 from facho.store import journal as journal_module
 from facho.store.journal import EventRows, Journal

@@ -194,11 +194,9 @@ class PollerManager:
         before = self.saturation.is_saturated
         self.saturation.add(busy_percentage)
         if self.saturation.is_saturated and not before:
-            message = "the pollers were busy %.0f %% of the last minute: there are too few"
-            tell(logger, logging.WARNING, Event.POOL_SATURATED, message, self.saturation.mean)
+            tell(logger, Event.POOL_SATURATED, busy=self.saturation.mean)
         elif before and not self.saturation.is_saturated:
-            message = "the pollers are busy %.0f %% again: there are enough"
-            tell(logger, logging.INFO, Event.POOL_RELIEVED, message, self.saturation.mean)
+            tell(logger, Event.POOL_RELIEVED, busy=self.saturation.mean)
 
     async def stop(self) -> None:
         """Interrupt what runs, and wait until it has been written down."""

@@ -30,6 +30,7 @@ class Cause(StrEnum):
 
     OLT_BUSY = "olt_busy"
     NO_FREE_POLLER = "no_free_poller"
+    BREAKER_OPEN = "breaker_open"
     SCHEDULER_LATE = "scheduler_late"
     ENGINE_DOWN = "engine_down"
     STOPPED = "stopped"
@@ -97,8 +98,11 @@ class Node:
     oids: tuple[RawOid, ...] = ()
     # A run ends at this age with what it has.
     timeout: timedelta = timedelta(minutes=5)
+    # Further attempts after one that failed, and the time between them. A retry never outlives its slot.
     retries: int = 2
     retry_delay: timedelta = timedelta(seconds=120)
+    # How long a run is expected to take, in seconds, from those before it; None: nobody knows yet.
+    expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,15 @@ class Olt:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How an enabled OLT stands: a number that grows with every change of what is polled, and its breaker."""
+
+    revision: int
+    # Since when it is not asked because it never answers; None: the breaker is closed.
+    breaker_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CompositeNode:
     """A master and its chain: one unit of work, in one poller, under one lease of the OLT.
 
@@ -129,10 +142,17 @@ class CompositeNode:
     trigger: Trigger = Trigger.SCHEDULE
     # Somebody is waiting for it.
     urgent: bool = False
+    # Set where its executions are claimed already, and wait for a further attempt since this time.
+    retry_at: datetime | None = None
 
     @property
     def id(self) -> int:
         return self.master.id
+
+    @property
+    def slot_end(self) -> datetime:
+        """Return when the next slot comes, and with it the end of this one: what has not begun by then is lost."""
+        return self.slot + self.master.interval
 
     @property
     def olt_id(self) -> int:
@@ -156,12 +176,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Slots of a node, one behind the other, that will not run."""
+    """Slots of a master, one behind the other, that will not run, and so neither will those of its chain."""
 
     node: Node
     slot: datetime
     slots: int
     cause: Cause
+    chain: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +272,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an execution ended."""
+    """How an execution ended; PENDING with `retry_at`: how an attempt ended that is not the last."""
 
     status: Status
     cause: Cause | None = None
@@ -262,3 +283,6 @@ class Outcome:
     traffic: Traffic = field(default_factory=Traffic)
     coverage: tuple[Coverage, ...] = ()
     failed_onus: tuple[str, ...] = ()
+    # Whether the same try may succeed later.
+    is_temporary: bool = True
+    retry_at: datetime | None = None

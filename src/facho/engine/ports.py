@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
+from facho.engine.changes import OltState
 from facho.engine.model import (
     Cause,
     Claim,
@@ -16,6 +17,7 @@ from facho.engine.model import (
     Olt,
     Outcome,
     Skipped,
+    Standing,
 )
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer
@@ -55,24 +57,29 @@ class Snmp(Protocol):
 class NodeSource(Protocol):
     """What an operator wants polled. The database carries intent: this reads it, and only what changed."""
 
-    async def revisions(self) -> Mapping[int, int]:
-        """Return for each enabled OLT a number that grows whenever anything about its nodes changes."""
+    async def standings(self) -> Mapping[int, Standing]:
+        """Return how each enabled OLT stands. Cheap: asked once a tick."""
 
-    async def nodes(self, olt_ids: Collection[int]) -> Sequence[Node]:
-        """Return the enabled nodes of these OLTs, chained ones included."""
+    async def fingerprints(self) -> Mapping[int, str]:
+        """Return a digest of all that is set up for each enabled OLT, whoever changed it and however."""
+
+    async def states(self, olt_ids: Collection[int]) -> Mapping[int, OltState]:
+        """Return what is polled on these OLTs, as far as they are enabled: their enabled nodes, chained ones too."""
 
     async def olt(self, olt_id: int) -> Olt:
         """Return the OLT as it is set up now; `OltGone` if it may not be asked any more."""
 
 
 class Ledger(Protocol):
-    """Who ran what, when, and how it ended. Each step is one transaction."""
+    """Who ran what, when, and how it ended. Each step is one transaction, and the quotas of the hour follow in it."""
 
-    async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
-        """Set when these masters are due next; None takes a node off the grid."""
+    async def reschedule(
+        self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
+    ) -> None:
+        """Set when these masters are due next, None taking a node off the grid, and account for slots lost by it.
 
-    async def skip(self, skipped: Sequence[Skipped]) -> None:
-        """Account for slots that will not run."""
+        What a node still owes to the hour of `now` follows from when it is due.
+        """
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
@@ -82,16 +89,37 @@ class Ledger(Protocol):
         Slots that passed while it waited are accounted for as skipped, by the cause it waited for longest.
         """
 
+    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
+        """Take executions up again that wait for a further attempt; False if one of them was ended meanwhile."""
+
     async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
-        """Begin a claimed execution. False if it was begun, ended or interrupted by somebody else.
+        """Begin an attempt at a claimed execution. False if it was begun, ended or interrupted by somebody else.
 
         What an earlier holder left running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
         """
 
+    async def put_off(
+        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
+    ) -> None:
+        """End the running attempt, and leave these executions PENDING for another one."""
+
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
     ) -> None:
-        """End executions. What a holder of an older lease says is not written."""
+        """End executions. What a holder of an older lease says is not written.
+
+        Silence counts towards the breaker of the OLT, and any answer closes it.
+        """
+
+    async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
+        """Interrupt what a person no longer wants, and return how much that was.
+
+        Of an OLT everything that is open, its quotas of the hour with it; of a
+        node, and the chain behind it, only what has not begun.
+        """
+
+    async def answered(self, olt_id: int, *, now: datetime) -> bool:
+        """Note that an OLT answered a probe. True if its breaker is closed now."""
 
     async def recover(self, now: datetime) -> int:
         """End what a dead engine left open as INTERRUPTED, and return how many there were."""

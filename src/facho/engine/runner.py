@@ -187,7 +187,7 @@ def _tell_failure(olt: Olt, node: Node, outcome: Outcome) -> None:
     if outcome.status is Status.FAILED:
         unreachable = outcome.cause is Cause.UNREACHABLE
         event = Event.OLT_UNREACHABLE if unreachable else Event.RUN_FAILED
-        tell(logger, logging.WARNING, event, "%s: %s failed: %s", olt.name, node.name, outcome.error, olt_id=olt.id)
+        tell(logger, event, olt_id=olt.id, olt=olt.name, task=node.name, error=outcome.error)
 
 
 def _seen(identity: Identity) -> dict[str, Any]:

@@ -15,9 +15,11 @@ from cryptography.fernet import Fernet
 
 KEY_FILE = "secret.keys"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+LOG_FORMATS = ("line", "json")
 LANGUAGES = ("en", "es")
 MOST_POLLERS = 1000
 MOST_MISSES = 100
+MOST_DAYS = 3650
 
 # Read by the commands that need no database, and by the test suite; none of them is a setting.
 FOREIGN_NAMES = {
@@ -51,6 +53,15 @@ class Config:
     misses: int
     # In percent of an OLT's ONUs: more than this vanishing at once is suspect.
     mass_vanishing: int
+    log_format: str
+    # Silent executions in a row, until the breaker of an OLT opens.
+    breaker_after: int
+    # Whether the breaker of an OLT that answers again closes by itself.
+    auto_recover: bool
+    # Days after which rows go: of the log, of executions, and of readings, quotas and plans.
+    keep_logs: int
+    keep_executions: int
+    keep_history: int
     database: dict[str, object] = field(repr=False)
     secret_keys: tuple[str, ...] = field(repr=False)
 
@@ -87,6 +98,12 @@ KNOWN_NAMES = {
     "FACHO_SECRET_KEYS",
     "FACHO_MISSES",
     "FACHO_MASS_VANISHING",
+    "FACHO_LOG_FORMAT",
+    "FACHO_BREAKER_AFTER",
+    "FACHO_AUTO_RECOVER",
+    "FACHO_KEEP_LOGS",
+    "FACHO_KEEP_EXECUTIONS",
+    "FACHO_KEEP_HISTORY",
 }
 
 
@@ -105,6 +122,12 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
         public_url=_public_url(environ),
         misses=_number(environ, "FACHO_MISSES", 2, 1, MOST_MISSES),
         mass_vanishing=_number(environ, "FACHO_MASS_VANISHING", 30, 1, 100),
+        log_format=_choice(environ, "FACHO_LOG_FORMAT", "line", LOG_FORMATS),
+        breaker_after=_number(environ, "FACHO_BREAKER_AFTER", 3, 1, 100),
+        auto_recover=_choice(environ, "FACHO_AUTO_RECOVER", "true", ("true", "false")) == "true",
+        keep_logs=_number(environ, "FACHO_KEEP_LOGS", 7, 1, MOST_DAYS),
+        keep_executions=_number(environ, "FACHO_KEEP_EXECUTIONS", 30, 1, MOST_DAYS),
+        keep_history=_number(environ, "FACHO_KEEP_HISTORY", 90, 1, MOST_DAYS),
         database=_database(environ, data_dir),
         secret_keys=_secret_keys(environ, data_dir),
     )

@@ -73,12 +73,12 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
         asyncio.create_task(engine.journal.run(), name="journal"),
         asyncio.create_task(server.serve(sockets=[listener]), name="web"),
     }
-    tell(logger, logging.INFO, Event.ENGINE_STARTED, "the engine started with %d pollers", config.pollers)
+    tell(logger, Event.ENGINE_STARTED, pollers=config.pollers)
     on_ready()
     try:
         await asyncio.wait({*tasks, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        tell(logger, logging.INFO, Event.ENGINE_STOPPED, "the engine stops")
+        tell(logger, Event.ENGINE_STOPPED)
         live.attach(None)
         await _stop(engine, server, tasks)
 

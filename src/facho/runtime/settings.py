@@ -62,6 +62,8 @@ INSTALLED_APPS = [
     "facho.apps.jobs",
     "facho.apps.polling",
     "facho.apps.telemetry",
+    "facho.apps.coordinator",
+    "facho.apps.alerts",
     "facho.apps.dashboard",
 ]
 

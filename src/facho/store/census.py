@@ -128,28 +128,26 @@ def tell_census(node: Node, verdict: Verdict) -> None:
     """Tell what a discovery found, in one event of each kind. Called when it is committed."""
     census = verdict.census
     _tell_vanishing(node, census)
-    for event, level, sentence, indexes in (
-        (Event.ONUS_MISSING, logging.WARNING, "%s: %d ONUs are missing now: %s", census.gone),
-        (Event.ONUS_BACK, logging.INFO, "%s: %d ONUs are back: %s", census.back),
-        (Event.ONUS_MOVED, logging.INFO, "%s: %d ONUs moved: %s", [move.known.index for move in census.moved]),
+    for event, indexes in (
+        (Event.ONUS_MISSING, census.gone),
+        (Event.ONUS_BACK, census.back),
+        (Event.ONUS_MOVED, [move.known.index for move in census.moved]),
     ):
         if indexes:
             named = _named(indexes, verdict.names)
-            tell(logger, level, event, sentence, node.olt_name, len(indexes), named, olt_id=node.olt_id)
+            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(indexes), names=named)
 
 
 def _tell_vanishing(node: Node, census: Census) -> None:
-    counts = (node.olt_name, len(census.missed), census.present)
-    if census.vanishing is Vanishing.SUSPECTED:
-        event = Event.VANISHING_SUSPECTED
-        sentence = "%s: %d of %d ONUs vanished at once; held until the next discovery confirms it"
-        tell(logger, logging.WARNING, event, sentence, *counts, olt_id=node.olt_id)
-    elif census.vanishing is Vanishing.CONFIRMED:
-        sentence = "%s: %d of %d ONUs are gone in a second discovery too; they are missing now"
-        tell(logger, logging.WARNING, Event.VANISHING_CONFIRMED, sentence, *counts, olt_id=node.olt_id)
-    elif census.vanishing is Vanishing.OVER:
-        sentence = "%s: the ONUs that seemed to have vanished at once are there, all but %d of %d"
-        tell(logger, logging.INFO, Event.VANISHING_OVER, sentence, *counts, olt_id=node.olt_id)
+    events = {
+        Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
+        Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
+        Vanishing.OVER: Event.VANISHING_OVER,
+    }
+    event = events.get(census.vanishing)
+    if event is not None:
+        counts = {"missed": len(census.missed), "present": census.present}
+        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, **counts)
 
 
 def _named(indexes: Iterable[str], names: dict[str, str]) -> str:

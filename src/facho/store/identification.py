@@ -31,7 +31,11 @@ def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
 
 def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:
     """Tell what was found, and what follows from it. Called when it is committed."""
-    sentence = "%s is a %s; applied to it: %s"
-    names = ", ".join(jobs) or "nothing"
-    label = brand(brand_id).label
-    tell(logger, logging.INFO, Event.OLT_IDENTIFIED, sentence, node.olt_name, label, names, olt_id=node.olt_id)
+    tell(
+        logger,
+        Event.OLT_IDENTIFIED,
+        olt_id=node.olt_id,
+        olt=node.olt_name,
+        brand=brand(brand_id).label,
+        tasks=", ".join(jobs) or "-",
+    )

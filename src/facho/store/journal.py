@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db import transaction
 
+from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import CoordinatorLog, Poller, PollerStats
+from facho.apps.polling.models import Poller, PollerStats
 from facho.engine.ports import Clock, EventBus
 from facho.store.threads import DbThread
 
@@ -35,12 +36,22 @@ class EventRows(logging.Handler):
             self.pending.append(
                 CoordinatorLog(
                     olt_id=getattr(record, "olt_id", None),
-                    event_type=event,
+                    event_type=event.name,
                     level=record.levelname,
                     message=record.getMessage(),
+                    details=_plain(getattr(record, "details", {})),
                     timestamp=datetime.fromtimestamp(record.created, UTC),
                 )
             )
+
+
+def _plain(details: Mapping[str, object]) -> dict[str, object]:
+    """Return details as JSON can hold them, in every database."""
+    numbers_and_truths = (int, float, bool, type(None))
+    return {
+        key: value if isinstance(value, numbers_and_truths) else str(value).replace("\0", "")
+        for key, value in details.items()
+    }
 
 
 class Journal:

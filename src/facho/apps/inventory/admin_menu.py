@@ -26,7 +26,7 @@ SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
             (_("Executions"), "history", "polling.execution"),
             (_("Pollers"), "memory", "polling.poller"),
             (_("Pool statistics"), "monitoring", "polling.pollerstats"),
-            (_("Log"), "article", "polling.coordinatorlog"),
+            (_("Log"), "article", "coordinator.coordinatorlog"),
         ],
     ),
     (

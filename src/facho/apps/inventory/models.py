@@ -136,6 +136,13 @@ class Olt(models.Model):
     extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
     # Since when too many of its ONUs have vanished at once to be believed; the next discovery decides.
     suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
+    # Executions in a row that ended in silence; after some of them the breaker opens.
+    failures = models.PositiveIntegerField(_("silent executions in a row"), default=0, editable=False)
+    # While open, the OLT is not polled, only probed. The admin's own `enabled` is another matter.
+    breaker_opened_at = models.DateTimeField(_("breaker open since"), null=True, editable=False)
+    breaker_probed_at = models.DateTimeField(_("last probe"), null=True, editable=False)
+    # It answered a probe, and waits for a person: see FACHO_AUTO_RECOVER.
+    breaker_answered_at = models.DateTimeField(_("answered a probe"), null=True, editable=False)
     # What runs found out about its agent. Only the engine understands it.
     learned = models.JSONField(default=dict, editable=False)
 
@@ -155,7 +162,19 @@ class Olt(models.Model):
         ]
 
     ENGINE_OWNED = frozenset(
-        {"reachability", "last_answer_at", "last_error", "extra", "suspect_since", "learned", "revision"}
+        {
+            "reachability",
+            "last_answer_at",
+            "last_error",
+            "extra",
+            "suspect_since",
+            "failures",
+            "breaker_opened_at",
+            "breaker_probed_at",
+            "breaker_answered_at",
+            "learned",
+            "revision",
+        }
     )
 
     def __str__(self) -> str:

@@ -83,13 +83,13 @@ class SnmpJob(models.Model):
         _("retries"),
         default=2,
         validators=[MaxValueValidator(10)],
-        help_text=_("Kept for later: today a run that failed waits for its next slot."),
+        help_text=_("Further attempts at a run that failed, before its next slot comes."),
     )
     retry_delay_seconds = models.PositiveIntegerField(
         _("delay between retries (s)"),
         default=120,
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
-        help_text=_("Kept for later: today a run that failed waits for its next slot."),
+        help_text=_("Meanwhile neither a poller nor the OLT is held."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -295,6 +295,8 @@ class WorkflowNode(models.Model):
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
     last_run_at = models.DateTimeField(_("last run"), null=True, editable=False)
     run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
+    # What its runs have taken so far. Only `engine/predict.py` understands it.
+    durations = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     objects = TouchingQuerySet.as_manager()
@@ -319,7 +321,7 @@ class WorkflowNode(models.Model):
             ),
         ]
 
-    ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at"})
+    ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at", "durations"})
 
     def __str__(self) -> str:
         return f"{self.job} @ {self.olt}"

@@ -1,4 +1,4 @@
-"""Executions, pollers, statistics and the log in the admin. The engine owns them: they are there to be looked at."""
+"""Executions, pollers and statistics in the admin. The engine owns them: they are there to be looked at."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from unfold.contrib.filters.admin import (
     ChoicesRadioFilter,
-    FieldTextFilter,
     MultipleChoicesDropdownFilter,
     RadioFilter,
     RelatedDropdownFilter,
@@ -22,7 +21,7 @@ from unfold.paginator import InfinitePaginator
 from unfold.sections import TableSection
 
 from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
-from facho.apps.polling.models import CoordinatorLog, Execution, ExecutionAttempt, Poller, PollerStats
+from facho.apps.polling.models import Execution, ExecutionAttempt, Poller, PollerStats
 
 STATUS_COLOURS = {
     "PENDING": "info",
@@ -33,7 +32,6 @@ STATUS_COLOURS = {
     "INTERRUPTED": "warning",
     "SKIPPED": "default",
 }
-LEVEL_COLOURS = {"WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger", "INFO": "info"}
 
 
 class ChainFilter(RadioFilter):
@@ -268,28 +266,3 @@ class PollerStatsAdmin(EnginesAdmin):
         "total_tasks_delayed",
     ]
     list_filter = [("timestamp", PeriodFilter)]
-
-
-@admin.register(CoordinatorLog)
-class LogAdmin(EnginesAdmin):
-    """What the engine decided, in sentences."""
-
-    paginator = InfinitePaginator
-    show_full_result_count = False
-    list_display = ["time", "level_badge", "event_type", "olt", "message"]
-    list_select_related = ["olt"]
-    list_filter = [
-        ("olt", RelatedDropdownFilter),
-        ("level", FieldTextFilter),
-        ("event_type", FieldTextFilter),
-        ("timestamp", PeriodFilter),
-    ]
-    search_fields = ["message"]
-
-    @display(description=_("time"), ordering="timestamp")
-    def time(self, entry: CoordinatorLog) -> str | None:
-        return exactly(entry.timestamp)
-
-    @display(description=_("level"), label=LEVEL_COLOURS, ordering="level")
-    def level_badge(self, entry: CoordinatorLog) -> str:
-        return entry.level

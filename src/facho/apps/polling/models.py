@@ -1,7 +1,7 @@
 """What the engine did. It owns these tables; people read them."""
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
@@ -21,6 +21,7 @@ STATUS_CHOICES = [
 CAUSE_CHOICES = [
     (Cause.OLT_BUSY.value, _("the OLT was busy")),
     (Cause.NO_FREE_POLLER.value, _("no poller was free")),
+    (Cause.BREAKER_OPEN.value, _("the breaker of the OLT was open")),
     (Cause.SCHEDULER_LATE.value, _("the scheduler was late")),
     (Cause.ENGINE_DOWN.value, _("the engine was down")),
     (Cause.STOPPED.value, _("the engine was stopped")),
@@ -58,6 +59,8 @@ class Execution(models.Model):
     started_at = models.DateTimeField(_("started"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     lease_token = models.BigIntegerField(null=True)
+    # Pending, and waiting for a further attempt at this time.
+    retry_at = models.DateTimeField(_("tried again"), null=True)
 
     readings = models.PositiveIntegerField(_("ONUs read"), default=0)
     completeness = models.CharField(
@@ -202,117 +205,3 @@ class PollerStats(models.Model):
 
     def __str__(self) -> str:
         return f"{self.timestamp:%Y-%m-%d %H:%M}"
-
-
-class QuotaTracker(models.Model):
-    """What one OLT owed and got in one hour, by job. The sum holds in every row at every moment."""
-
-    olt = models.ForeignKey(Olt, models.CASCADE, related_name="quotas")
-    task_type = models.CharField(_("job"), max_length=100)
-    period_start = models.DateTimeField(_("from"))
-    period_end = models.DateTimeField(_("to"))
-    quota_required = models.PositiveIntegerField(_("required"), default=0)
-    quota_completed = models.PositiveIntegerField(_("completed"), default=0)
-    quota_failed = models.PositiveIntegerField(_("failed"), default=0)
-    quota_skipped = models.PositiveIntegerField(_("skipped"), default=0)
-    quota_pending = models.PositiveIntegerField(_("pending"), default=0)
-    total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
-    status = models.CharField(_("status"), max_length=20, default="IN_PROGRESS")
-
-    class Meta:
-        db_table = "quota_tracker"
-        ordering = ["-period_start", "olt", "task_type"]
-        verbose_name = _("quota")
-        verbose_name_plural = _("quotas")
-        constraints = [
-            models.UniqueConstraint(name="one_quota_per_hour", fields=["olt", "task_type", "period_start"]),
-            models.CheckConstraint(
-                name="quota_balances",
-                condition=Q(
-                    quota_required=F("quota_completed") + F("quota_failed") + F("quota_skipped") + F("quota_pending")
-                ),
-            ),
-        ]
-        indexes = [models.Index(name="quota_status", fields=["status"])]
-
-    def __str__(self) -> str:
-        return f"{self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
-
-
-class QuotaViolation(models.Model):
-    """An hour in which an OLT got too little."""
-
-    olt = models.ForeignKey(Olt, models.CASCADE, related_name="violations")
-    period_start = models.DateTimeField(_("from"))
-    period_end = models.DateTimeField(_("to"))
-    report = models.JSONField(_("report"), default=dict)
-    severity = models.CharField(_("severity"), max_length=10)
-    notified = models.BooleanField(_("notified"), default=False)
-    notified_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        db_table = "quota_violations"
-        ordering = ["-period_start"]
-        verbose_name = _("quota violation")
-        verbose_name_plural = _("quota violations")
-        indexes = [
-            models.Index(name="violation_by_olt", fields=["olt", "created_at"]),
-            models.Index(name="violation_severity", fields=["severity"]),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.severity} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
-
-
-class CoordinatorLog(models.Model):
-    """What the engine decided, in sentences."""
-
-    olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="logs", verbose_name=_("OLT"))
-    event_type = models.CharField(_("event"), max_length=30)
-    level = models.CharField(_("level"), max_length=10)
-    message = models.TextField(_("message"))
-    details = models.JSONField(_("details"), default=dict)
-    timestamp = models.DateTimeField(_("time"))
-
-    class Meta:
-        db_table = "coordinator_logs"
-        ordering = ["-id"]
-        verbose_name = _("log entry")
-        verbose_name_plural = _("log")
-        indexes = [
-            models.Index(name="log_by_olt", fields=["olt", "timestamp"]),
-            models.Index(name="log_by_event", fields=["event_type", "timestamp"]),
-            models.Index(name="log_by_level", fields=["level", "timestamp"]),
-        ]
-
-    def __str__(self) -> str:
-        return self.message[:80]
-
-
-class ExecutionPlan(models.Model):
-    """What an OLT's hour was expected to look like."""
-
-    olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans")
-    period_start = models.DateTimeField(_("from"))
-    period_end = models.DateTimeField(_("to"))
-    plan_data = models.JSONField(_("plan"), default=list)
-    status = models.CharField(_("status"), max_length=12, default="ACTIVE")
-    total_tasks = models.PositiveIntegerField(default=0)
-    completed_tasks = models.PositiveIntegerField(default=0)
-    failed_tasks = models.PositiveIntegerField(default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
-
-    class Meta:
-        db_table = "execution_plans"
-        ordering = ["-period_start"]
-        verbose_name = _("plan")
-        verbose_name_plural = _("plans")
-        indexes = [
-            models.Index(name="plan_by_olt", fields=["olt", "period_start"]),
-            models.Index(name="plan_status", fields=["status"]),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.olt} {self.period_start:%Y-%m-%d %H}h"

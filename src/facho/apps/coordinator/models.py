@@ -1,0 +1,196 @@
+"""What an OLT owes to the hour and what it got: quotas, violations, plans, and the log of every decision.
+
+The engine owns these tables; people read them.
+"""
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+
+
+class QuotaTracker(models.Model):
+    """What one OLT owed and got in one hour, by job. The sum holds in every row at every moment.
+
+    PARTIAL runs count as completed: they brought readings. Interrupted ones count as failed.
+    """
+
+    class Status(models.TextChoices):
+        IN_PROGRESS = "IN_PROGRESS", _("in progress")
+        # All runs of the hour.
+        COMPLETED = "COMPLETED", _("completed")
+        # Not all of them, and enough.
+        PARTIAL = "PARTIAL", _("partial")
+        QUOTA_NOT_MET = "QUOTA_NOT_MET", _("quota not met")
+        # Not one.
+        FAILED = "FAILED", _("failed")
+        # A person disabled the OLT, or the job on it, within the hour.
+        INTERRUPTED = "INTERRUPTED", _("interrupted")
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="quotas", verbose_name=_("OLT"))
+    node = models.ForeignKey(WorkflowNode, models.SET_NULL, null=True, related_name="quotas", verbose_name=_("node"))
+    # The name of the job: history outlives the node.
+    task_type = models.CharField(_("job"), max_length=100)
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    quota_required = models.PositiveIntegerField(_("required"), default=0)
+    quota_completed = models.PositiveIntegerField(_("completed"), default=0)
+    quota_failed = models.PositiveIntegerField(_("failed"), default=0)
+    quota_skipped = models.PositiveIntegerField(_("skipped"), default=0)
+    quota_pending = models.PositiveIntegerField(_("pending"), default=0)
+    # How many were skipped or failed, by cause; those without a cause by the kind of their error.
+    causes = models.JSONField(_("causes"), default=dict)
+    total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
+    status = models.CharField(_("status"), max_length=20, choices=Status.choices, default=Status.IN_PROGRESS)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        db_table = "quota_tracker"
+        ordering = ["-period_start", "olt", "task_type"]
+        verbose_name = _("quota")
+        verbose_name_plural = _("quotas")
+        constraints = [
+            models.UniqueConstraint(name="one_quota_per_hour", fields=["olt", "task_type", "period_start"]),
+            models.CheckConstraint(
+                name="quota_balances",
+                condition=Q(
+                    quota_required=F("quota_completed") + F("quota_failed") + F("quota_skipped") + F("quota_pending")
+                ),
+            ),
+        ]
+        indexes = [
+            models.Index(name="quota_status", fields=["status"]),
+            models.Index(name="quota_by_hour", fields=["period_start"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+
+    @property
+    def avg_duration_ms(self) -> int | None:
+        """Return what a run took in the mean, skipped ones left out."""
+        runs = self.quota_completed + self.quota_failed
+        return round(self.total_duration_ms / runs) if runs else None
+
+
+class QuotaViolation(models.Model):
+    """An hour in which a job on an OLT ran too rarely, and what to do about it."""
+
+    class Severity(models.TextChoices):
+        LOW = "LOW", _("low")
+        MEDIUM = "MEDIUM", _("medium")
+        HIGH = "HIGH", _("high")
+        CRITICAL = "CRITICAL", _("critical")
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="violations", verbose_name=_("OLT"))
+    node = models.ForeignKey(
+        WorkflowNode, models.SET_NULL, null=True, related_name="violations", verbose_name=_("node")
+    )
+    task_type = models.CharField(_("job"), max_length=100, default="")
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    # Its shape stands in `engine/quota.py`.
+    report = models.JSONField(_("report"), default=dict)
+    severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices)
+    notified = models.BooleanField(_("notified"), default=False)
+    notified_at = models.DateTimeField(_("notified at"), null=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        db_table = "quota_violations"
+        ordering = ["-period_start", "olt", "task_type"]
+        verbose_name = _("quota violation")
+        verbose_name_plural = _("quota violations")
+        constraints = [
+            models.UniqueConstraint(name="one_violation_per_hour", fields=["olt", "task_type", "period_start"])
+        ]
+        indexes = [
+            models.Index(name="violation_by_olt", fields=["olt", "created_at"]),
+            models.Index(name="violation_severity", fields=["severity"]),
+            models.Index(name="violation_notified", fields=["notified"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.severity} {self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+
+
+class CoordinatorLog(models.Model):
+    """What the engine decided, in sentences: see `engine/events.py` for the vocabulary."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="logs", verbose_name=_("OLT"))
+    event_type = models.CharField(_("event"), max_length=30)
+    level = models.CharField(_("level"), max_length=10)
+    # In English, as the log file has it.
+    message = models.TextField(_("message"))
+    # What fills the sentence of the event, so that it can be said in another language.
+    details = models.JSONField(_("details"), default=dict)
+    timestamp = models.DateTimeField(_("time"))
+
+    class Meta:
+        db_table = "coordinator_logs"
+        ordering = ["-id"]
+        verbose_name = _("log entry")
+        verbose_name_plural = _("log")
+        indexes = [
+            models.Index(name="log_by_olt", fields=["olt", "timestamp"]),
+            models.Index(name="log_by_event", fields=["event_type", "timestamp"]),
+            models.Index(name="log_by_level", fields=["level", "timestamp"]),
+            models.Index(name="log_by_time", fields=["timestamp"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.message[:80]
+
+
+class ExecutionPlan(models.Model):
+    """What an OLT's hour was expected to look like, and what became of it."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "ACTIVE", _("active")
+        # The hour is over; the plan says what really happened beside what was expected.
+        COMPLETED = "COMPLETED", _("completed")
+        # Something was changed within the hour, and another plan took its place.
+        SUPERSEDED = "SUPERSEDED", _("superseded")
+        # The OLT was disabled within the hour.
+        ABORTED = "ABORTED", _("aborted")
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans", verbose_name=_("OLT"))
+    period_start = models.DateTimeField(_("from"))
+    period_end = models.DateTimeField(_("to"))
+    # Its shape stands in `engine/plan.py`.
+    plan_data = models.JSONField(_("plan"), default=list)
+    status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.ACTIVE)
+    # Of what was set up when it was made: a plan of another state is out of date.
+    fingerprint = models.CharField(max_length=64, default="")
+    # Seconds that an hour of its jobs takes, and these in percent of the hour.
+    needed_seconds = models.FloatField(_("needed (s)"), default=0)
+    utilisation = models.FloatField(_("utilisation (%)"), default=0)
+    is_feasible = models.BooleanField(_("feasible"), default=True)
+    # What would make it feasible, as events are told: see `engine/plan.py`.
+    advice = models.JSONField(_("advice"), default=list)
+    total_tasks = models.PositiveIntegerField(_("slots"), default=0)
+    completed_tasks = models.PositiveIntegerField(_("completed"), default=0)
+    failed_tasks = models.PositiveIntegerField(_("failed"), default=0)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        db_table = "execution_plans"
+        ordering = ["-period_start", "olt", "-id"]
+        verbose_name = _("plan")
+        verbose_name_plural = _("plans")
+        constraints = [
+            models.UniqueConstraint(
+                name="one_active_plan_per_hour", fields=["olt", "period_start"], condition=Q(status="ACTIVE")
+            )
+        ]
+        indexes = [
+            models.Index(name="plan_by_olt", fields=["olt", "period_start"]),
+            models.Index(name="plan_status", fields=["status"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt} {self.period_start:%Y-%m-%d %H}h"

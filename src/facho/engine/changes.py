@@ -1,0 +1,108 @@
+"""What a person changed: told by comparing how an OLT was set up with how it is now. Only values, no I/O."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from facho.engine.model import Node
+
+
+@dataclass(frozen=True, slots=True)
+class OltState:
+    """What is set up for one enabled OLT. `credentials` is a digest, so that it can be compared and never be told."""
+
+    olt_id: int
+    name: str
+    address: str
+    nodes: tuple[Node, ...]
+    credentials: str = field(default="", repr=False)
+
+
+class ChangeKind(StrEnum):
+    """Kinds of changes, as the log knows them."""
+
+    TASK_ADDED = "task_added"
+    TASK_REMOVED = "task_removed"
+    TASK_INTERVAL_CHANGED = "task_interval_changed"
+    TASK_CHANGED = "task_changed"
+    OLT_ENABLED = "olt_enabled"
+    OLT_DISABLED = "olt_disabled"
+    ADDRESS_CHANGED = "address_changed"
+    CREDENTIALS_CHANGED = "credentials_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is not as it was. `details` are for its sentence, and hold no secret."""
+
+    kind: ChangeKind
+    olt_id: int
+    olt_name: str
+    node: Node | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fingerprint(parts: Iterable[object]) -> str:
+    """Return a SHA-256 of values that have a stable `repr`: numbers, texts, None and tuples of them."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(repr(part).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def detect_changes(before: OltState | None, after: OltState | None) -> list[Change]:
+    """Return what happened between two states of one OLT; None is one that is not polled: disabled, or not there.
+
+    The nodes of an OLT that comes or goes are not listed one by one: they come and go with it.
+    """
+    if before is None and after is None:
+        return []
+    if after is None:
+        assert before is not None
+        return [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
+    if before is None:
+        return [Change(ChangeKind.OLT_ENABLED, after.olt_id, after.name, details={"nodes": len(after.nodes)})]
+    return [*_changes_of_olt(before, after), *_changes_of_nodes(before, after)]
+
+
+def _changes_of_olt(before: OltState, after: OltState) -> list[Change]:
+    changes = []
+    if before.address != after.address:
+        addresses = {"before": before.address, "after": after.address}
+        changes.append(Change(ChangeKind.ADDRESS_CHANGED, after.olt_id, after.name, details=addresses))
+    if before.credentials != after.credentials:
+        changes.append(Change(ChangeKind.CREDENTIALS_CHANGED, after.olt_id, after.name))
+    return changes
+
+
+def _changes_of_nodes(before: OltState, after: OltState) -> list[Change]:
+    old = {node.id: node for node in before.nodes}
+    new = {node.id: node for node in after.nodes}
+    changes = [_change(ChangeKind.TASK_REMOVED, after, old[id_]) for id_ in sorted(old.keys() - new.keys())]
+    changes += [_change(ChangeKind.TASK_ADDED, after, new[id_]) for id_ in sorted(new.keys() - old.keys())]
+    for id_ in sorted(old.keys() & new.keys()):
+        changes += _changes_of_node(after, old[id_], new[id_])
+    return changes
+
+
+def _changes_of_node(olt: OltState, old: Node, new: Node) -> list[Change]:
+    if old.interval != new.interval and new.master_id is None:
+        seconds = {"before": old.interval.total_seconds(), "after": new.interval.total_seconds()}
+        return [_change(ChangeKind.TASK_INTERVAL_CHANGED, olt, new, seconds)]
+    if _settings(old) != _settings(new):
+        return [_change(ChangeKind.TASK_CHANGED, olt, new)]
+    return []
+
+
+def _settings(node: Node) -> Node:
+    """Return a node without what the engine itself writes into it, and without what is told apart."""
+    return replace(
+        node, next_check=None, run_requested_at=None, expected=None, olt_name="", interval=type(node.interval)()
+    )
+
+
+def _change(kind: ChangeKind, olt: OltState, node: Node, details: Mapping[str, Any] | None = None) -> Change:
+    return Change(kind, olt.olt_id, olt.name, node, details or {})
