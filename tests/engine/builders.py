@@ -1,19 +1,26 @@
 """Nodes and stand-ins for the engine's tests."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryLedger, MemoryNodes
-from facho.engine.model import Cause, Claim, CompositeNode, JobKind, Node, Outcome, Status, Trigger
+from facho.engine.model import Cause, Claim, CompositeNode, JobKind, Lease, Node, Outcome, Status, Traffic, Trigger
 from facho.engine.ports import PollerWatch
+from facho.engine.queue import WhyNot
+from facho.engine.retry import retry_at
 from facho.engine.scheduler import Scheduler
 
 T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 SEC = timedelta(seconds=1)
 MIN = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
+
+# What a run tells that heard from its OLT, and one that did not.
+ANSWERED = Outcome(Status.SUCCESS, traffic=Traffic(pdus=10, rtt_p50=0.02))
+SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
 
 
 def make_node(id: int = 1, *, olt_id: int = 1, interval: timedelta = 5 * MIN, **more) -> Node:
@@ -34,6 +41,11 @@ def make_composite(id: int = 1, *, slot: datetime = T0, chain: Sequence[Node] = 
     return CompositeNode(make_node(id, **more), tuple(chain), slot, trigger, urgent)
 
 
+def busy(*olt_ids: int) -> WhyNot:
+    """Return what a queue is told where these OLTs, and nothing else, are in the way."""
+    return lambda waiting: Cause.OLT_BUSY if waiting.composite.olt_id in olt_ids else None
+
+
 class StandInRunner:
     """Runs nothing, but takes the time and ends the way it is told to. Notices two at once on one OLT."""
 
@@ -43,7 +55,7 @@ class StandInRunner:
         ledger: MemoryLedger,
         *,
         seconds: Callable[[Node, datetime], float] = lambda node, slot: 1.0,
-        outcome: Callable[[Node, datetime], Outcome] = lambda node, slot: Outcome(Status.SUCCESS),
+        outcome: Callable[[Node, datetime], Outcome] = lambda node, slot: ANSWERED,
     ) -> None:
         self.ran: list[int] = []
         self.overlaps = 0
@@ -66,15 +78,22 @@ class StandInRunner:
                 self.ran.append(node.id)
                 await self._clock.sleep(self._seconds(node, composite.slot))
                 outcome = self._outcome(node, composite.slot)
-                await self._ledger.close([id_], outcome, lease=lease, now=self._clock.now())
-                outcomes.append(outcome)
+                again = retry_at(node, outcome, claim.attempt, claim.next_check, self._clock.now())
+                outcomes.append(await self._end([id_], outcome, again, lease))
                 if outcome.cause is Cause.UNREACHABLE:
                     rest = claim.execution_ids[position:]
                     skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
-                    await self._ledger.close(rest, skipped, lease=lease, now=self._clock.now())
+                    outcomes += [await self._end(rest, skipped, again, lease)] * len(rest)
                     break
         self._busy.discard(composite.olt_id)
         return outcomes
+
+    async def _end(self, ids: Sequence[int], outcome: Outcome, again: datetime | None, lease: Lease) -> Outcome:
+        if again is None:
+            await self._ledger.close(ids, outcome, lease=lease, now=self._clock.now())
+        else:
+            await self._ledger.put_off(ids, outcome, retry_at=again, lease=lease, now=self._clock.now())
+        return replace(outcome, retry_at=again)
 
 
 class World:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 import pytest
+from runner_stage import Stage
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 
@@ -17,6 +18,12 @@ T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 @pytest.fixture
 def clock() -> VirtualClock:
     return VirtualClock(T0)
+
+
+@pytest.fixture
+def stage(clock, monkeypatch):
+    """Return what sets a runner up: see `runner_stage`."""
+    return lambda results=None, kinds=None, retries=0: Stage(clock, monkeypatch, results, kinds, retries)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ class Sink:
 class Stage:
     """A master with two links on OLT-01, and collections that go as the test says, one second each."""
 
-    def __init__(self, clock, monkeypatch, results=None, kinds=None):
+    def __init__(self, clock, monkeypatch, results=None, kinds=None, retries=0):
         self.clock = clock
         self.results = results or {}
         self.asked = []
@@ -51,7 +51,8 @@ class Stage:
         self.heard = []
         master = make_node(1, next_check=T0)
         chain = (make_node(2, master_id=1, timeout=2 * MIN), make_node(3, master_id=1))
-        links = [replace(node, kind=(kinds or {}).get(node.id, JobKind.TABLE)) for node in (master, *chain)]
+        kinds = kinds or {}
+        links = [replace(node, kind=kinds.get(node.id, JobKind.TABLE), retries=retries) for node in (master, *chain)]
         self.composite = CompositeNode(links[0], tuple(links[1:]), T0)
         self.nodes = MemoryNodes(links)
         self.ledger = MemoryLedger(self.nodes)

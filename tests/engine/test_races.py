@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from builders import MIN, SEC, T0, World, make_composite, make_node
+from builders import MIN, SEC, T0, World, busy, make_composite, make_node
 
 from facho.engine.model import Cause, Status, Trigger
 from facho.engine.queue import NodeQueue
@@ -31,7 +31,7 @@ def test_a_slot_refused_while_another_olt_is_read_is_not_forgotten(clock, virtua
         world.nodes.rows[1] = replace(world.nodes.rows[1], next_check=T0 + 5 * MIN)
         world.ledger.claim = slow(world.ledger.claim, clock, 2)
         await world.run_for(1 * SEC)
-        world.nodes.nodes = slow(world.nodes.nodes, clock, 3)
+        world.nodes.states = slow(world.nodes.states, clock, 3)
         world.nodes.put(make_node(3, olt_id=2))
         await world.run_for(6 * MIN)
         return world
@@ -48,7 +48,7 @@ def test_a_slot_refused_while_its_olt_is_read_is_not_forgotten(clock, virtually)
         world.nodes.rows[1] = replace(world.nodes.rows[1], next_check=T0 + 5 * MIN)
         world.ledger.claim = slow(world.ledger.claim, clock, 2)
         await world.run_for(1 * SEC)
-        world.ledger.schedule = slow(world.ledger.schedule, clock, 3)
+        world.ledger.reschedule = slow(world.ledger.reschedule, clock, 3)
         world.nodes.put(make_node(3))
         await world.run_for(6 * MIN)
         return world
@@ -78,7 +78,7 @@ def test_a_slot_refused_because_its_olt_was_just_disabled_is_accounted_for(clock
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC), make_node(2, next_check=T0 + 60 * MIN)])
         await world.run_for(10 * SEC)
-        world.nodes.revisions = slow(world.nodes.revisions, clock, 0.5)
+        world.nodes.standings = slow(world.nodes.standings, clock, 0.5)
         await world.scheduler.step()
         world.nodes.enable(1, False)
         await world.run_for(5 * SEC)
@@ -179,7 +179,7 @@ def test_a_wait_that_ends_between_two_ticks_is_put_down_to_what_ended_it(clock, 
 def test_what_is_put_back_keeps_its_slot_beside_a_wish():
     queue = NodeQueue()
     queue.offer(make_composite(1, slot=T0), T0)
-    taken = queue.take((), T0)
+    taken = queue.take(busy(), T0)
     queue.offer(make_composite(1, slot=T0 + 3 * SEC, trigger=Trigger.MANUAL, urgent=True), T0 + 3 * SEC)
 
     queue.put_back(taken)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from builders import MIN, SEC, T0, make_node
-from runner_stage import COMPLETE, SILENCE, Mute, Stage
+from runner_stage import COMPLETE, SILENCE, Mute
 
 from facho.engine.errors import LeaseLost, Refused
 from facho.engine.model import (
@@ -20,11 +20,6 @@ from facho.engine.model import (
     Status,
     Traffic,
 )
-
-
-@pytest.fixture
-def stage(clock, monkeypatch):
-    return lambda results=None, kinds=None: Stage(clock, monkeypatch, results, kinds)
 
 
 def test_links_run_one_behind_the_other_under_one_lease(stage, virtually):
@@ -350,7 +345,7 @@ def test_failures_are_events_and_name_no_secret(stage, virtually, caplog):
     with caplog.at_level(logging.DEBUG):
         virtually(play.run())
 
-    events = [(record.event, record.olt_id) for record in caplog.records if hasattr(record, "event")]
+    events = [(record.event.name, record.olt_id) for record in caplog.records if hasattr(record, "event")]
     assert events == [("RUN_FAILED", 1), ("OLT_UNREACHABLE", 1)]
     assert "public" not in caplog.text
 

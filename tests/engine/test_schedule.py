@@ -122,4 +122,4 @@ def test_a_chained_node_without_its_master_does_not_run():
     ],
 )
 def test_urgency_puts_the_first_before_the_second(first, second):
-    assert urgency(first, T0) < urgency(second, T0)
+    assert urgency(first, first.slot, T0) < urgency(second, second.slot, T0)

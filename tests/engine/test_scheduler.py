@@ -38,10 +38,9 @@ def test_a_new_node_runs_first_after_a_minute_and_its_share_of_the_spread(clock,
     assert T0 + 1 * MIN <= slot <= T0 + 2 * MIN
 
 
-def test_a_failing_node_waits_for_its_next_slot(clock, virtually):
-    world = lived(
-        clock, virtually, 9 * MIN, [make_node(1, next_check=T0)], outcome=lambda node, slot: Outcome(Status.FAILED)
-    )
+def test_a_failing_node_without_retries_waits_for_its_next_slot(clock, virtually):
+    node = make_node(1, next_check=T0, retries=0)
+    world = lived(clock, virtually, 9 * MIN, [node], outcome=lambda node, slot: Outcome(Status.FAILED))
 
     assert slots(world.rows, 1, Status.FAILED) == [T0, T0 + 5 * MIN]
 
@@ -52,8 +51,10 @@ def test_slots_that_pass_while_the_olt_is_busy_are_skipped_with_that_cause(clock
     world = lived(clock, virtually, 5 * MIN, [long, short], seconds=lambda node, slot: 210.0 if node.id == 1 else 1.0)
 
     skipped = [row for row in world.rows if row.node.id == 2 and row.status is Status.SKIPPED]
-    assert [(row.slot, row.slots, row.cause) for row in skipped] == [(T0 + 1 * MIN, 3, Cause.OLT_BUSY)]
-    assert slots(world.rows, 2, Status.SUCCESS) == [T0, T0 + 4 * MIN]
+    assert [(row.slot, row.slots, row.cause) for row in skipped] == [
+        (T0 + n * MIN, 1, Cause.OLT_BUSY) for n in range(3)
+    ]
+    assert slots(world.rows, 2, Status.SUCCESS) == [T0 + 3 * MIN, T0 + 4 * MIN]
 
 
 def test_slots_lost_while_the_engine_was_down_are_accounted_for_and_not_made_up(clock, virtually):
@@ -200,16 +201,16 @@ def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(clock, virtua
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(5 * SEC)
-        claim, revisions = world.ledger.claim, world.nodes.revisions
+        claim, standings = world.ledger.claim, world.nodes.standings
         calls = []
 
         async def away(*args, **kwargs):
             calls.append(clock.now())
             raise OSError("the database is away")
 
-        world.ledger.claim = world.nodes.revisions = away
+        world.ledger.claim = world.nodes.standings = away
         await world.run_for(60 * SEC)
-        world.ledger.claim, world.nodes.revisions = claim, revisions
+        world.ledger.claim, world.nodes.standings = claim, standings
         await world.run_for(10 * SEC)
         return world, len(calls)
 

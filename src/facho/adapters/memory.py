@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from facho.engine.breaker import OPENS_AFTER, Heard, heard
+from facho.engine.changes import OltState, fingerprint
 from facho.engine.errors import OltBusy, OltGone
 from facho.engine.model import (
     Cause,
@@ -14,11 +16,24 @@ from facho.engine.model import (
     Olt,
     Outcome,
     Skipped,
+    Standing,
     Status,
     Trigger,
 )
 from facho.engine.schedule import missed_slots, next_check
 from facho.engine.snmp import Agent, Community, Version
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at an execution."""
+
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+
+    def end(self, outcome: Outcome, now: datetime) -> None:
+        self.outcome, self.ended_at = outcome, now
 
 
 @dataclass(slots=True)
@@ -40,6 +55,8 @@ class Row:
     token: int | None = None
     outcome: Outcome | None = None
     waits: Mapping[Cause, float] = field(default_factory=dict)
+    retry_at: datetime | None = None
+    attempts: list[Attempt] = field(default_factory=list)
 
 
 class MemoryNodes:
@@ -48,6 +65,9 @@ class MemoryNodes:
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self.rows: dict[int, Node] = {}
         self.enabled: dict[int, bool] = {}
+        self.addresses: dict[int, str] = {}
+        # Since when breakers are open; the ledger writes it.
+        self.breakers: dict[int, datetime] = {}
         self._disabled_nodes: set[int] = set()
         self._revisions: dict[int, int] = {}
         for node in nodes:
@@ -65,6 +85,14 @@ class MemoryNodes:
         self._disabled_nodes.add(node_id)
         self._touch(self.rows[node_id].olt_id)
 
+    def enable_node(self, node_id: int) -> None:
+        self._disabled_nodes.discard(node_id)
+        self._touch(self.rows[node_id].olt_id)
+
+    def move(self, olt_id: int, address: str) -> None:
+        self.addresses[olt_id] = address
+        self._touch(olt_id)
+
     def enable(self, olt_id: int, enabled: bool = True) -> None:
         self.enabled[olt_id] = enabled
         self._touch(olt_id)
@@ -80,15 +108,26 @@ class MemoryNodes:
     def _touch(self, olt_id: int) -> None:
         self._revisions[olt_id] = self._revisions.get(olt_id, 0) + 1
 
-    async def revisions(self) -> Mapping[int, int]:
-        return {olt_id: revision for olt_id, revision in self._revisions.items() if self.enabled[olt_id]}
+    async def standings(self) -> Mapping[int, Standing]:
+        return {
+            olt_id: Standing(revision, self.breakers.get(olt_id))
+            for olt_id, revision in self._revisions.items()
+            if self.enabled[olt_id]
+        }
 
-    async def nodes(self, olt_ids: Collection[int]) -> Sequence[Node]:
-        return [
-            node
-            for node in self.rows.values()
-            if node.olt_id in olt_ids and self.enabled[node.olt_id] and node.id not in self._disabled_nodes
-        ]
+    async def fingerprints(self) -> Mapping[int, str]:
+        # Nobody goes past this object, so its own revisions say it all.
+        return {olt_id: fingerprint([revision]) for olt_id, revision in self._revisions.items() if self.enabled[olt_id]}
+
+    async def states(self, olt_ids: Collection[int]) -> Mapping[int, OltState]:
+        polled: dict[int, list[Node]] = {olt_id: [] for olt_id in olt_ids if self.enabled.get(olt_id)}
+        for node in self.rows.values():
+            if node.olt_id in polled and node.id not in self._disabled_nodes:
+                polled[node.olt_id].append(node)
+        return {
+            olt_id: OltState(olt_id, f"OLT-{olt_id}", self.addresses.get(olt_id, ""), tuple(nodes))
+            for olt_id, nodes in polled.items()
+        }
 
     async def olt(self, olt_id: int) -> Olt:
         if not self.enabled.get(olt_id):
@@ -98,20 +137,27 @@ class MemoryNodes:
 
 
 class MemoryLedger:
-    """A Ledger in a list, with the rules of the real one."""
+    """A Ledger in a list, with the rules of the real one. Quotas it has none: they can be counted from its rows."""
 
-    def __init__(self, nodes: MemoryNodes) -> None:
+    def __init__(self, nodes: MemoryNodes, *, breaker_after: int = OPENS_AFTER, auto_recover: bool = True) -> None:
         self._nodes = nodes
+        self._breaker_after = breaker_after
+        self._auto_recover = auto_recover
         self._taken: set[tuple[int, datetime]] = set()
+        self._open: dict[int, Row] = {}
         self._running: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
         self.rows: list[Row] = []
 
-    async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
+    async def reschedule(
+        self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
+    ) -> None:
         for node_id, check in checks.items():
             if node_id in self._nodes.rows and self._nodes.rows[node_id].master_id is None:
                 self._schedule(node_id, check)
+        self._skip(skipped)
 
-    async def skip(self, skipped: Sequence[Skipped]) -> None:
+    def _skip(self, skipped: Sequence[Skipped]) -> None:
         for item in skipped:
             if item.slots > 0 and item.node.id in self._nodes.rows and (item.node.id, item.slot) not in self._taken:
                 self._add(item.node, item.slot, slots=item.slots, status=Status.SKIPPED, cause=item.cause)
@@ -131,14 +177,14 @@ class MemoryLedger:
             check = next_check(composite.slot, composite.master.interval, now)
             cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
             missed = missed_slots(composite.slot, composite.master.interval, now)
-            await self.skip([Skipped(composite.master, composite.slot + composite.master.interval, missed, cause)])
+            self._skip([Skipped(composite.master, composite.slot + composite.master.interval, missed, cause)])
             self._schedule(composite.id, check)
         elif master.run_requested_at != composite.slot:
             return None
         self._change(composite.id, lambda node: replace(node, run_requested_at=None))
-        return Claim(composite, self._open(composite, poller_id, now, waits), poller_id, check)
+        return Claim(composite, self._open_all(composite, poller_id, now, waits), poller_id, check)
 
-    def _open(
+    def _open_all(
         self, composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]
     ) -> tuple[int, ...]:
         ids: list[int] = []
@@ -150,6 +196,14 @@ class MemoryLedger:
             ids.append(row.id)
         return tuple(ids)
 
+    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
+        rows = [self.rows[execution_id] for execution_id in claim.execution_ids]
+        if any(row.status is not Status.PENDING or row.retry_at is None for row in rows):
+            return False
+        for row in rows:
+            row.poller_id, row.retry_at = poller_id, None
+        return True
+
     async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
         row = self.rows[execution_id]
         if row.status is not Status.PENDING:
@@ -158,7 +212,9 @@ class MemoryLedger:
         if row.node.olt_id in self._running:
             raise OltBusy(f"OLT {row.node.olt_id} has another execution running")
         self._running[row.node.olt_id] = row.id
-        row.status, row.started_at, row.token = Status.RUNNING, now, lease.token
+        row.status, row.started_at, row.token = Status.RUNNING, row.started_at or now, lease.token
+        row.retry_at = None
+        row.attempts.append(Attempt(now))
         return True
 
     def _interrupt_older(self, lease: Lease, now: datetime) -> None:
@@ -167,22 +223,76 @@ class MemoryLedger:
         if left is not None and left.token is not None and left.token < lease.token:
             self._end(left, Outcome(Status.INTERRUPTED, Cause.LEASE_LOST), now)
 
+    async def put_off(
+        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
+    ) -> None:
+        for row in self._ours(execution_ids, lease):
+            if row.status is Status.RUNNING:
+                row.attempts[-1].end(outcome, now)
+                self._running.pop(row.node.olt_id, None)
+            row.status, row.retry_at, row.token = Status.PENDING, retry_at, None
+
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
     ) -> None:
-        for row in (self.rows[execution_id] for execution_id in execution_ids):
-            is_open = row.status in (Status.PENDING, Status.RUNNING)
-            if is_open and (row.token is None or (lease is not None and row.token == lease.token)):
-                self._end(row, outcome, now)
+        for row in self._ours(execution_ids, lease):
+            self._end(row, outcome, now)
+            self._hear(row.node.olt_id, outcome, now)
+
+    def _ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[Row]:
+        """Return those that are open, and that a holder of this lease may end."""
+        rows = [self._open[execution_id] for execution_id in execution_ids if execution_id in self._open]
+        return [row for row in rows if row.token is None or (lease is not None and row.token == lease.token)]
+
+    async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
+        unwanted = [
+            row
+            for row in self._open.values()
+            if row.node.olt_id in olt_ids
+            or (row.status is Status.PENDING and (row.node.id in node_ids or row.node.master_id in node_ids))
+        ]
+        for row in unwanted:
+            self._end(row, Outcome(Status.INTERRUPTED, Cause.DISABLED), now)
+        return len(unwanted)
+
+    async def answered(self, olt_id: int, *, now: datetime) -> bool:
+        self._failures.pop(olt_id, None)
+        if self._auto_recover:
+            self._nodes.breakers.pop(olt_id, None)
+        return self._auto_recover
+
+    async def probed(self, olt_id: int, *, now: datetime) -> None:
+        return None
+
+    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
+        for olt_id in olt_ids:
+            self._failures.pop(olt_id, None)
+            self._nodes.breakers.pop(olt_id, None)
 
     async def recover(self, now: datetime) -> int:
-        left = [row for row in self.rows if row.status in (Status.PENDING, Status.RUNNING)]
+        left = list(self._open.values())
         for row in left:
             self._end(row, Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN), now)
         return len(left)
 
+    def _hear(self, olt_id: int, outcome: Outcome, now: datetime) -> None:
+        """Let an outcome count for, or against, the breaker of its OLT."""
+        said = heard(outcome)
+        if said is Heard.ANSWER:
+            self._failures.pop(olt_id, None)
+            if self._auto_recover:
+                self._nodes.breakers.pop(olt_id, None)
+        elif said is Heard.SILENCE:
+            self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
+            if self._failures[olt_id] >= self._breaker_after:
+                self._nodes.breakers.setdefault(olt_id, now)
+
     def _end(self, row: Row, outcome: Outcome, now: datetime) -> None:
+        if row.status is Status.RUNNING:
+            row.attempts[-1].end(outcome, now)
         row.status, row.cause, row.outcome, row.ended_at = outcome.status, outcome.cause, outcome, now
+        row.retry_at = None
+        del self._open[row.id]
         if self._running.get(row.node.olt_id) == row.id:
             del self._running[row.node.olt_id]
 
@@ -198,6 +308,8 @@ class MemoryLedger:
     ) -> Row:
         row = Row(len(self.rows), node, slot, status, slots, cause, trigger)
         self.rows.append(row)
+        if status is Status.PENDING:
+            self._open[row.id] = row
         self._taken.add((node.id, slot))
         return row
 

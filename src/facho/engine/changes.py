@@ -58,11 +58,8 @@ def detect_changes(before: OltState | None, after: OltState | None) -> list[Chan
 
     The nodes of an OLT that comes or goes are not listed one by one: they come and go with it.
     """
-    if before is None and after is None:
-        return []
     if after is None:
-        assert before is not None
-        return [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
+        return [] if before is None else [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
     if before is None:
         return [Change(ChangeKind.OLT_ENABLED, after.olt_id, after.name, details={"nodes": len(after.nodes)})]
     return [*_changes_of_olt(before, after), *_changes_of_nodes(before, after)]

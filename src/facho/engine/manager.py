@@ -3,15 +3,17 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Protocol
 
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status
 from facho.engine.ports import Clock, Ledger, NodeRunner
 from facho.engine.queue import NodeQueue, Waiting
-from facho.engine.schedule import is_delayed
+from facho.engine.retry import Retries, Retry, retry_of
+from facho.engine.schedule import is_delayed, may_make_way
 
 logger = logging.getLogger(__name__)
 
@@ -73,32 +75,43 @@ class Saturation:
             self.is_saturated = False
 
 
+class Foreman(Protocol):
+    """Who gives the manager its work, and is told what becomes of it."""
+
+    def claimed(self, claim: Claim) -> None:
+        """A slot was taken."""
+
+    def refused(self, composite: CompositeNode) -> None:
+        """A slot was not there to be taken any more."""
+
+    def next_due(self, olt_id: int, above: int) -> datetime | None:
+        """Return when the OLT is next due for something of a higher priority than this."""
+
+
 class PollerManager:
     """Seats composites on pollers: at most one an OLT, the most urgent first.
 
-    `on_claimed` is told of each slot that was taken, `on_refused` of each that
-    was not there to be taken any more.
+    A retry waits outside until its time comes. OLTs whose breaker is open are
+    passed over, unless a person asked. A composite that is late anyway waits
+    for a gap that is long enough for it, where something more important would
+    have to wait for its end.
     """
 
-    def __init__(
-        self,
-        *,
-        pollers: int,
-        runner: NodeRunner,
-        ledger: Ledger,
-        clock: Clock,
-        on_claimed: Callable[[Claim], None],
-        on_refused: Callable[[CompositeNode], None],
-    ) -> None:
+    def __init__(self, *, pollers: int, runner: NodeRunner, ledger: Ledger, clock: Clock, foreman: Foreman) -> None:
         self.pollers = [Poller(number) for number in range(1, pollers + 1)]
         self.queue = NodeQueue()
+        self.retries = Retries()
         self.saturation = Saturation()
+        # OLTs that are not asked because they never answer.
+        self.broken: Collection[int] = frozenset()
         self._runner = runner
         self._ledger = ledger
         self._clock = clock
-        self._on_claimed = on_claimed
-        self._on_refused = on_refused
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._foreman = foreman
+        # By poller.
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        # Seconds that a composite last took.
+        self._took: dict[int, float] = {}
         self.started_at = clock.now()
         self._stopping = False
 
@@ -116,15 +129,41 @@ class PollerManager:
             master, chain = links
             waiting.composite = replace(waiting.composite, master=master, chain=chain)
 
+    def why_not(self, waiting: Waiting, busy_olts: Collection[int], now: datetime) -> Cause | None:
+        """Return what keeps a composite from running, besides a poller."""
+        composite = waiting.composite
+        if composite.olt_id in busy_olts:
+            return Cause.OLT_BUSY
+        if composite.urgent:
+            return None
+        if composite.olt_id in self.broken:
+            return Cause.BREAKER_OPEN
+        return Cause.OLT_BUSY if self._makes_way(waiting, now) else None
+
+    def _makes_way(self, waiting: Waiting, now: datetime) -> bool:
+        """Return whether something more important on the same OLT would be due before this one is done."""
+        composite = waiting.composite
+        if not may_make_way(waiting.since, composite.master.interval, now):
+            return False
+        due = self._foreman.next_due(composite.olt_id, composite.master.priority)
+        return due is not None and now + timedelta(seconds=self._expected(composite)) > due
+
+    def _expected(self, composite: CompositeNode) -> float:
+        """Return the seconds that a composite will take, as far as anybody knows."""
+        known = [link.expected for link in composite.links]
+        if None in known:
+            return self._took.get(composite.id, 0.0)
+        return sum(seconds for seconds in known if seconds is not None)
+
     def seat(self) -> None:
         """Give free pollers what may run."""
         now = self._clock.now()
         busy = self.busy_olts
         for poller in self.pollers:
-            if self._stopping:
+            if self._stopping or not len(self.queue):
                 return
             if poller.is_free:
-                waiting = self.queue.take(busy, now)
+                waiting = self.queue.take(lambda item: self.why_not(item, busy, now), now)
                 if waiting is None:
                     return
                 busy.add(waiting.composite.olt_id)
@@ -133,17 +172,14 @@ class PollerManager:
     def _begin(self, poller: Poller, waiting: Waiting, now: datetime) -> None:
         waiting.mark(Cause.NO_FREE_POLLER, now)
         poller.sit(waiting.composite, now)
-        task = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
 
     async def _work(self, poller: Poller, waiting: Waiting) -> None:
         try:
-            claim = await self._claim(poller, waiting)
+            claim = await (self._reclaim if waiting.retry else self._claim)(poller, waiting)
             if claim is not None:
-                await self._runner.run(claim, poller)
-                poller.tasks_completed += 1
-                poller.tasks_delayed += is_delayed(waiting.composite, poller.busy_since or self._clock.now())
+                outcomes = await self._runner.run(claim, poller)
+                self._note(poller, waiting, retry_of(claim, outcomes))
         except Exception:
             # A poller outlives whatever its composite ran into.
             logger.exception("poller %d: %s ended in an error", poller.id, waiting.composite.master.name)
@@ -151,9 +187,19 @@ class PollerManager:
             return
         finally:
             # What waited for this OLT until now did not wait for a poller.
-            self.queue.mark(self.busy_olts, self._clock.now())
+            self._mark()
             poller.rise(self._clock.now())
+            self._tasks.pop(poller.id, None)
         self.seat()
+
+    def _note(self, poller: Poller, waiting: Waiting, retry: Retry | None) -> None:
+        """Keep what a run tells for the next ones."""
+        began = poller.busy_since or self._clock.now()
+        poller.tasks_completed += 1
+        poller.tasks_delayed += is_delayed(waiting.since, began)
+        self._took[waiting.composite.id] = (self._clock.now() - began).total_seconds()
+        if retry is not None:
+            self.retries.add(retry)
 
     async def _claim(self, poller: Poller, waiting: Waiting) -> Claim | None:
         composite = waiting.composite
@@ -164,31 +210,58 @@ class PollerManager:
             claim = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             # The slot may be ours by now, and nobody will run it.
-            await self._give_up(await claiming)
+            await self._give_up(composite, await claiming)
             raise
         except Exception:
             # The database may be away for a while. Nothing has been asked of the OLT yet, so waiting costs it nothing.
             self.queue.put_back(waiting)
             raise
         if claim is None:
-            self._on_refused(composite)
+            self._foreman.refused(composite)
         else:
-            self._on_claimed(claim)
+            self._foreman.claimed(claim)
         return claim
 
-    async def _give_up(self, claim: Claim | None) -> None:
+    async def _reclaim(self, poller: Poller, waiting: Waiting) -> Claim | None:
+        """Take up what is to be tried again, unless somebody ended part of it: then the rest ends as it stood."""
+        retry = waiting.retry
+        if retry is None:
+            return None
+        try:
+            if await self._ledger.reclaim(retry.claim, poller_id=poller.id, now=self._clock.now()):
+                return replace(retry.claim, poller_id=poller.id)
+        except BaseException:
+            # Stopped, or the database is away: it waits on, until its slot is over.
+            self.queue.put_back(waiting)
+            raise
+        await self.end(retry)
+        return None
+
+    async def end(self, retry: Retry, outcome: Outcome | None = None) -> None:
+        """End executions that will not be tried again: as their last attempt did, unless told otherwise."""
+        for execution_id, last in zip(retry.claim.execution_ids, retry.outcomes, strict=True):
+            await self._ledger.close([execution_id], outcome or last, lease=None, now=self._clock.now())
+
+    async def _give_up(self, composite: CompositeNode, claim: Claim | None) -> None:
         """End the executions of a slot that was taken in the moment of stopping."""
-        if claim is not None:
+        if claim is None:
+            self._foreman.refused(composite)
+        else:
             stopped = Outcome(Status.INTERRUPTED, Cause.STOPPED)
             await self._ledger.close(claim.execution_ids, stopped, lease=None, now=self._clock.now())
 
     def tick(self) -> None:
         """Once a second: account for what waits, sample the load, fill the seats."""
-        now = self._clock.now()
-        self.queue.mark(self.busy_olts, now)
+        for retry in self.retries.due(self._clock.now()):
+            self.queue.offer_retry(retry)
+        self._mark()
         busy = sum(not poller.is_free for poller in self.pollers)
         self._sample(100.0 * busy / len(self.pollers))
         self.seat()
+
+    def _mark(self) -> None:
+        now, busy = self._clock.now(), self.busy_olts
+        self.queue.mark(lambda waiting: self.why_not(waiting, busy, now), now)
 
     def _sample(self, busy_percentage: float) -> None:
         before = self.saturation.is_saturated
@@ -198,10 +271,19 @@ class PollerManager:
         elif before and not self.saturation.is_saturated:
             tell(logger, Event.POOL_RELIEVED, busy=self.saturation.mean)
 
+    def interrupt(self, olt_ids: Collection[int]) -> None:
+        """Stop at once whatever runs on these OLTs. Their executions have been ended already."""
+        for poller in self.pollers:
+            if poller.composite is not None and poller.composite.olt_id in olt_ids and poller.id in self._tasks:
+                self._tasks[poller.id].cancel()
+
     async def stop(self) -> None:
-        """Interrupt what runs, and wait until it has been written down."""
+        """Interrupt what runs, end what waits for a retry, and wait until it has been written down."""
         self._stopping = True
-        tasks = list(self._tasks)
+        tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        left = [*self.retries.drain(), *(waiting.retry for waiting in self.queue if waiting.retry)]
+        for retry in left:
+            await self.end(retry, Outcome(Status.INTERRUPTED, Cause.STOPPED))

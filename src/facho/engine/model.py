@@ -170,8 +170,10 @@ class Claim:
     composite: CompositeNode
     execution_ids: tuple[int, ...]
     poller_id: int
-    # None where the master has no schedule: a chained node that was run by hand.
+    # The next slot, and with it the end of this one. None for a run by hand, which is in no slot.
     next_check: datetime | None
+    # The how-manieth try this is.
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an execution ended; PENDING with `retry_at`: how an attempt ended that is not the last."""
+    """How an execution ended; with `retry_at`, how an attempt ended that is not the last."""
 
     status: Status
     cause: Cause | None = None

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
+from facho.engine.alerts import Message
 from facho.engine.changes import OltState
 from facho.engine.model import (
     Cause,
@@ -121,6 +122,12 @@ class Ledger(Protocol):
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
         """Note that an OLT answered a probe. True if its breaker is closed now."""
 
+    async def probed(self, olt_id: int, *, now: datetime) -> None:
+        """Note that an OLT whose breaker is open was probed, and said nothing."""
+
+    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
+        """Close the breakers of OLTs that have another address or credentials now: the silence was another's."""
+
     async def recover(self, now: datetime) -> int:
         """End what a dead engine left open as INTERRUPTED, and return how many there were."""
 
@@ -176,3 +183,10 @@ class EventBus(Protocol):
         """Return the last news of a topic."""
 
     def close(self) -> None: ...
+
+
+class Notifier(Protocol):
+    """Takes messages to one channel. Blocks, for some seconds at most: it is called in a thread of its own."""
+
+    def send(self, message: Message) -> int | None:
+        """Send a message once, and return what the channel answered; `DeliveryFailed` if it did not take it."""

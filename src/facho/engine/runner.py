@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from facho.engine.brand import Brand, Decoder
@@ -25,6 +26,7 @@ from facho.engine.model import (
 )
 from facho.engine.ports import Clock, EventBus, Ledger, NodeSource, OltLeases, PollerWatch, ReadingSink, Snmp
 from facho.engine.probe import Candidates, Identity, identify
+from facho.engine.retry import retry_at
 
 logger = logging.getLogger(__name__)
 
@@ -95,13 +97,16 @@ class Runner:
                 outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
                 continue
             self._tell(claim, node, execution_id, Status.RUNNING)
-            outcome, olt = await self._run_link(node, execution_id, olt, lease)
+            outcome, olt = await self._run_link(_in_its_slot(node, claim, self._clock.now()), execution_id, olt, lease)
+            again = retry_at(node, outcome, claim.attempt, claim.next_check, self._clock.now())
+            outcome = replace(outcome, retry_at=again)
             await self._close(claim, [(node, execution_id)], outcome, lease)
             # Not before it is written: a link that is stopped in between must be closed with the rest.
             outcomes.append(outcome)
             _tell_failure(olt, node, outcome)
             if outcome.cause in (Cause.UNREACHABLE, Cause.LEASE_LOST):
-                rest = Outcome(Status.SKIPPED, outcome.cause)
+                # Where the link is tried again, so are those behind it.
+                rest = Outcome(Status.SKIPPED, outcome.cause, retry_at=again)
                 await self._close_rest(claim, lease, outcomes, rest)
                 return
 
@@ -171,10 +176,14 @@ class Runner:
     async def _close(
         self, claim: Claim, links: Sequence[tuple[Node, int]], outcome: Outcome, lease: Lease | None
     ) -> None:
-        ids = [execution_id for _, execution_id in links]
-        await self._ledger.close(ids, outcome, lease=lease, now=self._clock.now())
+        """End links, or put them off until they are tried again."""
+        ids, now = [execution_id for _, execution_id in links], self._clock.now()
+        if outcome.retry_at is not None and lease is not None:
+            await self._ledger.put_off(ids, outcome, retry_at=outcome.retry_at, lease=lease, now=now)
+        else:
+            await self._ledger.close(ids, outcome, lease=lease, now=now)
         for node, execution_id in links:
-            self._tell(claim, node, execution_id, outcome.status)
+            self._tell(claim, node, execution_id, Status.PENDING if outcome.retry_at else outcome.status)
 
     def _tell(self, claim: Claim, node: Node, execution_id: int, status: Status) -> None:
         self._bus.publish(
@@ -184,10 +193,22 @@ class Runner:
 
 
 def _tell_failure(olt: Olt, node: Node, outcome: Outcome) -> None:
-    if outcome.status is Status.FAILED:
-        unreachable = outcome.cause is Cause.UNREACHABLE
-        event = Event.OLT_UNREACHABLE if unreachable else Event.RUN_FAILED
-        tell(logger, event, olt_id=olt.id, olt=olt.name, task=node.name, error=outcome.error)
+    if outcome.status is not Status.FAILED:
+        return
+    known: dict[str, Any] = {"olt": olt.name, "task": node.name, "error": outcome.error}
+    if outcome.retry_at is not None:
+        tell(logger, Event.RETRY_PLANNED, olt_id=olt.id, at=outcome.retry_at.isoformat(timespec="seconds"), **known)
+    elif outcome.cause is Cause.UNREACHABLE:
+        tell(logger, Event.OLT_UNREACHABLE, olt_id=olt.id, **known)
+    else:
+        tell(logger, Event.RUN_FAILED, olt_id=olt.id, **known)
+
+
+def _in_its_slot(node: Node, claim: Claim, now: datetime) -> Node:
+    """Return a node that is tried again with no more time than its slot has left."""
+    if claim.attempt == 1 or claim.next_check is None:
+        return node
+    return replace(node, timeout=min(node.timeout, claim.next_check - now))
 
 
 def _seen(identity: Identity) -> dict[str, Any]:
@@ -214,7 +235,8 @@ def _outcome(collected: Collected) -> Outcome:
 
 def _failed(error: Exception, cause: Cause | None = None) -> Outcome:
     traffic = error.traffic if isinstance(error, FachoError) else Traffic()
-    return Outcome(Status.FAILED, cause, str(error), type(error).__name__, traffic=traffic)
+    is_temporary = not isinstance(error, FachoError) or error.is_temporary
+    return Outcome(Status.FAILED, cause, str(error), type(error).__name__, traffic=traffic, is_temporary=is_temporary)
 
 
 def _not_run(error: FachoError) -> Outcome:

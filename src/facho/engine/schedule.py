@@ -78,20 +78,25 @@ def group_chains(nodes: Iterable[Node]) -> dict[int, tuple[Node, tuple[Node, ...
     }
 
 
-def is_delayed(composite: CompositeNode, now: datetime) -> bool:
-    return now - composite.slot > DELAYED_AFTER
+def is_delayed(since: datetime, now: datetime) -> bool:
+    return now - since > DELAYED_AFTER
 
 
-def urgency(composite: CompositeNode, now: datetime) -> tuple[int, float, float, int]:
+def urgency(composite: CompositeNode, since: datetime, now: datetime) -> tuple[int, float, float, int]:
     """Return a key that sorts the most urgent first.
 
     What a person waits for comes first, then what is delayed, longest delay
     first; among those in time the higher priority, then the earlier slot.
     """
-    due = composite.slot.timestamp()
+    due = since.timestamp()
     priority = -composite.master.priority
     if composite.urgent:
         return (0, due, priority, composite.id)
-    if is_delayed(composite, now):
+    if is_delayed(since, now):
         return (1, due, priority, composite.id)
     return (2, priority, due, composite.id)
+
+
+def may_make_way(since: datetime, interval: timedelta, now: datetime) -> bool:
+    """Return whether a composite may be asked to wait for a gap: it is late anyway, and has half its interval left."""
+    return is_delayed(since, now) and now - since < interval / 2

@@ -1,42 +1,36 @@
 """The one clock of Facho: once a second it reads what changed and offers what is due."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
 
+from facho.engine.changes import Change, ChangeKind, OltState, detect_changes
 from facho.engine.events import Event, tell
+from facho.engine.grid import Grid, Links, Shift
 from facho.engine.manager import PollerManager
-from facho.engine.model import Cause, Claim, CompositeNode, Node, Skipped, Trigger
+from facho.engine.model import Cause, Claim, CompositeNode, Node, Skipped, Standing, Trigger
 from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource
-from facho.engine.schedule import RESTART_GRACE, first_check, group_chains, missed_slots, next_check, regrid
+from facho.engine.prober import Prober
+from facho.engine.queue import Waiting
+from facho.engine.schedule import group_chains
 
 logger = logging.getLogger(__name__)
 
 TICK = timedelta(seconds=1)
 
-# A master and its chain.
-Links = tuple[Node, tuple[Node, ...]]
+# Whatever goes through Facho moves a revision, and is seen at the next tick. What anybody else
+# does to the rows is seen by comparing fingerprints this often.
+LOOK_EVERY = timedelta(seconds=4)
 
-
-@dataclass(slots=True)
-class Plan:
-    """What a change in the database means for the grid."""
-
-    # For the ledger: when masters are due now; None takes one off the grid.
-    checks: dict[int, datetime | None] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    # For the heap.
-    dues: dict[int, datetime] = field(default_factory=dict)
+# The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
+CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
 
 
 class Scheduler:
-    """Holds every node in memory, the due ones on top of a heap, and reads only changes from the database.
+    """Holds every node in memory, and reads only changes from the database.
 
-    A node is in one of three places: on the heap until it is due, with the
-    manager until it is claimed, and back on the heap, at its next slot, from
-    then on. So no node is ever offered twice for a slot, and none is lost.
+    No node is ever offered twice for a slot, and none is lost: a slot that has
+    not begun when the next one comes is accounted for, with what it waited for.
     """
 
     def __init__(
@@ -47,26 +41,20 @@ class Scheduler:
         ledger: Ledger,
         runner: NodeRunner,
         clock: Clock,
+        prober: Prober | None = None,
         on_tick: Callable[[PollerManager], None] = lambda manager: None,
     ) -> None:
-        self.manager = PollerManager(
-            pollers=pollers,
-            runner=runner,
-            ledger=ledger,
-            clock=clock,
-            on_claimed=self.claimed,
-            on_refused=self.refused,
-        )
+        self.manager = PollerManager(pollers=pollers, runner=runner, ledger=ledger, clock=clock, foreman=self)
         self._nodes = nodes
         self._ledger = ledger
-        self._on_tick = on_tick
         self._clock = clock
-        self._revisions: dict[int, int] = {}
-        self._composites: dict[int, Links] = {}
-        self._by_olt: dict[int, set[int]] = {}
-        # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
-        self._due: dict[int, datetime] = {}
-        self._heap: list[tuple[datetime, int]] = []
+        self._prober = prober
+        self._on_tick = on_tick
+        self._grid = Grid()
+        self._standings: Mapping[int, Standing] = {}
+        self._fingerprints: Mapping[int, str] = {}
+        self._states: dict[int, OltState] = {}
+        self._looked_at: datetime | None = None
         # Slots that were not there to be taken; the next sync finds out what became of their nodes.
         self._refused: dict[int, CompositeNode] = {}
         self._has_started = False
@@ -75,42 +63,35 @@ class Scheduler:
         """Tick for ever, on the second."""
         interrupted = await self._ledger.recover(self._clock.now())
         if interrupted:
-            tell(
-                logger,
-                logging.WARNING,
-                Event.EXECUTIONS_RECOVERED,
-                "%d executions were left open by an engine that died; they are interrupted now",
-                interrupted,
-            )
+            tell(logger, Event.EXECUTIONS_RECOVERED, executions=interrupted)
         while True:
             await self.step()
             now = self._clock.now()
             await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
 
     async def step(self) -> None:
-        """Do what a second asks for: read changes, offer, seat, tell."""
+        """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
         try:
             await self.sync()
+            await self.expire()
         except Exception:
             # The database may be away; what is in memory goes on, and the next tick tries again.
             logger.exception("what changed could not be read; going on with what is known")
         self.tick(self._clock.now())
         self.manager.tick()
+        if self._prober is not None:
+            self._prober.tick(self._clock.now())
         self._on_tick(self.manager)
 
     def tick(self, now: datetime) -> None:
-        """Offer what is due. Costs nothing for nodes that are not."""
-        while self._heap and self._heap[0][0] <= now:
-            due, node_id = heappop(self._heap)
-            if self._due.get(node_id) == due:
-                del self._due[node_id]
-                master, chain = self._composites[node_id]
-                self.manager.offer(CompositeNode(master, chain, due))
+        """Offer what is due."""
+        for composite in self._grid.take_due(now):
+            self.manager.offer(composite)
 
     def claimed(self, claim: Claim) -> None:
-        """Put a master whose slot was taken back on the heap."""
-        if claim.next_check is not None and claim.composite.id in self._composites:
-            self._put(claim.composite.id, claim.next_check)
+        """Put a master whose slot was taken back on the grid."""
+        if claim.next_check is not None and claim.composite.id in self._grid:
+            self._grid.put(claim.composite.id, claim.next_check)
 
     def refused(self, composite: CompositeNode) -> None:
         """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
@@ -118,102 +99,119 @@ class Scheduler:
         if composite.trigger is Trigger.SCHEDULE:
             self._refused[composite.id] = composite
 
-    def _put(self, node_id: int, due: datetime) -> None:
-        self._due[node_id] = due
-        heappush(self._heap, (due, node_id))
+    def next_due(self, olt_id: int, above: int) -> datetime | None:
+        return self._grid.next_due(olt_id, above)
+
+    async def expire(self) -> None:
+        """Account for slots whose node has waited until the next one came; it goes on waiting with that one."""
+        now = self._clock.now()
+        expired = self.manager.queue.expire(now)
+        if not expired:
+            return
+        try:
+            for waiting in list(expired):
+                if waiting.retry is not None:
+                    await self.manager.end(waiting.retry)
+                    expired.remove(waiting)
+            lost = [_lost(waiting, now) for waiting in expired]
+            renewed = [waiting.renewed(now) for waiting in expired]
+            await self._ledger.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
+        except BaseException:
+            self.manager.queue.put_back(*expired)
+            raise
+        self.manager.queue.put_back(*renewed)
+        _tell_lost(lost)
 
     async def sync(self) -> None:
         """Take over what changed in the database since the last time."""
-        revisions = await self._nodes.revisions()
+        standings = await self._nodes.standings()
+        fingerprints = await self._look()
         # More may be refused while we read: those are for the next time.
         refused = dict(self._refused)
-        doubtful = {composite.olt_id for composite in refused.values()} & revisions.keys()
-        changed = doubtful | {id_ for id_, revision in revisions.items() if self._revisions.get(id_) != revision}
-        gone = self._revisions.keys() - revisions.keys()
+        changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
+        changed |= {composite.olt_id for composite in refused.values()} & standings.keys()
+        gone = self._standings.keys() - standings.keys()
         if changed or gone or refused:
-            nodes = await self._nodes.nodes(changed) if changed else ()
-            await self._take_over(changed | gone, nodes, refused)
+            states = await self._nodes.states(changed) if changed else {}
+            await self._take_over(changed | gone, states, refused)
         self._refused = {id_: each for id_, each in self._refused.items() if refused.get(id_) is not each}
-        self._revisions = dict(revisions)
+        self._standings, self._fingerprints = standings, fingerprints
+        self._follow_breakers()
         self._has_started = True
 
+    async def _look(self) -> Mapping[int, str]:
+        now = self._clock.now()
+        if self._looked_at is not None and now - self._looked_at < LOOK_EVERY:
+            return self._fingerprints
+        fingerprints = await self._nodes.fingerprints()
+        self._looked_at = now
+        return fingerprints
+
+    def _is_news(self, olt_id: int, standing: Standing, fingerprint: str | None) -> bool:
+        known = self._standings.get(olt_id)
+        return known is None or known.revision != standing.revision or fingerprint != self._fingerprints.get(olt_id)
+
+    def _follow_breakers(self) -> None:
+        broken = {id_: standing.breaker_since for id_, standing in self._standings.items() if standing.breaker_since}
+        self.manager.broken = broken.keys()
+        if self._prober is not None:
+            self._prober.follow(broken)
+
     async def _take_over(
-        self, olt_ids: Collection[int], nodes: Collection[Node], refused: Mapping[int, CompositeNode]
+        self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
     ) -> None:
         """Follow a change: write down what it means first, so that a database that fails leaves it to the next tick."""
+        now = self._clock.now()
+        changes = [
+            change for id_ in sorted(olt_ids) for change in detect_changes(self._states.get(id_), states.get(id_))
+        ]
+        nodes = [node for state in states.values() for node in state.nodes]
         composites = group_chains(nodes)
-        before = {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
-        plan = self._compare(before, composites, refused, self._clock.now())
-        await self._ledger.schedule(plan.checks)
-        await self._ledger.skip(plan.skipped)
-        self._apply(before - composites.keys(), composites, plan)
+        before = self._grid.of_olts(olt_ids)
+        waiting = {**refused, **self._waiting_slots(before)}
+        shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
+        await self._obey(changes, now)
+        if shift.checks or shift.skipped:
+            await self._ledger.reschedule(shift.checks, shift.skipped, now=now)
+        self._apply(olt_ids, before - composites.keys(), composites, shift, states)
         self._offer_requests(nodes, composites)
+        _tell_lost(shift.skipped)
 
-    def _compare(
-        self, before: set[int], composites: Mapping[int, Links], refused: Mapping[int, CompositeNode], now: datetime
-    ) -> Plan:
-        """Decide what becomes of each master: dropped, met for the first time or anew, or moved to another grid."""
-        plan = Plan()
-        for node_id in (before | refused.keys()) - composites.keys():
-            plan.checks[node_id] = None
-            waiting = self.manager.queue.find(node_id)
-            plan.skipped += _slot_of_dropped(waiting.composite if waiting else refused.get(node_id), now)
-        for node_id, (master, _) in composites.items():
-            if node_id not in before or node_id in refused:
-                plan.dues[node_id] = self._first_due(master, now, plan.skipped)
-            elif node_id in self._due and self._composites[node_id][0].interval != master.interval:
-                plan.dues[node_id] = regrid(self._due[node_id], master.interval, now)
-        plan.checks |= {id_: due for id_, due in plan.dues.items() if due != composites[id_][0].next_check}
-        return plan
+    def _waiting_slots(self, node_ids: Collection[int]) -> dict[int, CompositeNode]:
+        found = {node_id: self.manager.queue.find(node_id) for node_id in node_ids}
+        return {node_id: waiting.composite for node_id, waiting in found.items() if waiting is not None}
 
-    def _first_due(self, master: Node, now: datetime, skipped: list[Skipped]) -> datetime:
-        """Return when a master is due that we did not know; slots that passed while the engine was down are lost."""
-        due = master.next_check
-        if due is None or (self._has_started and due + RESTART_GRACE < now):
-            return first_check(master, now)
-        if due + RESTART_GRACE < now:
-            lost = missed_slots(due, master.interval, now) + 1
-            skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN))
-            return next_check(due, master.interval, now)
-        return due
+    async def _obey(self, changes: Sequence[Change], now: datetime) -> None:
+        """Let a change take hold of what is open at once: a person who disables something does not want to wait."""
+        disabled = {change.olt_id for change in changes if change.kind is ChangeKind.OLT_DISABLED}
+        removed = [change.node.id for change in changes if change.kind is ChangeKind.TASK_REMOVED and change.node]
+        moved = {change.olt_id for change in changes if change.kind in CHANGED_PARTNERS}
+        aborted = await self._ledger.abort(olt_ids=disabled, node_ids=removed, now=now) if disabled or removed else 0
+        if moved:
+            await self._ledger.forgive(moved, now=now)
+        self.manager.interrupt(disabled)
+        if self._has_started:
+            for change in changes:
+                _tell_change(change)
+        if aborted:
+            tell(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
 
-    def _apply(self, dropped: Collection[int], composites: Mapping[int, Links], plan: Plan) -> None:
+    def _apply(
+        self,
+        olt_ids: Collection[int],
+        dropped: Collection[int],
+        composites: Mapping[int, Links],
+        shift: Shift,
+        states: Mapping[int, OltState],
+    ) -> None:
         for node_id in dropped:
             self.manager.queue.withdraw(node_id)
-        self._forget(dropped)
+        self._grid.apply(dropped, composites, shift)
         for node_id, links in composites.items():
-            self._composites[node_id] = links
-            self._by_olt.setdefault(links[0].olt_id, set()).add(node_id)
             self.manager.renew(node_id, links)
-        for node_id, due in plan.dues.items():
-            self._put(node_id, due)
-        self._tell_of(dropped, plan)
-
-    def _tell_of(self, dropped: Collection[int], plan: Plan) -> None:
-        if plan.dues:
-            tell(logger, logging.INFO, Event.NODES_SCHEDULED, "%d nodes were put on the grid", len(plan.dues))
-        if dropped:
-            tell(logger, logging.INFO, Event.NODES_REMOVED, "%d nodes are not polled any more", len(dropped))
-        for item in plan.skipped:
-            tell(
-                logger,
-                logging.WARNING,
-                Event.SLOTS_LOST,
-                "%s: %s missed %d slots from %s on (%s)",
-                item.node.olt_name,
-                item.node.name,
-                item.slots,
-                item.slot.isoformat(timespec="seconds"),
-                item.cause.value,
-                olt_id=item.node.olt_id,
-            )
-
-    def _forget(self, node_ids: Collection[int]) -> None:
-        for node_id in node_ids:
-            known = self._composites.pop(node_id, None)
-            self._due.pop(node_id, None)
-            if known is not None:
-                self._by_olt.get(known[0].olt_id, set()).discard(node_id)
+        for olt_id in olt_ids:
+            self._states.pop(olt_id, None)
+        self._states |= states
 
     def _offer_requests(self, nodes: Collection[Node], composites: Mapping[int, Links]) -> None:
         """Offer what a person asked for. A chained node can be run alone; a master brings its chain."""
@@ -224,9 +222,26 @@ class Scheduler:
                 self.manager.offer(asked)
 
 
-def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
-    """Return the slots that a node was waiting with when it was disabled."""
-    if composite is None or composite.trigger is not Trigger.SCHEDULE:
-        return []
-    lost = missed_slots(composite.slot, composite.master.interval, now) + 1
-    return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED)]
+def _lost(waiting: Waiting, now: datetime) -> Skipped:
+    composite = waiting.composite
+    return Skipped(composite.master, composite.slot, waiting.lost_slots(now), waiting.main_cause, composite.chain)
+
+
+def _tell_change(change: Change) -> None:
+    details = {**change.details, **({"task": change.node.name} if change.node else {})}
+    tell(logger, Event[change.kind.name], olt_id=change.olt_id, olt=change.olt_name, **details)
+
+
+def _tell_lost(skipped: Collection[Skipped]) -> None:
+    # That a breaker is open has been told; each slot that it costs stands in the ledger.
+    for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
+        tell(
+            logger,
+            Event.SLOTS_LOST,
+            olt_id=item.node.olt_id,
+            olt=item.node.olt_name,
+            task=item.node.name,
+            slots=item.slots,
+            slot=item.slot.isoformat(timespec="seconds"),
+            cause=item.cause.value,
+        )

@@ -1,11 +1,11 @@
 """How things stand, as plain values for whoever watches. Published once a tick."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from facho.engine.manager import Poller, PollerManager
-from facho.engine.queue import Waiting, waits_for
+from facho.engine.model import Cause
+from facho.engine.queue import Waiting
 
 # How much of the queue is shown.
 QUEUE_SHOWN = 50
@@ -13,7 +13,6 @@ QUEUE_SHOWN = 50
 
 def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
     """Return the pollers, the head of the queue and the pool's statistics."""
-    busy_olts = manager.busy_olts
     stats = _stats(manager, now)
     return {
         "at": now.isoformat(),
@@ -21,7 +20,7 @@ def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
         "queue": {
             "size": stats["queue_size"],
             "delayed": stats["delayed"],
-            "next": [_waiting(item, busy_olts, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
+            "next": [_waiting(item, manager, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
         },
         "stats": stats,
     }
@@ -65,7 +64,7 @@ def _poller(poller: Poller, now: datetime, started_at: datetime) -> dict[str, An
     }
 
 
-def _waiting(waiting: Waiting, busy_olts: Collection[int], now: datetime) -> dict[str, Any]:
+def _waiting(waiting: Waiting, manager: PollerManager, now: datetime) -> dict[str, Any]:
     composite = waiting.composite
     return {
         "node_id": composite.id,
@@ -77,5 +76,6 @@ def _waiting(waiting: Waiting, busy_olts: Collection[int], now: datetime) -> dic
         "priority": composite.master.priority,
         "trigger": composite.trigger.value,
         "links": len(composite.links),
-        "waiting_for": waits_for(composite, busy_olts).value,
+        "attempt": waiting.retry.claim.attempt if waiting.retry else 1,
+        "waiting_for": (manager.why_not(waiting, manager.busy_olts, now) or Cause.NO_FREE_POLLER).value,
     }

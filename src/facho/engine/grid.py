@@ -1,0 +1,128 @@
+"""When each master is due: the composites in memory, and what a change means for their slots. No I/O."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import heappop, heappush
+
+from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
+from facho.engine.schedule import RESTART_GRACE, first_check, missed_slots, next_check, regrid
+
+# A master and its chain.
+Links = tuple[Node, tuple[Node, ...]]
+
+
+@dataclass(slots=True)
+class Shift:
+    """What a change of the set-up means for the grid."""
+
+    # For the ledger: when masters are due now; None takes one off the grid.
+    checks: dict[int, datetime | None] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    # For the heap.
+    dues: dict[int, datetime] = field(default_factory=dict)
+
+
+class Grid:
+    """Holds every composite, and the due ones on top of a heap.
+
+    A master is on the heap until it is due, then with the manager until its
+    slot is claimed, and back on the heap, at its next slot, from then on.
+    """
+
+    def __init__(self) -> None:
+        self._composites: dict[int, Links] = {}
+        self._by_olt: dict[int, set[int]] = {}
+        # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
+        self._due: dict[int, datetime] = {}
+        self._heap: list[tuple[datetime, int]] = []
+
+    def __contains__(self, node_id: int) -> bool:
+        return node_id in self._composites
+
+    def of_olts(self, olt_ids: Iterable[int]) -> set[int]:
+        """Return the masters of these OLTs."""
+        return {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
+
+    def put(self, node_id: int, due: datetime) -> None:
+        self._due[node_id] = due
+        heappush(self._heap, (due, node_id))
+
+    def take_due(self, now: datetime) -> Iterator[CompositeNode]:
+        """Give out what is due. Costs nothing for nodes that are not."""
+        while self._heap and self._heap[0][0] <= now:
+            due, node_id = heappop(self._heap)
+            if self._due.get(node_id) == due:
+                del self._due[node_id]
+                master, chain = self._composites[node_id]
+                yield CompositeNode(master, chain, due)
+
+    def next_due(self, olt_id: int, above: int) -> datetime | None:
+        """Return when the OLT is next due for something of a higher priority than this."""
+        dues = (
+            self._due[node_id]
+            for node_id in self._by_olt.get(olt_id, ())
+            if node_id in self._due and self._composites[node_id][0].priority > above
+        )
+        return min(dues, default=None)
+
+    def compare(
+        self,
+        before: set[int],
+        composites: Mapping[int, Links],
+        waiting: Mapping[int, CompositeNode],
+        doubtful: Collection[int],
+        now: datetime,
+        *,
+        is_start: bool,
+    ) -> Shift:
+        """Decide what becomes of each master: dropped, met for the first time or anew, or moved to another grid.
+
+        `waiting` are slots that were offered and not claimed; `doubtful` the
+        masters whose slot was not there to be claimed.
+        """
+        shift = Shift()
+        for node_id in (before | set(doubtful)) - composites.keys():
+            shift.checks[node_id] = None
+            shift.skipped += _slot_of_dropped(waiting.get(node_id), now)
+        for node_id, links in composites.items():
+            if node_id not in before or node_id in doubtful:
+                shift.dues[node_id] = _first_due(links, now, shift.skipped, is_start=is_start)
+            elif node_id in self._due and self._composites[node_id][0].interval != links[0].interval:
+                shift.dues[node_id] = regrid(self._due[node_id], links[0].interval, now)
+        shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
+        return shift
+
+    def apply(self, dropped: Collection[int], composites: Mapping[int, Links], shift: Shift) -> None:
+        """Follow a change that has been written down."""
+        for node_id in dropped:
+            known = self._composites.pop(node_id, None)
+            self._due.pop(node_id, None)
+            if known is not None:
+                self._by_olt.get(known[0].olt_id, set()).discard(node_id)
+        for node_id, links in composites.items():
+            self._composites[node_id] = links
+            self._by_olt.setdefault(links[0].olt_id, set()).add(node_id)
+        for node_id, due in shift.dues.items():
+            self.put(node_id, due)
+
+
+def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start: bool) -> datetime:
+    """Return when a master is due that we did not know; slots that passed while the engine was down are lost."""
+    master, chain = links
+    due = master.next_check
+    if due is None or (not is_start and due + RESTART_GRACE < now):
+        return first_check(master, now)
+    if due + RESTART_GRACE < now:
+        lost = missed_slots(due, master.interval, now) + 1
+        skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN, chain))
+        return next_check(due, master.interval, now)
+    return due
+
+
+def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
+    """Return the slots that a node was waiting with when it was disabled."""
+    if composite is None or composite.trigger is not Trigger.SCHEDULE:
+        return []
+    lost = missed_slots(composite.slot, composite.master.interval, now) + 1
+    return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED, composite.chain)]

@@ -1,0 +1,84 @@
+"""Asks OLTs whose breaker is open, once a minute, whether they are back: one request, outside the pollers."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+
+from facho.engine import oid
+from facho.engine.breaker import PROBE_EVERY, first_probe
+from facho.engine.errors import NoAnswer, OltBusy, OltGone, SnmpError
+from facho.engine.model import Olt
+from facho.engine.ports import Clock, Ledger, NodeSource, OltLeases, Snmp
+
+logger = logging.getLogger(__name__)
+
+# Every agent has it: how long it has been up.
+SYS_UP_TIME = oid.parse("1.3.6.1.2.1.1.3.0")
+
+# An OLT that has come back answers a single scalar in far less.
+TIMEOUT = 5.0
+
+
+class Prober:
+    """Holds the lease of an OLT for one request. Any answer counts, an error as well."""
+
+    def __init__(
+        self, *, name: str, nodes: NodeSource, ledger: Ledger, leases: OltLeases, snmp: Snmp, clock: Clock
+    ) -> None:
+        self._name = name
+        self._nodes = nodes
+        self._ledger = ledger
+        self._leases = leases
+        self._snmp = snmp
+        self._clock = clock
+        self._next: dict[int, datetime] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def follow(self, broken: Mapping[int, datetime]) -> None:
+        """Take over which breakers are open, and since when."""
+        self._next = {olt_id: self._next.get(olt_id) or first_probe(olt_id, since) for olt_id, since in broken.items()}
+
+    def tick(self, now: datetime) -> None:
+        """Begin the probes that are due; one that is still under way is not doubled."""
+        for olt_id, due in self._next.items():
+            if due <= now and olt_id not in self._tasks:
+                self._next[olt_id] = max(due + PROBE_EVERY, now)
+                self._tasks[olt_id] = asyncio.create_task(self._run(olt_id), name=f"probe-{olt_id}")
+
+    async def _run(self, olt_id: int) -> None:
+        try:
+            await self.probe(olt_id)
+        except (OltBusy, OltGone):
+            # A person is asking it by hand, or does not want it asked any more.
+            logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
+        except Exception:
+            # The next minute tries again, whatever this one ran into.
+            logger.exception("OLT %d could not be probed", olt_id)
+        finally:
+            del self._tasks[olt_id]
+
+    async def probe(self, olt_id: int) -> None:
+        """Ask an OLT one thing, and note whether it answered."""
+        olt = await self._nodes.olt(olt_id)
+        async with self._leases.hold(olt_id, f"{self._name}/probe"):
+            answered = await self._answers(olt)
+        if answered:
+            await self._ledger.answered(olt_id, now=self._clock.now())
+        else:
+            await self._ledger.probed(olt_id, now=self._clock.now())
+
+    async def _answers(self, olt: Olt) -> bool:
+        try:
+            await self._snmp.get(olt.agent, [SYS_UP_TIME], timeout=TIMEOUT)
+        except NoAnswer:
+            return False
+        except SnmpError as error:
+            logger.info("%s answered a probe with an error: %s", olt.name, error)
+        return True
+
+    async def stop(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
