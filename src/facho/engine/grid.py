@@ -85,9 +85,10 @@ class Grid:
         for node_id in (before | set(doubtful)) - composites.keys():
             shift.checks[node_id] = None
             shift.skipped += _slot_of_dropped(waiting.get(node_id), now)
+        together = len(composites.keys() - before)
         for node_id, links in composites.items():
             if node_id not in before or node_id in doubtful:
-                shift.dues[node_id] = _first_due(links, now, shift.skipped, is_start=is_start)
+                shift.dues[node_id] = _first_due(links, now, shift.skipped, is_start=is_start, together=together)
             elif node_id in self._due and self._composites[node_id][0].interval != links[0].interval:
                 shift.dues[node_id] = regrid(self._due[node_id], links[0].interval, now)
         shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
@@ -107,12 +108,12 @@ class Grid:
             self.put(node_id, due)
 
 
-def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start: bool) -> datetime:
+def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start: bool, together: int) -> datetime:
     """Return when a master is due that we did not know; slots that passed while the engine was down are lost."""
     master, chain = links
     due = master.next_check
     if due is None or (not is_start and due + RESTART_GRACE < now):
-        return first_check(master, now)
+        return first_check(master, now, together)
     if due + RESTART_GRACE < now:
         lost = missed_slots(due, master.interval, now) + 1
         skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN, chain))

@@ -56,7 +56,7 @@ class Prober:
             # The next minute tries again, whatever this one ran into.
             logger.exception("OLT %d could not be probed", olt_id)
         finally:
-            del self._tasks[olt_id]
+            self._tasks.pop(olt_id, None)
 
     async def probe(self, olt_id: int) -> None:
         """Ask an OLT one thing, and note whether it answered."""

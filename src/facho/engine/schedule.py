@@ -9,9 +9,10 @@ from facho.engine.model import CompositeNode, JobKind, Node
 # A node this late counts as delayed: it goes first, and into the statistics.
 DELAYED_AFTER = timedelta(seconds=5)
 
-# A node that was just enabled runs after this, plus its share of the spread.
+# A node that was just enabled runs after this, plus its share of the spread: a minute, or more for many at once.
 FIRST_AFTER = timedelta(minutes=1)
 SPREAD = timedelta(minutes=1)
+SPREAD_PER_NODE = timedelta(seconds=1)
 
 # A slot that passed this short a time before the engine came up is late, not lost: a restart is no outage.
 RESTART_GRACE = timedelta(seconds=10)
@@ -20,16 +21,18 @@ RESTART_GRACE = timedelta(seconds=10)
 GOLDEN_RATIO = 0.6180339887498949
 
 
-def first_check(node: Node, now: datetime) -> datetime:
+def first_check(node: Node, now: datetime, together: int = 1) -> datetime:
     """Return when a node that was just enabled runs first, so that a hundred enabled at once do not start together.
 
-    Discoveries take the first half of the spread: what other jobs ask for is
-    what a discovery has found, and an optical one would wait half an hour more.
+    They stay where they start, slot for slot: with so many `together` that a
+    minute would be a rush hour for ever, they get a second each. Discoveries
+    take the first half of the spread: what other jobs ask for is what a
+    discovery has found, and an optical one would wait half an hour more.
     """
     share = node.id * GOLDEN_RATIO % 1 / 2
     if node.kind is not JobKind.DISCOVERY:
         share += 0.5
-    first = now + FIRST_AFTER + share * min(node.interval, SPREAD)
+    first = now + FIRST_AFTER + share * min(node.interval, max(SPREAD, together * SPREAD_PER_NODE))
     return first.replace(microsecond=0)
 
 
