@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status
 from facho.engine.ports import Clock, Ledger, NodeRunner
-from facho.engine.queue import NodeQueue, Waiting
+from facho.engine.queue import NodeQueue, Waiting, WhyNot
 from facho.engine.retry import Retries, Retry, retry_of
 from facho.engine.schedule import is_delayed, may_make_way
 
@@ -129,24 +129,39 @@ class PollerManager:
             master, chain = links
             waiting.composite = replace(waiting.composite, master=master, chain=chain)
 
-    def why_not(self, waiting: Waiting, busy_olts: Collection[int], now: datetime) -> Cause | None:
-        """Return what keeps a composite from running, besides a poller."""
-        composite = waiting.composite
-        if composite.olt_id in busy_olts:
-            return Cause.OLT_BUSY
-        if composite.urgent:
-            return None
-        if composite.olt_id in self.broken:
-            return Cause.BREAKER_OPEN
-        return Cause.OLT_BUSY if self._makes_way(waiting, now) else None
+    def why_not(self, now: datetime) -> WhyNot:
+        """Return what says, for as long as nobody is seated, what keeps a composite from running besides a poller."""
+        busy, rivals = self.busy_olts, self._rivals()
 
-    def _makes_way(self, waiting: Waiting, now: datetime) -> bool:
-        """Return whether something more important on the same OLT would be due before this one is done."""
-        composite = waiting.composite
-        if not may_make_way(waiting.since, composite.master.interval, now):
+        def why_not(waiting: Waiting) -> Cause | None:
+            composite = waiting.composite
+            if composite.olt_id in busy:
+                return Cause.OLT_BUSY
+            if composite.urgent:
+                return None
+            if composite.olt_id in self.broken:
+                return Cause.BREAKER_OPEN
+            return Cause.OLT_BUSY if self._makes_way(waiting, rivals, now) else None
+
+        return why_not
+
+    def _rivals(self) -> dict[int, int]:
+        """Return the highest priority that waits for each OLT."""
+        highest: dict[int, int] = {}
+        for waiting in self.queue:
+            olt_id, priority = waiting.composite.olt_id, waiting.composite.master.priority
+            highest[olt_id] = max(priority, highest.get(olt_id, priority))
+        return highest
+
+    def _makes_way(self, waiting: Waiting, rivals: Mapping[int, int], now: datetime) -> bool:
+        """Return whether something more important on the same OLT is due before this one would be done."""
+        composite, expected = waiting.composite, self._expected(waiting.composite)
+        if not expected or not may_make_way(waiting.since, composite.master.interval, now):
             return False
+        if rivals[composite.olt_id] > composite.master.priority:
+            return True
         due = self._foreman.next_due(composite.olt_id, composite.master.priority)
-        return due is not None and now + timedelta(seconds=self._expected(composite)) > due
+        return due is not None and now + timedelta(seconds=expected) > due
 
     def _expected(self, composite: CompositeNode) -> float:
         """Return the seconds that a composite will take, as far as anybody knows."""
@@ -158,15 +173,13 @@ class PollerManager:
     def seat(self) -> None:
         """Give free pollers what may run."""
         now = self._clock.now()
-        busy = self.busy_olts
         for poller in self.pollers:
             if self._stopping or not len(self.queue):
                 return
             if poller.is_free:
-                waiting = self.queue.take(lambda item: self.why_not(item, busy, now), now)
+                waiting = self.queue.take(self.why_not(now), now)
                 if waiting is None:
                     return
-                busy.add(waiting.composite.olt_id)
                 self._begin(poller, waiting, now)
 
     def _begin(self, poller: Poller, waiting: Waiting, now: datetime) -> None:
@@ -260,8 +273,8 @@ class PollerManager:
         self.seat()
 
     def _mark(self) -> None:
-        now, busy = self._clock.now(), self.busy_olts
-        self.queue.mark(lambda waiting: self.why_not(waiting, busy, now), now)
+        now = self._clock.now()
+        self.queue.mark(self.why_not(now), now)
 
     def _sample(self, busy_percentage: float) -> None:
         before = self.saturation.is_saturated
