@@ -151,7 +151,7 @@ def test_nothing_is_claimed_for_a_node_that_was_deleted(world, power):
 
 
 def test_a_node_that_is_due_at_another_time_is_not_claimed(world, power):
-    done(world.ledger.schedule({power.id: T0 + 1 * MIN}))
+    world.reschedule({power.id: T0 + 1 * MIN})
 
     assert world.claim(scheduled(power)) is None
     assert world.now_of(power) == (T0 + 1 * MIN, None)
@@ -159,7 +159,7 @@ def test_a_node_that_is_due_at_another_time_is_not_claimed(world, power):
 
 def test_a_claim_that_cannot_have_all_its_links_changes_nothing(world, power):
     names = world.add("Names", master_id=power.id)
-    done(world.ledger.skip([Skipped(names, T0, 1, Cause.DISABLED)]))
+    world.reschedule({}, Skipped(names, T0, 1, Cause.DISABLED))
 
     assert world.claim(scheduled(power, names)) is None
     assert world.now_of(power) == (T0, None)
@@ -169,9 +169,9 @@ def test_a_claim_that_cannot_have_all_its_links_changes_nothing(world, power):
 def test_scheduling_sets_and_takes_away_when_a_master_is_due(world, power):
     names = world.add("Names", master_id=power.id)
 
-    done(world.ledger.schedule({power.id: T0 + 7 * SEC, names.id: T0 + 7 * SEC, 999_999: T0}))
+    world.reschedule({power.id: T0 + 7 * SEC, names.id: T0 + 7 * SEC, 999_999: T0})
     due = world.now_of(power)[0]
-    done(world.ledger.schedule({power.id: None}))
+    world.reschedule({power.id: None})
 
     assert due == T0 + 7 * SEC
     assert world.now_of(power)[0] is None
@@ -181,8 +181,8 @@ def test_scheduling_sets_and_takes_away_when_a_master_is_due(world, power):
 def test_skipped_slots_are_written_once(world, power):
     lost = Skipped(power, T0, 12, Cause.ENGINE_DOWN)
 
-    done(world.ledger.skip([lost]))
-    done(world.ledger.skip([lost]))
+    world.reschedule({}, lost)
+    world.reschedule({}, lost)
 
     (row,) = world.rows()
     assert (row.slot, row.slots, row.status, row.cause) == (T0, 12, Status.SKIPPED, Cause.ENGINE_DOWN)
@@ -193,7 +193,7 @@ def test_no_slots_and_deleted_nodes_leave_no_rows(world, power):
     names = world.add("Names", master_id=power.id)
     world.delete(names)
 
-    done(world.ledger.skip([Skipped(power, T0, 0, Cause.OLT_BUSY), Skipped(names, T0, 1, Cause.DISABLED)]))
+    world.reschedule({}, Skipped(power, T0, 0, Cause.OLT_BUSY), Skipped(names, T0, 1, Cause.DISABLED))
 
     assert world.rows() == []
 

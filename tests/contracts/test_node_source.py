@@ -21,13 +21,18 @@ def power(world):
 
 
 def revision(world):
-    return done(world.nodes.revisions()).get(world.olt_id)
+    standing = done(world.nodes.standings()).get(world.olt_id)
+    return standing.revision if standing else None
+
+
+def fingerprint(world):
+    return done(world.nodes.fingerprints()).get(world.olt_id)
 
 
 def test_a_node_says_what_to_ask_and_when(world, power):
     names = world.add("Names", master_id=power.id)
 
-    master, chained = sorted(done(world.nodes.nodes([world.olt_id])), key=lambda node: node.id)
+    master, chained = world.polled()
 
     assert (master.id, master.olt_id, master.name, master.olt_name) == (
         power.id,
@@ -41,15 +46,17 @@ def test_a_node_says_what_to_ask_and_when(world, power):
 
 
 def test_only_the_olts_asked_for_are_read(world, power):
-    assert done(world.nodes.nodes([world.olt_id + 1])) == []
-    assert done(world.nodes.nodes([])) == []
+    assert done(world.nodes.states([world.olt_id + 1])) == {}
+    assert done(world.nodes.states([])) == {}
+    assert list(done(world.nodes.states([world.olt_id, world.olt_id + 1]))) == [world.olt_id]
 
 
 def test_a_disabled_olt_has_no_revision_no_nodes_and_may_not_be_asked(world, power):
     world.disable()
 
     assert revision(world) is None
-    assert done(world.nodes.nodes([world.olt_id])) == []
+    assert fingerprint(world) is None
+    assert done(world.nodes.states([world.olt_id])) == {}
     with pytest.raises(OltGone):
         done(world.nodes.olt(world.olt_id))
 
@@ -90,12 +97,40 @@ def test_a_wish_that_was_made_already_changes_nothing(world, power):
 
 
 def test_what_the_engine_writes_is_not_read_back_as_a_change(world, power):
-    before = revision(world)
+    before = revision(world), fingerprint(world)
 
-    done(world.ledger.schedule({power.id: T0 + 1 * SEC}))
+    world.reschedule({power.id: T0 + 1 * SEC})
     (id_,) = world.claim(scheduled(power, slot=T0 + 1 * SEC)).execution_ids
     world.start(id_)
     world.close([id_], Outcome(Status.SUCCESS))
     done(world.ledger.recover(T0))
+    done(world.ledger.answered(world.olt_id, now=T0))
 
-    assert revision(world) == before
+    assert (revision(world), fingerprint(world)) == before
+
+
+def test_an_olt_without_nodes_is_polled_and_has_a_fingerprint(world, power):
+    world.delete(power)
+
+    assert world.polled() == []
+    assert list(done(world.nodes.states([world.olt_id]))) == [world.olt_id]
+    assert fingerprint(world) is not None
+
+
+def test_a_node_that_is_disabled_is_not_polled_and_leaves_another_fingerprint(world, power):
+    world.add("Names", master_id=power.id)
+    before = fingerprint(world)
+
+    world.disable_node(power)
+
+    assert [node.name for node in world.polled()] == ["Names"]
+    assert fingerprint(world) != before
+
+
+def test_an_olt_that_comes_back_is_as_it_was(world, power):
+    before = world.polled()
+    world.disable()
+
+    world.enable()
+
+    assert world.polled() == before != []

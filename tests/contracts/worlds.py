@@ -50,6 +50,9 @@ class Seen:
     ended_at: datetime | None
     token: int | None
     waits: Mapping[str, float]
+    retry_at: datetime | None
+    # How each attempt ended, and when it began and ended.
+    attempts: list[tuple[Status, datetime, datetime | None]]
 
 
 class World:
@@ -66,6 +69,16 @@ class World:
         raise NotImplementedError
 
     def disable(self) -> None:
+        raise NotImplementedError
+
+    def enable(self) -> None:
+        raise NotImplementedError
+
+    def disable_node(self, node: Node) -> None:
+        raise NotImplementedError
+
+    def recovers_by_hand(self) -> None:
+        """Let breakers wait for a person, from now on."""
         raise NotImplementedError
 
     def delete(self, node: Node) -> None:
@@ -88,6 +101,28 @@ class World:
     def close(self, ids, outcome, *, token: int | None = PRESENT, now: datetime = T0) -> None:
         lease = None if token is None else self.lease(token)
         done(self.ledger.close(ids, outcome, lease=lease, now=now))
+
+    def put_off(self, ids, outcome, *, retry_at: datetime, token: int = PRESENT, now: datetime = T0) -> None:
+        done(self.ledger.put_off(ids, outcome, retry_at=retry_at, lease=self.lease(token), now=now))
+
+    def reclaim(self, claim, *, poller_id: int = 5, now: datetime = T0) -> bool:
+        return done(self.ledger.reclaim(claim, poller_id=poller_id, now=now))
+
+    def reschedule(self, checks, *skipped, now: datetime = T0) -> None:
+        done(self.ledger.reschedule(checks, skipped, now=now))
+
+    def abort(self, *, olts=(), nodes=(), now: datetime = T0) -> int:
+        return done(self.ledger.abort(olt_ids=olts, node_ids=[node.id for node in nodes], now=now))
+
+    def breaker(self) -> datetime | None:
+        """Return since when the OLT is not asked any more."""
+        return done(self.nodes.standings())[self.olt_id].breaker_since
+
+    def polled(self, olt_id: int | None = None) -> list[Node]:
+        """Return the nodes of an OLT, oldest first."""
+        olt_id = olt_id or self.olt_id
+        state = done(self.nodes.states([olt_id])).get(olt_id)
+        return sorted(state.nodes, key=lambda node: node.id) if state else []
 
     def lease(self, token: int = PRESENT) -> Lease:
         return Lease(self.olt_id, "test/3", token)
@@ -121,6 +156,15 @@ class MemoryWorld(World):
     def disable(self):
         self.nodes.enable(self.olt_id, False)
 
+    def enable(self):
+        self.nodes.enable(self.olt_id)
+
+    def disable_node(self, node):
+        self.nodes.disable_node(node.id)
+
+    def recovers_by_hand(self):
+        self.ledger = MemoryLedger(self.nodes, auto_recover=False)
+
     def delete(self, node):
         self.nodes.remove(node.id)
 
@@ -145,6 +189,11 @@ class MemoryWorld(World):
                 row.ended_at,
                 row.token,
                 {cause.value: seconds for cause, seconds in row.waits.items()},
+                row.retry_at,
+                [
+                    (each.outcome.status if each.outcome else Status.RUNNING, each.started_at, each.ended_at)
+                    for each in row.attempts
+                ],
             )
             for row in self.ledger.rows
         ]
@@ -174,7 +223,7 @@ class DbWorld(World):
         row = WorkflowNode.objects.create(
             olt_id=olt_id or self.olt_id, job=job, master_id=master_id, next_run_at=next_check
         )
-        return next(node for node in done(self.nodes.nodes([row.olt_id])) if node.id == row.pk)
+        return next(node for node in self.polled(row.olt_id) if node.id == row.pk)
 
     def wish(self, node, at):
         self._row(node).request_run(at)
@@ -183,6 +232,21 @@ class DbWorld(World):
         from facho.apps.inventory.models import Olt
 
         Olt.objects.get(pk=self.olt_id).disable()
+
+    def enable(self):
+        from facho.apps.inventory.models import Olt
+
+        Olt.objects.get(pk=self.olt_id).enable()
+
+    def disable_node(self, node):
+        row = self._row(node)
+        row.own_enabled = False
+        row.save()
+
+    def recovers_by_hand(self):
+        from facho.store.ledger import DbLedger
+
+        self.ledger = DbLedger(Inline(), auto_recover=False)
 
     def delete(self, node):
         self._row(node).delete()
@@ -210,6 +274,8 @@ class DbWorld(World):
                 row.ended_at,
                 row.lease_token,
                 row.waits,
+                row.retry_at,
+                [(Status(each.status), each.started_at, each.ended_at) for each in row.attempts.all()],
             )
             for row in Execution.objects.order_by("pk")
         ]

@@ -7,12 +7,13 @@ import pytest
 from builders import MIN, T0
 from django.db import connection
 
+from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.engine.errors import OltBusy
-from facho.engine.model import Collected, Completeness, CompositeNode, Lease, Reading
+from facho.engine.model import Cause, Collected, Completeness, CompositeNode, Lease, Outcome, Reading, Status
 from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
 from facho.store.writer import DbReadingSink
@@ -39,7 +40,8 @@ def two(make_thread):
 
 async def nodes_by_name(thread):
     olt_id = await thread.run(make_rows)
-    return {node.name: node for node in await DbNodeSource(thread).nodes([olt_id])}
+    states = await DbNodeSource(thread).states([olt_id])
+    return {node.name: node for node in states[olt_id].nodes}
 
 
 async def claim(thread, *links):
@@ -72,6 +74,42 @@ async def test_of_two_who_start_at_once_on_one_olt_one_runs(two):
 
     assert sorted(type(result).__name__ for result in results) == ["OltBusy", "bool"]
     assert await two[0].run(Execution.objects.filter(status="RUNNING").count) == 1
+
+
+async def test_of_many_who_end_an_execution_at_once_one_is_counted(two, make_thread):
+    nodes = await nodes_by_name(two[0])
+    (id_,) = (await claim(two[0], nodes["Optical power"])).execution_ids
+    lease = Lease(nodes["Optical power"].olt_id, "test", LEASE_TOKEN)
+    await DbLedger(two[0]).start(id_, lease=lease, now=T0)
+    threads = [*two, make_thread("third")]
+
+    await asyncio.gather(
+        *(DbLedger(thread).close([id_], Outcome(Status.SUCCESS), lease=lease, now=T0) for thread in threads),
+        *(DbLedger(thread).recover(T0) for thread in threads),
+    )
+
+    row = await two[0].run(QuotaTracker.objects.get)
+    assert (row.quota_required, row.quota_completed + row.quota_failed, row.quota_pending) == (1, 1, 0)
+
+
+async def test_slots_that_end_at_once_are_all_counted(two, make_thread):
+    nodes = await nodes_by_name(two[0])
+    power = nodes["Optical power"]
+    threads = [*two, make_thread("third"), make_thread("fourth")]
+    ids = []
+    for number in range(8):
+        composite = CompositeNode(power, (), T0 + number * 5 * MIN)
+        ids += (await DbLedger(two[0]).claim(composite, poller_id=1, now=composite.slot, waits={})).execution_ids
+
+    await asyncio.gather(
+        *(
+            DbLedger(thread).close([id_], Outcome(Status.SKIPPED, Cause.OLT_BUSY), lease=None, now=T0)
+            for thread, id_ in zip(threads * 2, ids, strict=True)
+        )
+    )
+
+    row = await two[0].run(QuotaTracker.objects.get)
+    assert (row.quota_required, row.quota_skipped, row.causes) == (8, 8, {"olt_busy": 8})
 
 
 async def test_a_claim_whose_link_was_just_deleted_takes_nothing(two):

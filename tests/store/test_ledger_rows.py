@@ -10,6 +10,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.engine.model import Cause, Completeness, Coverage, Outcome, Status, Traffic
+from facho.engine.predict import expected
 
 pytestmark = pytest.mark.django_db
 
@@ -177,3 +178,65 @@ def test_a_history_outlives_its_node(world, power, running):
 
     row = Execution.objects.get(pk=running)
     assert (row.node_id, row.node_name) == (None, "Optical power")
+
+
+def durations():
+    return WorkflowNode.objects.get().durations
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.PARTIAL])
+def test_a_node_learns_how_long_it_took(world, running, status):
+    world.close([running], Outcome(status, traffic=TRAFFIC), now=T0 + 13 * SEC)
+
+    assert expected(durations(), T0).mean == 12.0
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        pytest.param(Outcome(Status.FAILED, Cause.UNREACHABLE, traffic=TRAFFIC), id="a failure"),
+        pytest.param(Outcome(Status.INTERRUPTED, Cause.STOPPED, traffic=TRAFFIC), id="a run that was stopped"),
+        pytest.param(Outcome(Status.SUCCESS), id="a run that had nothing to ask"),
+    ],
+)
+def test_what_took_no_typical_time_is_not_learned_from(world, running, outcome):
+    world.close([running], outcome, now=T0 + 13 * SEC)
+
+    assert durations() == {}
+
+
+def test_a_node_learns_from_the_attempt_that_succeeded(world, power):
+    claim = world.claim(scheduled(power))
+    (id_,) = claim.execution_ids
+    world.start(id_, now=T0)
+    world.put_off([id_], Outcome(Status.FAILED), retry_at=T0 + 120 * SEC, now=T0 + 15 * SEC)
+    world.reclaim(claim)
+    world.start(id_, token=10**18, now=T0 + 120 * SEC)
+
+    world.close([id_], Outcome(Status.SUCCESS, traffic=TRAFFIC), token=10**18, now=T0 + 127 * SEC)
+
+    assert expected(durations(), T0).mean == 7.0
+
+
+def test_an_attempt_that_is_put_off_keeps_its_error_for_people_to_see(world, running):
+    outcome = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer \0", "OltUnreachable", traffic=TRAFFIC)
+
+    world.put_off([running], outcome, retry_at=T0 + 120 * SEC, now=T0 + 9 * SEC)
+
+    row, attempt = Execution.objects.get(pk=running), ExecutionAttempt.objects.get()
+    assert (row.status, row.error, row.error_class) == ("PENDING", "no answer ", "OltUnreachable")
+    assert (attempt.status, attempt.error_class, attempt.pdus) == ("FAILED", "OltUnreachable", 12)
+
+
+def test_an_error_of_an_attempt_is_over_when_a_later_one_succeeds(world, power):
+    claim = world.claim(scheduled(power))
+    (id_,) = claim.execution_ids
+    world.start(id_, now=T0)
+    world.put_off([id_], Outcome(Status.FAILED, error="cut", error_class="BadAnswer"), retry_at=T0, now=T0)
+    world.reclaim(claim)
+    world.start(id_, token=10**18, now=T0)
+
+    world.close([id_], Outcome(Status.SUCCESS, traffic=TRAFFIC), token=10**18)
+
+    row = Execution.objects.get(pk=id_)
+    assert (row.error, row.error_class, row.retry_at) == ("", "", None)

@@ -15,6 +15,7 @@ from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.engine import oid
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, RawOid
+from facho.engine.predict import learn
 from facho.engine.snmp import Version
 from facho.store.nodes import DbNodeSource
 
@@ -38,7 +39,8 @@ def make_job(name="Optical power", **more):
 
 
 def nodes_of(source, *olts):
-    return done(source.nodes([olt.pk for olt in olts]))
+    states = done(source.states([olt.pk for olt in olts]))
+    return [node for state in states.values() for node in state.nodes]
 
 
 def test_a_node_has_what_its_job_says(source, db):
@@ -145,9 +147,9 @@ def test_asking_what_changed_is_one_statement(source, db):
         make_olt(f"OLT-{number:02}")
 
     with CaptureQueriesContext(connection) as queries:
-        revisions = done(source.revisions())
+        standings = done(source.standings())
 
-    assert len(revisions) == 5
+    assert len(standings) == 5
     assert len(queries) == 1
 
 
@@ -196,3 +198,170 @@ def test_a_request_to_run_arrives(source, db):
     row.request_run(T0)
 
     assert [node.run_requested_at for node in nodes_of(source, olt)] == [T0]
+
+
+def state_of(source, olt):
+    return done(source.states([olt.pk]))[olt.pk]
+
+
+def test_a_state_says_where_the_olt_is(source, db):
+    central = make_olt(host="10.0.0.7", port=1161)
+    norte = make_olt("OLT-NORTE-02", version="3", v3_user="noc")
+
+    assert (state_of(source, central).name, state_of(source, central).address) == (
+        "OLT-CENTRAL-01",
+        "10.0.0.7:1161 (v2c)",
+    )
+    assert state_of(source, norte).address == "127.0.0.1:161 (v3)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"community": "private"}, id="community"),
+        pytest.param({"version": "1"}, id="version"),
+        pytest.param({"v3_user": "noc"}, id="user"),
+        pytest.param({"v3_auth_key": "another one"}, id="password"),
+        pytest.param({"v3_priv": "AES128"}, id="privacy"),
+    ],
+)
+def test_other_credentials_have_another_digest_which_shows_none_of_them(source, db, change):
+    olt = make_olt()
+    before = state_of(source, olt).credentials
+    for name, value in change.items():
+        setattr(olt, name, value)
+    olt.save()
+
+    after = state_of(source, olt).credentials
+
+    assert before != after
+    assert not any(secret in f"{after} {state_of(source, olt)!r}" for secret in ("public", "private", "another one"))
+
+
+def test_a_key_that_was_rotated_is_no_change_of_credentials(source, db, settings):
+    olt = make_olt()
+    before = state_of(source, olt), done(source.fingerprints())
+    settings.FACHO_SECRET_KEYS = [Fernet.generate_key().decode(), *settings.FACHO_SECRET_KEYS]
+    olt.community = olt.community.rotated()
+    olt.save()
+
+    after = state_of(source, olt), done(source.fingerprints())
+
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_a_secret_that_cannot_be_read_costs_the_others_nothing(source, db, settings, caplog):
+    readable = settings.FACHO_SECRET_KEYS
+    settings.FACHO_SECRET_KEYS = [Fernet.generate_key().decode()]
+    sur = make_olt("OLT-SUR-03")
+    settings.FACHO_SECRET_KEYS = readable
+    central = make_olt()
+    make_job().apply_to([central, sur])
+
+    with caplog.at_level(logging.ERROR):
+        states = done(source.states([central.pk, sur.pk]))
+
+    assert {state.name: len(state.nodes) for state in states.values()} == {"OLT-CENTRAL-01": 1, "OLT-SUR-03": 1}
+    assert "OLT-SUR-03" in caplog.text
+    assert "OLT-CENTRAL-01" not in caplog.text
+
+
+def test_a_node_is_expected_to_take_what_it_took(source, db):
+    olt = make_olt()
+    make_job().apply_to([olt])
+    unknown = nodes_of(source, olt)[0].expected
+    WorkflowNode.objects.update(durations=learn({}, 12.0, T0))
+
+    assert unknown is None
+    assert nodes_of(source, olt)[0].expected == 12.0
+
+
+def test_the_breaker_is_part_of_how_an_olt_stands(source, db):
+    central, sur = make_olt(), make_olt("OLT-SUR-03")
+    Olt.objects.filter(pk=sur.pk).update(breaker_opened_at=T0)
+
+    standings = done(source.standings())
+
+    assert (standings[central.pk].breaker_since, standings[sur.pk].breaker_since) == (None, T0)
+
+
+@pytest.fixture
+def fleet(db):
+    """OLT-CENTRAL-01 and OLT-NORTE-02, each with a job and a raw OID."""
+    olts = make_olt(), make_olt("OLT-NORTE-02")
+    job, other = make_job(), make_job("Names")
+    job.apply_to(olts[:1])
+    other.apply_to(olts[1:])
+    SnmpJobOid.objects.create(job=job, name="vlan", oid="1.3.6.1.4.1.1", decode="integer")
+    return olts
+
+
+def update(model, **columns):
+    """Change a row as anybody could who has a shell of the database: past every model."""
+    return lambda: model.objects.filter(pk=model.objects.order_by("pk").first().pk).update(**columns)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(update(Olt, host="10.0.0.9"), id="address"),
+        pytest.param(update(Olt, port=1161), id="port"),
+        pytest.param(update(Olt, version="1"), id="version"),
+        pytest.param(update(Olt, community="private"), id="community"),
+        pytest.param(update(Olt, v3_auth_key="password"), id="v3 password"),
+        pytest.param(update(Olt, max_in_flight=4), id="limit of requests in flight"),
+        pytest.param(update(Olt, max_pdus_per_second=9.0), id="limit of requests a second"),
+        pytest.param(update(WorkflowNode, own_enabled=False), id="a node disabled"),
+        pytest.param(update(WorkflowNode, own_interval_seconds=60), id="interval of a node"),
+        pytest.param(update(WorkflowNode, own_priority=1), id="priority of a node"),
+        pytest.param(lambda: WorkflowNode.objects.order_by("pk").first().delete(), id="a node deleted"),
+        pytest.param(update(SnmpJob, enabled=False), id="a job disabled"),
+        pytest.param(update(SnmpJob, interval_seconds=60), id="interval of a job"),
+        pytest.param(update(SnmpJob, priority=1), id="priority of a job"),
+        pytest.param(update(SnmpJob, columns=["tx_dbm"]), id="columns"),
+        pytest.param(update(SnmpJob, timeout_seconds=7), id="time limit"),
+        pytest.param(update(SnmpJob, retries=0), id="retries"),
+        pytest.param(update(SnmpJob, retry_delay_seconds=7), id="delay between retries"),
+        pytest.param(update(SnmpJobOid, oid="1.3.6.1.4.1.2"), id="raw OID"),
+        pytest.param(update(SnmpJobOid, scalar=True), id="kind of a raw OID"),
+    ],
+)
+def test_whatever_changes_what_is_polled_changes_the_fingerprint_of_that_olt_alone(source, fleet, change):
+    central, norte = (olt.pk for olt in fleet)
+    before = done(source.fingerprints())
+
+    change()
+
+    after = done(source.fingerprints())
+    assert after[central] != before[central]
+    assert after[norte] == before[norte]
+
+
+def test_what_the_engine_writes_changes_no_fingerprint(source, fleet):
+    before = done(source.fingerprints())
+
+    Olt.objects.update(
+        reachability="slow",
+        last_answer_at=T0,
+        last_error="no answer",
+        failures=2,
+        breaker_opened_at=T0,
+        learned={"sizes": {"onus": 20}},
+        revision=99,
+        location="Centro",
+    )
+    WorkflowNode.objects.update(next_run_at=T0, last_run_at=T0, run_requested_at=T0, durations={"recent": [1.0]})
+
+    assert done(source.fingerprints()) == before
+
+
+def test_fingerprints_take_as_many_statements_for_many_as_for_one(source, fleet):
+    for number in range(10):
+        make_job(f"Job {number}").apply_to(fleet)
+
+    with CaptureQueriesContext(connection) as queries:
+        fingerprints = done(source.fingerprints())
+
+    assert len(fingerprints) == 2
+    assert len(queries) == 4

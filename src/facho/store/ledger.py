@@ -1,82 +1,117 @@
 """Who ran what, when, and how it ended: each step one transaction of the `store-write` thread."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Max, Q
+from django.db.models.functions import Coalesce
 
-from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.engine.breaker import OPENS_AFTER
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Skipped, Status, Trigger
 from facho.engine.schedule import missed_slots, next_check
-from facho.store import coverage
+from facho.store import breakers, endings, tally
+from facho.store.breakers import Policy
 from facho.store.threads import DbThread
 
-OPEN = (Status.PENDING, Status.RUNNING)
-
-# An OLT whose answers take this long is shown as slow.
-SLOW_RTT = 2.0
+# Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
+AT_ONCE = 250
 
 
 class DbLedger:
     """Claims by conditional update: whoever changes the row first has it, and everybody can tell who that was."""
 
-    def __init__(self, thread: DbThread) -> None:
+    def __init__(self, thread: DbThread, *, breaker_after: int = OPENS_AFTER, auto_recover: bool = True) -> None:
         self._thread = thread
+        self._policy = Policy(breaker_after, auto_recover)
 
-    async def schedule(self, checks: Mapping[int, datetime | None]) -> None:
-        if checks:
-            await self._thread.run(lambda: _schedule(checks))
-
-    async def skip(self, skipped: Sequence[Skipped]) -> None:
-        if skipped:
-            await self._thread.run(lambda: _skip(skipped))
+    async def reschedule(
+        self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
+    ) -> None:
+        if checks or skipped:
+            await self._thread.run(lambda: _reschedule(checks, skipped, now))
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         return await self._thread.run(lambda: _claim(composite, poller_id, now, waits))
 
+    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
+        return await self._thread.run(lambda: _reclaim(claim, poller_id))
+
     async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
         return await self._thread.run(lambda: _start(execution_id, lease, now))
+
+    async def put_off(
+        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
+    ) -> None:
+        await self._thread.run(lambda: _put_off(execution_ids, outcome, retry_at, lease, now))
 
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
     ) -> None:
-        await self._thread.run(lambda: _close(execution_ids, outcome, lease, now))
+        await self._thread.run(lambda: _close(execution_ids, outcome, lease, self._policy, now))
+
+    async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
+        return await self._thread.run(lambda: _abort(olt_ids, node_ids, now))
+
+    async def answered(self, olt_id: int, *, now: datetime) -> bool:
+        return await self._thread.run(lambda: breakers.answered(olt_id, self._policy, now))
+
+    async def probed(self, olt_id: int, *, now: datetime) -> None:
+        await self._thread.run(lambda: breakers.probed(olt_id, now))
+
+    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
+        await self._thread.run(lambda: breakers.forgive(olt_ids))
 
     async def recover(self, now: datetime) -> int:
         return await self._thread.run(lambda: _recover(now))
 
 
-@transaction.atomic
-def _schedule(checks: Mapping[int, datetime | None]) -> None:
-    for node_id, check in checks.items():
-        WorkflowNode.objects.filter(pk=node_id, master__isnull=True).update(next_run_at=check)
+def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> None:
+    with transaction.atomic():
+        _skip(skipped)
+        _set_checks(checks)
+        olt_ids = set(WorkflowNode.objects.filter(pk__in=checks).values_list("olt_id", flat=True))
+        interrupted = tally.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
+    tally.tell_interrupted(interrupted)
+
+
+def _set_checks(checks: Mapping[int, datetime | None]) -> None:
+    rows = [WorkflowNode(pk=node_id, next_run_at=check) for node_id, check in checks.items()]
+    WorkflowNode.objects.filter(master__isnull=True).bulk_update(rows, ["next_run_at"], batch_size=AT_ONCE)
 
 
 def _skip(skipped: Sequence[Skipped]) -> None:
-    rows = [
-        Execution(
-            olt_id=item.node.olt_id,
-            node_id=item.node.id,
-            node_name=item.node.name,
-            slot=item.slot,
-            slots=item.slots,
-            status=Status.SKIPPED,
-            cause=item.cause,
-        )
-        for item in skipped
-        if item.slots > 0
-    ]
-    # A node that was deleted has no slots to account for any more; a slot that has a row is accounted for.
-    present = set(WorkflowNode.objects.filter(pk__in={row.node_id for row in rows}).values_list("pk", flat=True))
-    Execution.objects.bulk_create([row for row in rows if row.node_id in present], ignore_conflicts=True)
+    """Account for slots that will not run. A deleted node has none any more; a slot that has a row has been."""
+    lost = [item for item in skipped if item.slots > 0]
+    if not lost:
+        return
+    ids = {link.id for item in lost for link in (item.node, *item.chain)}
+    present = set(WorkflowNode.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    taken = set(
+        Execution.objects.filter(
+            node_id__in={item.node.id for item in lost}, slot__in={item.slot for item in lost}
+        ).values_list("node_id", "slot")
+    )
+    new = [item for item in lost if item.node.id in present and (item.node.id, item.slot) not in taken]
+    Execution.objects.bulk_create([_skipped_row(item) for item in new])
+    tally.count([each for each in tally.skipped_slots(new) if each.node_id in present])
+
+
+def _skipped_row(item: Skipped) -> Execution:
+    return Execution(
+        olt_id=item.node.olt_id,
+        node_id=item.node.id,
+        node_name=item.node.name,
+        slot=item.slot,
+        slots=item.slots,
+        status=Status.SKIPPED,
+        cause=item.cause,
+    )
 
 
 def _claim(composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]) -> Claim | None:
@@ -109,9 +144,8 @@ def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause
     """Return the slots that passed while the composite waited, put down to what it waited for longest."""
     master = composite.master
     cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
-    return [
-        Skipped(master, composite.slot + master.interval, missed_slots(composite.slot, master.interval, now), cause)
-    ]
+    slots = missed_slots(composite.slot, master.interval, now)
+    return [Skipped(master, composite.slot + master.interval, slots, cause, composite.chain)]
 
 
 def _open(composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]) -> tuple[int, ...]:
@@ -133,98 +167,70 @@ def _open(composite: CompositeNode, poller_id: int, now: datetime, waits: Mappin
     return tuple(ids)
 
 
+@transaction.atomic
+def _reclaim(claim: Claim, poller_id: int) -> bool:
+    waiting = Execution.objects.filter(
+        pk__in=claim.execution_ids, status=Status.PENDING, retry_at__isnull=False
+    ).select_for_update()
+    if len(waiting.values_list("pk")) < len(claim.execution_ids):
+        return False
+    Execution.objects.filter(pk__in=claim.execution_ids).update(poller_id=poller_id, retry_at=None)
+    return True
+
+
 def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
     try:
         with transaction.atomic():
             # The database missed the close of an earlier holder: its row must not block the OLT for ever.
             left = Execution.objects.filter(olt_id=lease.olt_id, status=Status.RUNNING, lease_token__lt=lease.token)
-            _interrupt(left, Cause.LEASE_LOST, now)
+            endings.interrupt(left, Cause.LEASE_LOST, now)
             begun = Execution.objects.filter(pk=execution_id, status=Status.PENDING).update(
-                status=Status.RUNNING, started_at=now, lease_token=lease.token
+                status=Status.RUNNING,
+                # The first start is what a slot had to wait for; later ones are attempts.
+                started_at=Coalesce(F("started_at"), now),
+                lease_token=lease.token,
+                retry_at=None,
             )
             if begun:
                 WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
-                ExecutionAttempt.objects.create(
-                    execution_id=execution_id, number=1, status=Status.RUNNING, started_at=now
-                )
+                _begin_attempt(execution_id, now)
     except IntegrityError as error:
         raise OltBusy(f"OLT {lease.olt_id} has another execution running") from error
     return bool(begun)
 
 
+def _begin_attempt(execution_id: int, now: datetime) -> None:
+    made = ExecutionAttempt.objects.filter(execution_id=execution_id).aggregate(last=Max("number"))["last"] or 0
+    ExecutionAttempt.objects.create(execution_id=execution_id, number=made + 1, status=Status.RUNNING, started_at=now)
+
+
 @transaction.atomic
-def _close(execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, now: datetime) -> None:
-    # An error may quote anything; what a column cannot hold must not keep an execution open.
-    outcome = replace(outcome, error=outcome.error.replace("\0", ""), error_class=outcome.error_class[:60])
-    ours = Q(lease_token__isnull=True)
-    if lease is not None:
-        ours |= Q(lease_token=lease.token)
-    rows = Execution.objects.filter(ours, pk__in=execution_ids, status__in=OPEN)
-    olt_ids = set(rows.filter(status=Status.RUNNING).values_list("olt_id", flat=True))
-    ended = list(rows.values_list("pk", flat=True))
-    rows.update(ended_at=now, **_columns(outcome))
-    ExecutionAttempt.objects.filter(execution_id__in=ended, status=Status.RUNNING).update(
-        status=outcome.status,
-        error=outcome.error,
-        error_class=outcome.error_class,
-        ended_at=now,
-        pdus=outcome.traffic.pdus,
-    )
-    observed = _observed(outcome, now)
-    if observed:
-        Olt.objects.filter(pk__in=olt_ids).update(**observed)
+def _put_off(execution_ids: Sequence[int], outcome: Outcome, retry_at: datetime, lease: Lease, now: datetime) -> None:
+    endings.put_off(execution_ids, outcome, retry_at, lease, now)
 
 
-def _columns(outcome: Outcome) -> dict[str, Any]:
-    traffic = outcome.traffic
-    return {
-        "status": outcome.status,
-        "cause": outcome.cause or "",
-        "error": outcome.error,
-        "error_class": outcome.error_class,
-        "readings": outcome.readings,
-        "completeness": outcome.completeness or "",
-        "pdus": traffic.pdus,
-        "retransmissions": traffic.retransmissions,
-        "varbinds": traffic.varbinds,
-        "bytes_sent": traffic.bytes_sent,
-        "bytes_received": traffic.bytes_received,
-        "rtt_p50": traffic.rtt_p50,
-        "rtt_p95": traffic.rtt_p95,
-        "rtt_p99": traffic.rtt_p99,
-        "peak_in_flight": traffic.peak_in_flight,
-        "sizes": dict(traffic.sizes),
-        "coverage": coverage.summary(outcome.coverage),
-        "failed_onus": coverage.first(outcome.failed_onus),
-    }
+def _close(execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, policy: Policy, now: datetime) -> None:
+    with transaction.atomic():
+        turns = endings.close(execution_ids, outcome, lease, policy, now)
+    for turn in turns:
+        turn.tell()
 
 
-def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
-    """Return what an outcome tells of the OLT itself. Only silence counts against it."""
-    if outcome.status is Status.INTERRUPTED:
-        return {}
-    if outcome.cause is Cause.UNREACHABLE:
-        return {"reachability": Olt.Reachability.UNREACHABLE, "last_error": outcome.error}
-    if outcome.status not in (Status.SUCCESS, Status.PARTIAL):
-        return {"last_error": outcome.error}
-    if not outcome.traffic.pdus:
-        # Nothing was asked, so nothing was heard: no ONU was known, or all of them are dark.
-        return {}
-    slow = (outcome.traffic.rtt_p95 or 0.0) > SLOW_RTT
-    reachability = Olt.Reachability.SLOW if slow else Olt.Reachability.REACHABLE
-    return {"reachability": reachability, "last_error": outcome.error, "last_answer_at": now}
+def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -> int:
+    # History outlives its node: what waits for one that was deleted would wait for ever.
+    nodes = Q(node__in=node_ids) | Q(master_execution__node__in=node_ids) | Q(node__isnull=True)
+    unwanted = Q(olt__in=olt_ids)
+    if node_ids:
+        unwanted |= nodes & Q(status=Status.PENDING)
+    with transaction.atomic():
+        ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=tally.OPEN), Cause.DISABLED, now)
+        concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
+        concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
+        interrupted = tally.owe(concerned, now)
+    tally.tell_interrupted(interrupted)
+    return len(ended)
 
 
 @transaction.atomic
 def _recover(now: datetime) -> int:
-    return _interrupt(Execution.objects.filter(status__in=OPEN), Cause.ENGINE_DOWN, now)
-
-
-def _interrupt(rows: "QuerySet[Execution]", cause: Cause, now: datetime) -> int:
-    """End executions whose holder is gone, and return how many there were."""
-    ids = list(rows.values_list("pk", flat=True))
-    if ids:
-        attempts = ExecutionAttempt.objects.filter(execution_id__in=ids, status=Status.RUNNING)
-        attempts.update(status=Status.INTERRUPTED, ended_at=now)
-        Execution.objects.filter(pk__in=ids).update(status=Status.INTERRUPTED, cause=cause, ended_at=now)
-    return len(ids)
+    return len(endings.interrupt(Execution.objects.filter(status__in=tally.OPEN), Cause.ENGINE_DOWN, now))

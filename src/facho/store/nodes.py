@@ -1,43 +1,138 @@
 """What an operator wants polled, from rows to engine values."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+from django.utils import timezone
 
 from facho.apps.inventory import models as inventory
+from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.engine import oid
+from facho.engine.changes import OltState, fingerprint
 from facho.engine.errors import OltGone
-from facho.engine.model import JobKind, Node, Olt, RawOid
+from facho.engine.model import JobKind, Node, Olt, RawOid, Standing
+from facho.engine.predict import expected
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
 
+SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+
+# What a person sets up. Whatever the engine writes itself must not be among it: that would be no change.
+OLT_SETTINGS = (
+    "name",
+    "brand",
+    "host",
+    "port",
+    "version",
+    "v3_user",
+    "v3_auth",
+    "v3_priv",
+    "max_in_flight",
+    "max_pdus_per_second",
+)
+NODE_SETTINGS = ("id", "master_id", "own_interval_seconds", "own_priority", "own_enabled")
+JOB_SETTINGS = (
+    "name",
+    "kind",
+    "columns",
+    "interval_seconds",
+    "priority",
+    "timeout_seconds",
+    "retries",
+    "retry_delay_seconds",
+    "enabled",
+)
+OID_SETTINGS = ("id", "name", "oid", "decode", "scalar")
+
 
 class DbNodeSource:
-    """Reads nodes and OLTs. One query says what changed, three read the nodes of the OLTs that did."""
+    """Reads nodes and OLTs. One query a tick says who changed, three read the OLTs that did.
+
+    What was changed behind our back shows in the fingerprints: four queries, whatever the size of the fleet.
+    """
 
     def __init__(self, thread: DbThread) -> None:
         self._thread = thread
 
-    async def revisions(self) -> Mapping[int, int]:
-        return await self._thread.run(_revisions)
+    async def standings(self) -> Mapping[int, Standing]:
+        return await self._thread.run(_standings)
 
-    async def nodes(self, olt_ids: Collection[int]) -> Sequence[Node]:
-        return await self._thread.run(lambda: _nodes(olt_ids))
+    async def fingerprints(self) -> Mapping[int, str]:
+        return await self._thread.run(_fingerprints)
+
+    async def states(self, olt_ids: Collection[int]) -> Mapping[int, OltState]:
+        return await self._thread.run(lambda: _states(olt_ids))
 
     async def olt(self, olt_id: int) -> Olt:
         return await self._thread.run(lambda: _olt(olt_id))
 
 
-def _revisions() -> Mapping[int, int]:
-    return dict(inventory.Olt.objects.filter(enabled=True).values_list("id", "revision"))
+def _standings() -> Mapping[int, Standing]:
+    rows = inventory.Olt.objects.filter(enabled=True).order_by().values_list("id", "revision", "breaker_opened_at")
+    return {id_: Standing(revision, breaker_since) for id_, revision, breaker_since in rows}
 
 
-def _nodes(olt_ids: Collection[int]) -> list[Node]:
-    rows = WorkflowNode.objects.filter(olt_id__in=olt_ids, olt__enabled=True).select_related("job", "olt")
-    raw_oids = _raw_oids(olt_ids)
-    return [_node(row, row.job, tuple(raw_oids.get(row.job_id, ()))) for row in rows if row.enabled]
+def _fingerprints() -> Mapping[int, str]:
+    """Return a digest of all settings of each enabled OLT, from four queries for the whole fleet."""
+    jobs = _job_fingerprints()
+    nodes: defaultdict[int, list[object]] = defaultdict(list)
+    for olt_id, job_id, *settings in (
+        WorkflowNode.objects.filter(olt__enabled=True).order_by("id").values_list("olt_id", "job_id", *NODE_SETTINGS)
+    ):
+        nodes[olt_id] += [settings, jobs.get(job_id)]
+    # The ciphertext as it lies there: a secret is not opened to see whether it was changed.
+    ciphertexts = [Cast(name, TextField()) for name in SECRETS]
+    olts = inventory.Olt.objects.filter(enabled=True).order_by().values_list("id", *OLT_SETTINGS, *ciphertexts)
+    return {id_: fingerprint([settings, *nodes[id_]]) for id_, *settings in olts}
+
+
+def _job_fingerprints() -> dict[int, str]:
+    oids: defaultdict[int, list[object]] = defaultdict(list)
+    for job_id, *settings in SnmpJobOid.objects.order_by("id").values_list("job_id", *OID_SETTINGS):
+        oids[job_id].append(settings)
+    jobs = SnmpJob.objects.order_by().values_list("id", *JOB_SETTINGS)
+    return {id_: fingerprint([settings, *oids[id_]]) for id_, *settings in jobs}
+
+
+def _states(olt_ids: Collection[int]) -> dict[int, OltState]:
+    olts = list(inventory.Olt.objects.filter(pk__in=olt_ids, enabled=True).only(*OLT_SETTINGS, *SECRETS))
+    nodes = _nodes({row.pk: row.name for row in olts})
+    return {row.pk: _state(row, nodes[row.pk]) for row in olts}
+
+
+def _state(row: inventory.Olt, nodes: Iterable[Node]) -> OltState:
+    address = f"{row.host}:{row.port} ({row.get_version_display()})"
+    return OltState(row.pk, row.name, address, tuple(nodes), _credentials(row))
+
+
+def _credentials(row: inventory.Olt) -> str:
+    """Return a digest of what we show the OLT, the same under whatever key it is kept."""
+    users = (row.version, row.v3_user, row.v3_auth, row.v3_priv)
+    secrets = [getattr(row, name) for name in SECRETS]
+    try:
+        return fingerprint([users, *(secret.reveal() for secret in secrets)])
+    except WrongKeyError as error:
+        # Its runs will say so as well. The rest of the fleet must not stand still for it.
+        logger.error("%s: %s", row.name, error)
+        return fingerprint([users, *(secret.token for secret in secrets)])
+
+
+def _nodes(olts: Mapping[int, str]) -> dict[int, list[Node]]:
+    """Return the enabled nodes of OLTs, of which the names are given."""
+    raw_oids = _raw_oids(olts)
+    now = timezone.now()
+    nodes: defaultdict[int, list[Node]] = defaultdict(list)
+    for row in WorkflowNode.objects.filter(olt_id__in=olts).select_related("job"):
+        if row.enabled:
+            node = _node(row, row.job, olts[row.olt_id], tuple(raw_oids.get(row.job_id, ())), now)
+            nodes[row.olt_id].append(node)
+    return nodes
 
 
 def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
@@ -54,11 +149,12 @@ def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
     return raw_oids
 
 
-def _node(row: WorkflowNode, job: SnmpJob, raw_oids: tuple[RawOid, ...]) -> Node:
+def _node(row: WorkflowNode, job: SnmpJob, olt_name: str, raw_oids: tuple[RawOid, ...], now: datetime) -> Node:
+    prediction = expected(row.durations, now)
     return Node(
         id=row.pk,
         olt_id=row.olt_id,
-        olt_name=row.olt.name,
+        olt_name=olt_name,
         name=job.name,
         kind=JobKind(job.kind),
         interval=timedelta(seconds=row.interval_seconds),
@@ -71,6 +167,7 @@ def _node(row: WorkflowNode, job: SnmpJob, raw_oids: tuple[RawOid, ...]) -> Node
         timeout=timedelta(seconds=job.timeout_seconds),
         retries=job.retries,
         retry_delay=timedelta(seconds=job.retry_delay_seconds),
+        expected=prediction.mean if prediction else None,
     )
 
 

@@ -1,0 +1,105 @@
+"""The breaker of an OLT, as its row has it. What it means stands in `engine/breaker.py`."""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from facho.apps.inventory.models import Olt
+from facho.engine.breaker import OPENS_AFTER, Heard, heard
+from facho.engine.events import Event, tell
+from facho.engine.model import Outcome
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When a breaker opens, and whether it may close by itself."""
+
+    opens_after: int = OPENS_AFTER
+    auto_recover: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """The breaker of an OLT as it stands."""
+
+    olt_id: int
+    olt: str
+    failures: int
+    opened_at: datetime | None
+    answered_at: datetime | None
+
+
+# The columns of a `Breaker`, from the table of the OLTs.
+COLUMNS = ("pk", "name", "failures", "breaker_opened_at", "breaker_answered_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What becomes of a breaker: columns to write, and an event to tell when they are committed."""
+
+    breaker: Breaker
+    columns: dict[str, Any]
+    event: Event | None = None
+
+    def tell(self) -> None:
+        olt_id, olt = self.breaker.olt_id, self.breaker.olt
+        if self.event is Event.BREAKER_OPENED:
+            tell(logger, Event.BREAKER_OPENED, olt_id=olt_id, olt=olt, failures=self.columns["failures"])
+        elif self.event is Event.BREAKER_CLOSED:
+            tell(logger, Event.BREAKER_CLOSED, olt_id=olt_id, olt=olt)
+        elif self.event is Event.BREAKER_WAITS:
+            tell(logger, Event.BREAKER_WAITS, olt_id=olt_id, olt=olt)
+
+
+def turn(breaker: Breaker, outcome: Outcome, policy: Policy, now: datetime) -> Turn:
+    """Return what an execution that ended so means for the breaker of its OLT."""
+    said = heard(outcome)
+    if said is Heard.ANSWER:
+        return _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {"failures": 0})
+    if said is not Heard.SILENCE:
+        return Turn(breaker, {})
+    failures = breaker.failures + 1
+    if breaker.opened_at is None and failures >= policy.opens_after:
+        return Turn(breaker, {"failures": failures, "breaker_opened_at": now}, Event.BREAKER_OPENED)
+    return Turn(breaker, {"failures": failures})
+
+
+def _came_back(breaker: Breaker, policy: Policy, now: datetime) -> Turn:
+    """Close an open breaker, or note that it could be, once."""
+    if policy.auto_recover:
+        reachable = {"reachability": Olt.Reachability.REACHABLE}
+        return Turn(breaker, {**Olt.CLOSED_BREAKER, **reachable}, Event.BREAKER_CLOSED)
+    if breaker.answered_at is not None:
+        return Turn(breaker, {})
+    return Turn(breaker, {"breaker_answered_at": now}, Event.BREAKER_WAITS)
+
+
+def answered(olt_id: int, policy: Policy, now: datetime) -> bool:
+    """Follow the answer to a probe, and return whether the breaker is closed now."""
+    with transaction.atomic():
+        row = Olt.objects.filter(pk=olt_id).select_for_update().values_list(*COLUMNS).first()
+        if row is None:
+            return False
+        breaker = Breaker(*row)
+        probed = {"breaker_probed_at": now, "last_answer_at": now}
+        came_back = _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {})
+        Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
+    came_back.tell()
+    return breaker.opened_at is None or policy.auto_recover
+
+
+def probed(olt_id: int, now: datetime) -> None:
+    Olt.objects.filter(pk=olt_id).update(breaker_probed_at=now)
+
+
+def forgive(olt_ids: Collection[int]) -> None:
+    """Close the breakers of OLTs that are others now. Whether they can be reached, nobody knows yet."""
+    held_against = Q(failures__gt=0) | Q(breaker_opened_at__isnull=False)
+    Olt.objects.filter(held_against, pk__in=olt_ids).update(**Olt.CLOSED_BREAKER, reachability=Olt.Reachability.UNKNOWN)

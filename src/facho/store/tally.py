@@ -1,0 +1,268 @@
+"""What each OLT owes to the hour and what it got, by job: written in the transactions of the ledger.
+
+Two things are done to a row. *Counting* moves slots that are over out of `pending`. *Owing* sets `pending` anew, from
+the executions that are open and the slots that are still to come. So a row that was never opened, or went wrong, is
+right again at the next turn of either.
+"""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from facho.apps.coordinator.models import QuotaTracker
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution
+from facho.engine.events import Event, tell
+from facho.engine.model import Node, Skipped, Status, Trigger
+from facho.engine.quota import HOUR, SHARES, Share, by_hour, hour_of, slots_between
+
+logger = logging.getLogger(__name__)
+
+OPEN = (Status.PENDING, Status.RUNNING)
+IN_PROGRESS = QuotaTracker.Status.IN_PROGRESS.value
+INTERRUPTED = QuotaTracker.Status.INTERRUPTED.value
+
+# An OLT, a job's name, and the beginning of an hour.
+Key = tuple[int, str, datetime]
+
+# Rows that one statement may touch when an hour is opened for the whole fleet.
+BATCH = 1000
+
+COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
+WRITTEN = ("node", "quota_required", *COUNTS, "causes", "total_duration_ms", "status", "updated_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Slots of a node that are over, all in one hour and all in the same way."""
+
+    olt_id: int
+    node_id: int | None
+    task: str
+    hour: datetime
+    status: Status
+    slots: int = 1
+    # A cause, or else the kind of an error.
+    cause: str = ""
+    milliseconds: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.olt_id, self.task, self.hour
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What a node still owes to an hour. One that is off the grid owes nothing."""
+
+    node_id: int | None
+    slots: int
+    is_on: bool
+
+
+OFF = Owed(None, 0, False)
+
+
+def skipped_slots(skipped: Iterable[Skipped]) -> list[Ended]:
+    """Return the slots of masters that will not run, and of their chains, by the hour."""
+    return [
+        Ended(link.olt_id, link.id, link.name, hour, Status.SKIPPED, slots, item.cause.value)
+        for item in skipped
+        for hour, slots in by_hour(item.slot, item.node.interval, item.slots)
+        for link in _links(item)
+    ]
+
+
+def _links(item: Skipped) -> tuple[Node, ...]:
+    return (item.node, *item.chain)
+
+
+def count(ended: Sequence[Ended]) -> None:
+    """Count slots that are over. One that no row knows of raises what was required."""
+    if not ended:
+        return
+    rows = _open_rows({each.key: each.node_id for each in ended})
+    for each in ended:
+        _count(rows[each.key], each)
+    write(rows.values())
+
+
+def _count(row: QuotaTracker, ended: Ended) -> None:
+    share = SHARES[ended.status]
+    row.quota_pending = max(row.quota_pending - ended.slots, 0)
+    name = f"quota_{share.value}"
+    setattr(row, name, getattr(row, name) + ended.slots)
+    row.total_duration_ms += ended.milliseconds
+    if share is not Share.COMPLETED:
+        cause = ended.cause or ended.status.lower()
+        row.causes = {**row.causes, cause: row.causes.get(cause, 0) + ended.slots}
+    if row.status != INTERRUPTED:
+        # Also of an hour that was judged already: the next turn judges it anew.
+        row.status = IN_PROGRESS
+
+
+def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
+    """Return a row for each, locked; those that are not there are opened first, so that there is one to lock."""
+    rows = _rows(nodes.keys())
+    missing = nodes.keys() - rows.keys()
+    if missing:
+        new = [_new_row(olt_id, nodes[olt_id, task, hour], task, hour) for olt_id, task, hour in missing]
+        QuotaTracker.objects.bulk_create(new, batch_size=BATCH, ignore_conflicts=True)
+        rows |= _rows(missing)
+    return rows
+
+
+def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
+    """Return the rows that there are, locked until the end of the transaction."""
+    if not keys:
+        return {}
+    olts, tasks, hours = (set(part) for part in zip(*keys, strict=True))
+    found = QuotaTracker.objects.filter(period_start__in=hours, task_type__in=tasks, olt_id__in=olts)
+    by_key = {key_of(row): row for row in found.order_by("pk").select_for_update()}
+    return {key: row for key, row in by_key.items() if key in keys}
+
+
+def key_of(row: QuotaTracker) -> Key:
+    return row.olt_id, row.task_type, row.period_start
+
+
+def _new_row(olt_id: int, node_id: int | None, task: str, hour: datetime) -> QuotaTracker:
+    return QuotaTracker(olt_id=olt_id, node_id=node_id, task_type=task, period_start=hour, period_end=hour + HOUR)
+
+
+def write(rows: Iterable[QuotaTracker]) -> None:
+    """Write rows, new ones and others alike. What is required follows from the rest, here and nowhere else."""
+    written = list(rows)
+    for row in written:
+        row.quota_required = sum(getattr(row, name) for name in COUNTS)
+        # So that it is found by what makes it unique, also where somebody else opened it meanwhile.
+        row.pk = None
+    QuotaTracker.objects.bulk_create(
+        written,
+        batch_size=BATCH,
+        update_conflicts=True,
+        unique_fields=["olt", "task_type", "period_start"],
+        update_fields=WRITTEN,
+    )
+
+
+def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
+    """Set anew what the nodes of these OLTs still owe to the hour of `now`; return those with an interrupted row.
+
+    What was disabled, or deleted, owes nothing but what still runs.
+    """
+    hour = hour_of(now)
+    known = _known(olt_ids, hour)
+    owed, running = _owed(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    wanted = {key: _wanted(known.get(key), owed.get(key, OFF), running[key]) for key in known.keys() | owed.keys()}
+    changed = {key: want for key, want in wanted.items() if want != known.get(key) and (want[0] or key in known)}
+    rows = _rows(changed.keys() & known.keys())
+    for key, (pending, status) in changed.items():
+        row = rows.setdefault(key, _new_row(key[0], owed.get(key, OFF).node_id, key[1], hour))
+        row.quota_pending, row.status = pending, status
+    write(rows.values())
+    return {key[0] for key, (_, status) in changed.items() if status == INTERRUPTED != known.get(key, ("", ""))[1]}
+
+
+def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str]]:
+    """Return what is pending in each row of the hour, and its status; of most of them nothing else is needed."""
+    rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()
+    columns = ("olt_id", "task_type", "quota_pending", "status")
+    return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
+
+
+def _wanted(known: tuple[int, str] | None, due: Owed, running: int) -> tuple[int, str]:
+    """Return what should be pending in a row, and its status."""
+    status = known[1] if known else IN_PROGRESS
+    if not due.is_on:
+        status = INTERRUPTED
+    elif status == INTERRUPTED:
+        status = IN_PROGRESS
+    return running + due.slots, status
+
+
+def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
+    """Return the slots to come of each node in the hour."""
+    owed: dict[Key, Owed] = {}
+    for node in grid_nodes(olt_ids):
+        key = node.olt_id, node.task, hour
+        before = owed.get(key, Owed(node.id, 0, False))
+        # Two jobs of one name share a row.
+        owed[key] = Owed(before.node_id, before.slots + node.slots(hour), before.is_on or node.due is not None)
+    return owed
+
+
+@dataclass(frozen=True, slots=True)
+class GridNode:
+    """A node as far as its grid goes: that of its master, where it has one. `due` None: off the grid."""
+
+    id: int
+    olt_id: int
+    task: str
+    due: datetime | None
+    interval: timedelta
+
+    def slots(self, hour: datetime) -> int:
+        return 0 if self.due is None else slots_between(self.due, self.interval, hour, hour + HOUR)
+
+
+# A node's own columns, and the same of its master.
+SETTINGS = ("next_run_at", "own_enabled", "job__enabled", "own_interval_seconds", "job__interval_seconds")
+
+
+def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
+    """Return the nodes of these OLTs with their grid."""
+    columns = ("id", "olt_id", "olt__enabled", "job__name", "master_id", *SETTINGS)
+    rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns))
+    settings = {row[0]: row[5:] for row in rows}
+    return [
+        GridNode(id_, olt_id, task, *_grid(enabled, settings[id_], settings.get(master_id or id_)))
+        for id_, olt_id, enabled, task, master_id, *_ in rows
+    ]
+
+
+def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) -> tuple[datetime | None, timedelta]:
+    """Return when a node is due next, None if it is not, and its interval."""
+    due, _, _, own_interval, interval = masters or own
+    is_on = olt_enabled and masters is not None and _is_enabled(own) and _is_enabled(masters)
+    return (due if is_on else None), timedelta(seconds=own_interval or interval)
+
+
+def _is_enabled(settings: Sequence[Any]) -> bool:
+    _, own_enabled, job_enabled, *_ = settings
+    return bool(job_enabled if own_enabled is None else own_enabled)
+
+
+def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
+    """Return how many slots of these hours have an execution that is not over. What a person asked for is no slot."""
+    rows = Execution.objects.filter(
+        olt_id__in=olt_ids, status__in=OPEN, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
+    )
+    columns = rows.order_by().values_list("olt_id", "node_name", "slot")
+    return Counter((olt_id, name, hour_of(slot)) for olt_id, name, slot in columns)
+
+
+def heal(rows: Collection[QuotaTracker]) -> None:
+    """Set right what rows of hours that are over wait for: a slot that nobody will run or account for is not owed."""
+    if not rows:
+        return
+    olt_ids = {row.olt_id for row in rows}
+    hours = [row.period_start for row in rows]
+    waiting = open_slots(olt_ids, min(hours), max(hours))
+    nodes: defaultdict[tuple[int, str], list[GridNode]] = defaultdict(list)
+    for node in grid_nodes(olt_ids):
+        nodes[node.olt_id, node.task].append(node)
+    for row in rows:
+        to_come = sum(node.slots(row.period_start) for node in nodes[row.olt_id, row.task_type])
+        row.quota_pending = waiting[key_of(row)] + to_come
+
+
+def tell_interrupted(olt_ids: Collection[int]) -> None:
+    """Tell of quotas that a person has interrupted. Called when it is committed."""
+    if olt_ids:
+        for olt_id, name in Olt.objects.filter(pk__in=olt_ids).values_list("pk", "name"):
+            tell(logger, Event.QUOTA_INTERRUPTED, olt_id=olt_id, olt=name)

@@ -1,0 +1,206 @@
+"""What every ledger promises about further attempts, and about what a person no longer wants."""
+
+import pytest
+from builders import MIN, SEC, T0
+from worlds import OLD, PRESENT, DbWorld, MemoryWorld, by_hand, done, scheduled
+
+from facho.engine.model import Cause, Outcome, Status
+
+pytestmark = pytest.mark.django_db
+
+SUCCESS = Outcome(Status.SUCCESS)
+SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
+LATER = T0 + 2 * MIN
+
+
+@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+def world(request, db):
+    return request.param()
+
+
+@pytest.fixture
+def power(world):
+    return world.add("Optical power", next_check=T0)
+
+
+@pytest.fixture
+def names(world, power):
+    return world.add("Names", master_id=power.id)
+
+
+@pytest.fixture
+def claim(world, power, names):
+    """A claim of both, of which the first attempt has failed and a second is planned."""
+    claim = world.claim(scheduled(power, names))
+    world.start(claim.execution_ids[0], now=T0 + 1 * SEC)
+    world.put_off(claim.execution_ids, SILENT, retry_at=LATER, now=T0 + 16 * SEC)
+    return claim
+
+
+def test_an_attempt_that_failed_leaves_its_executions_pending(world, claim):
+    master, chained = world.rows()
+
+    assert [(row.status, row.retry_at, row.token, row.ended_at) for row in (master, chained)] == [
+        (Status.PENDING, LATER, None, None)
+    ] * 2
+    assert master.attempts == [(Status.FAILED, T0 + 1 * SEC, T0 + 16 * SEC)]
+    assert chained.attempts == []
+
+
+def test_only_the_holder_of_the_lease_puts_off(world, power):
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.start(id_, token=PRESENT)
+
+    world.put_off([id_], SILENT, retry_at=LATER, token=OLD)
+
+    assert (world.row(id_).status, world.row(id_).retry_at) == (Status.RUNNING, None)
+
+
+def test_what_has_ended_is_not_put_off(world, power):
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.start(id_)
+    world.close([id_], SUCCESS)
+
+    world.put_off([id_], SILENT, retry_at=LATER)
+
+    assert (world.row(id_).status, world.row(id_).retry_at) == (Status.SUCCESS, None)
+
+
+def test_while_it_waits_neither_its_olt_nor_its_grid_are_held(world, power, claim):
+    other = world.add("Software", next_check=T0)
+    (id_,) = world.claim(scheduled(other)).execution_ids
+
+    assert world.start(id_, token=PRESENT + 1) is True
+    assert world.now_of(power) == (T0 + 5 * MIN, None)
+
+
+def test_what_waits_is_taken_up_once(world, claim):
+    taken = [world.reclaim(claim, poller_id=5), world.reclaim(claim, poller_id=6)]
+
+    assert taken == [True, False]
+    assert [(row.status, row.poller_id, row.retry_at) for row in world.rows()] == [(Status.PENDING, 5, None)] * 2
+
+
+def test_what_never_waited_is_not_taken_up(world, power):
+    claim = world.claim(scheduled(power))
+
+    assert world.reclaim(claim) is False
+    assert world.rows()[0].poller_id == 3
+
+
+def test_of_what_was_ended_in_part_nothing_is_taken_up(world, claim):
+    world.close(claim.execution_ids[1:], Outcome(Status.SKIPPED, Cause.DISABLED), token=None)
+
+    assert world.reclaim(claim) is False
+    assert (world.rows()[0].retry_at, world.rows()[0].poller_id) == (LATER, 3)
+
+
+def test_a_further_attempt_counts_on_and_keeps_the_first_start(world, claim):
+    master = claim.execution_ids[0]
+    world.reclaim(claim)
+
+    world.start(master, token=PRESENT + 1, now=LATER)
+    world.close([master], SUCCESS, token=PRESENT + 1, now=LATER + 9 * SEC)
+
+    row = world.row(master)
+    assert (row.status, row.started_at, row.ended_at) == (Status.SUCCESS, T0 + 1 * SEC, LATER + 9 * SEC)
+    assert row.attempts == [
+        (Status.FAILED, T0 + 1 * SEC, T0 + 16 * SEC),
+        (Status.SUCCESS, LATER, LATER + 9 * SEC),
+    ]
+
+
+def test_an_attempt_of_an_earlier_holder_writes_nothing_any_more(world, claim):
+    master = claim.execution_ids[0]
+    world.reclaim(claim)
+    world.start(master, token=PRESENT + 1, now=LATER)
+
+    world.close([master], SUCCESS, token=PRESENT)
+
+    assert world.row(master).status is Status.RUNNING
+
+
+def test_what_waits_can_be_ended_without_a_lease(world, claim):
+    world.close(claim.execution_ids, SILENT, token=None, now=LATER)
+
+    assert [(row.status, row.cause, row.retry_at) for row in world.rows()] == [
+        (Status.FAILED, Cause.UNREACHABLE, None)
+    ] * 2
+
+
+def test_recovering_ends_what_waits_for_a_further_attempt(world, claim):
+    count = done(world.ledger.recover(LATER))
+
+    assert count == 2
+    assert [(row.status, row.retry_at) for row in world.rows()] == [(Status.INTERRUPTED, None)] * 2
+
+
+def test_disabling_an_olt_interrupts_all_that_is_open_on_it(world, power, names, claim):
+    running = world.add("Software", next_check=T0)
+    (id_,) = world.claim(scheduled(running)).execution_ids
+    world.start(id_, token=PRESENT + 1, now=T0 + 20 * SEC)
+    world.wish(names, T0 + 21 * SEC)
+    world.claim(by_hand(names, slot=T0 + 21 * SEC))
+    world.disable()
+
+    count = world.abort(olts=[world.olt_id], now=T0 + 30 * SEC)
+
+    assert count == 4
+    assert {(row.status, row.cause, row.ended_at, row.retry_at) for row in world.rows()} == {
+        (Status.INTERRUPTED, Cause.DISABLED, T0 + 30 * SEC, None)
+    }
+    assert world.row(id_).attempts == [(Status.INTERRUPTED, T0 + 20 * SEC, T0 + 30 * SEC)]
+
+
+def test_after_an_abort_what_the_runner_says_is_not_written(world, power):
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.start(id_)
+    world.disable()
+    world.abort(olts=[world.olt_id])
+
+    world.close([id_], SUCCESS)
+
+    assert world.row(id_).status is Status.INTERRUPTED
+
+
+def test_disabling_a_node_ends_what_waits_of_it_and_of_its_chain(world, power, claim):
+    world.disable_node(power)
+
+    count = world.abort(nodes=[power], now=LATER)
+
+    assert count == 2
+    assert {(row.status, row.cause) for row in world.rows()} == {(Status.INTERRUPTED, Cause.DISABLED)}
+
+
+def test_disabling_a_node_lets_what_runs_come_to_its_end(world, power, names):
+    ids = world.claim(scheduled(power, names)).execution_ids
+    world.start(ids[0])
+
+    count = world.abort(nodes=[power])
+
+    assert count == 1
+    assert [row.status for row in world.rows()] == [Status.RUNNING, Status.INTERRUPTED]
+
+
+def test_disabling_a_link_leaves_its_master_alone(world, power, names):
+    ids = world.claim(scheduled(power, names)).execution_ids
+
+    count = world.abort(nodes=[names])
+
+    assert count == 1
+    assert [world.row(id_).status for id_ in ids] == [Status.PENDING, Status.INTERRUPTED]
+
+
+def test_aborting_one_olt_or_node_leaves_others_alone(world, power, claim):
+    other = world.add("Software", next_check=T0)
+
+    assert world.abort(nodes=[other]) == 0
+    assert world.abort(olts=[world.olt_id + 1]) == 0
+    assert {row.status for row in world.rows()} == {Status.PENDING}
+
+
+def test_what_was_aborted_does_not_start(world, power):
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.abort(nodes=[power])
+
+    assert world.start(id_) is False

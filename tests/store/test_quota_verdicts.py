@@ -1,0 +1,258 @@
+"""How hours that are over are judged: as soon as they can be, once, and again when something ends even later."""
+
+import logging
+
+import pytest
+from builders import HOUR, MIN, SEC, T0
+
+from contracts.worlds import DbWorld, done, scheduled
+from facho.apps.coordinator.models import QuotaTracker, QuotaViolation
+from facho.apps.inventory.models import Olt
+from facho.engine.model import Cause, Outcome, Skipped, Status, Traffic
+from facho.store.quotas import open_hour, settle
+
+pytestmark = pytest.mark.django_db
+
+SUCCESS = Outcome(Status.SUCCESS, traffic=Traffic(pdus=3, rtt_p50=0.02))
+SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
+END = T0 + HOUR
+
+
+@pytest.fixture
+def world(db):
+    return DbWorld()
+
+
+@pytest.fixture
+def discovery(world):
+    """Four discoveries an hour."""
+    node = world.add("Discovery", interval=15 * MIN, next_check=T0)
+    open_hour(T0)
+    return node
+
+
+def run(world, node, slot, outcome, *, late=0 * SEC, took=9 * SEC, waits=None):
+    (id_,) = world.claim(scheduled(node, slot=slot), now=slot + late, waits=waits).execution_ids
+    world.start(id_, now=slot + late)
+    world.close([id_], outcome, now=slot + late + took)
+
+
+def hour_of_runs(world, node, *outcomes):
+    for number, outcome in enumerate(outcomes):
+        run(world, node, T0 + number * node.interval, outcome)
+
+
+def verdict(task="Discovery", hour=T0):
+    return QuotaTracker.objects.get(task_type=task, period_start=hour).status
+
+
+@pytest.mark.parametrize(
+    ("completed", "status", "severity"),
+    [
+        pytest.param(4, "COMPLETED", None, id="all"),
+        pytest.param(3, "QUOTA_NOT_MET", "LOW", id="three of four"),
+        pytest.param(2, "QUOTA_NOT_MET", "HIGH", id="two of four discoveries"),
+        pytest.param(1, "QUOTA_NOT_MET", "HIGH", id="one of four"),
+        pytest.param(0, "FAILED", "CRITICAL", id="a silent OLT"),
+    ],
+)
+def test_an_hour_is_judged_by_what_was_completed(world, discovery, completed, status, severity):
+    hour_of_runs(world, discovery, *[SUCCESS] * completed, *[SILENT] * (4 - completed))
+
+    settle(END)
+
+    assert verdict() == status
+    assert list(QuotaViolation.objects.values_list("severity", flat=True)) == ([severity] if severity else [])
+
+
+def test_enough_is_partial_and_no_violation(world):
+    power = world.add("Optical power", next_check=T0)
+    hour_of_runs(world, power, *[SUCCESS] * 10, SILENT, SILENT)
+
+    settle(END)
+
+    assert verdict("Optical power") == "PARTIAL"
+    assert QuotaViolation.objects.count() == 0
+
+
+def test_an_hour_that_is_not_over_is_not_judged(world, discovery):
+    hour_of_runs(world, discovery, SILENT, SILENT, SILENT, SILENT)
+
+    settle(END - 1 * SEC)
+
+    assert verdict() == "IN_PROGRESS"
+
+
+def test_what_is_still_running_is_waited_for_but_not_for_ever(world, discovery):
+    hour_of_runs(world, discovery, SUCCESS, SUCCESS, SUCCESS)
+    (id_,) = world.claim(scheduled(discovery, slot=T0 + 45 * MIN)).execution_ids
+    world.start(id_, now=T0 + 45 * MIN)
+
+    settle(END + 4 * MIN)
+    waiting = verdict()
+    settle(END + 5 * MIN)
+
+    assert waiting == "IN_PROGRESS"
+    assert verdict() == "QUOTA_NOT_MET"
+    assert QuotaViolation.objects.get().report["pending"] == 1
+
+
+def test_an_olt_that_waits_keeps_no_other_waiting(world, discovery):
+    other = Olt.objects.create(name="OLT-NORTE-02", brand="huawei", host="127.0.0.2", community="public")
+    names = world.add("Names", olt_id=other.pk, interval=HOUR, next_check=T0)
+    open_hour(T0)
+    run(world, names, T0, SUCCESS)
+
+    settle(END)
+
+    assert (verdict("Discovery"), verdict("Names")) == ("IN_PROGRESS", "COMPLETED")
+
+
+def test_what_ends_after_the_verdict_takes_the_violation_back(world, discovery):
+    hour_of_runs(world, discovery, SUCCESS, SUCCESS, SUCCESS)
+    (id_,) = world.claim(scheduled(discovery, slot=T0 + 45 * MIN)).execution_ids
+    world.start(id_, now=T0 + 45 * MIN)
+    settle(END + 5 * MIN)
+
+    world.close([id_], SUCCESS, now=END + 6 * MIN)
+    settle(END + 7 * MIN)
+
+    assert verdict() == "COMPLETED"
+    assert QuotaViolation.objects.count() == 0
+
+
+def test_what_ends_after_the_verdict_makes_the_violation_say_so(world, discovery, caplog):
+    caplog.set_level(logging.INFO)
+    hour_of_runs(world, discovery, SILENT, SILENT, SILENT)
+    (id_,) = world.claim(scheduled(discovery, slot=T0 + 45 * MIN)).execution_ids
+    world.start(id_, now=T0 + 45 * MIN)
+    settle(END + 5 * MIN)
+    QuotaViolation.objects.update(notified=True)
+
+    world.close([id_], SUCCESS, now=END + 6 * MIN)
+    settle(END + 7 * MIN)
+
+    violation = QuotaViolation.objects.get()
+    assert (violation.severity, violation.report["completed"], violation.report["pending"]) == ("HIGH", 1, 0)
+    assert violation.notified is True
+    assert [each.event.name for each in caplog.records if hasattr(each, "event")].count("QUOTA_VIOLATED") == 1
+
+
+def test_judging_again_changes_nothing_and_tells_nothing(world, discovery, caplog):
+    caplog.set_level(logging.INFO)
+    hour_of_runs(world, discovery, SUCCESS, SUCCESS, SILENT, SILENT)
+    settle(END)
+    before = list(QuotaViolation.objects.values()), list(QuotaTracker.objects.values())
+
+    again = settle(END + 1 * MIN)
+
+    assert again == 0
+    assert (list(QuotaViolation.objects.values()), list(QuotaTracker.objects.values())) == before
+    told = [record.getMessage() for record in caplog.records if hasattr(record, "event")]
+    assert told == [
+        "OLT-CENTRAL-01: Discovery got 2 of 4 runs from 2026-03-01T10:00+00:00 on (HIGH)",
+    ]
+
+
+def test_a_violation_says_why_and_what_to_do(world, discovery):
+    power = world.add("Optical power", interval=30 * MIN, next_check=T0 + 1 * MIN)
+    run(world, discovery, T0, SUCCESS, took=20 * SEC)
+    run(world, power, T0 + 1 * MIN, SUCCESS, took=12 * MIN)
+    waits = {Cause.OLT_BUSY: 70.0, Cause.NO_FREE_POLLER: 1.0}
+    run(world, discovery, T0 + 15 * MIN, SUCCESS, late=71 * SEC, waits=waits)
+    lost = Skipped(discovery, T0 + 30 * MIN, 2, Cause.OLT_BUSY)
+    world.reschedule({discovery.id: END}, lost, now=END)
+
+    settle(END)
+
+    report = QuotaViolation.objects.get(task_type="Discovery").report
+    assert (report["required"], report["completed"], report["skipped"], report["percent"]) == (4, 2, 2, 50.0)
+    assert report["causes"] == {"olt_busy": 2}
+    assert [(each["task"], each["mean_seconds"], each["runs"]) for each in report["slowest"]] == [
+        ("Optical power", 720.0, 1),
+        ("Discovery", 14.5, 2),
+    ]
+    assert (report["worst_lateness"]["seconds"], report["worst_lateness"]["parts"]) == (
+        71.0,
+        {"olt_busy": 70.0, "no_free_poller": 1.0},
+    )
+    assert [each["sentence"] for each in report["advice"]] == [
+        "OLT-CENTRAL-01 was busy: lengthen the interval of Optical power, or take Discovery off it."
+    ]
+
+
+def test_the_time_between_attempts_does_not_make_a_job_slow(world, discovery):
+    claim = world.claim(scheduled(discovery))
+    world.start(claim.execution_ids[0], now=T0)
+    world.put_off(claim.execution_ids, SILENT, retry_at=T0 + 2 * MIN, now=T0 + 15 * SEC)
+    world.reclaim(claim)
+    world.start(claim.execution_ids[0], token=900, now=T0 + 2 * MIN)
+    world.close(claim.execution_ids, SILENT, token=900, now=T0 + 2 * MIN + 15 * SEC)
+
+    settle(END + 5 * MIN)
+
+    (slowest,) = QuotaViolation.objects.get().report["slowest"]
+    assert (slowest["mean_seconds"], slowest["max_seconds"], slowest["runs"]) == (30.0, 30.0, 1)
+
+
+def test_an_engine_that_was_down_for_three_days_shows_in_every_hour(world, discovery, caplog):
+    caplog.set_level(logging.INFO)
+    run(world, discovery, T0, SUCCESS)
+    now = T0 + 72 * HOUR + 7 * MIN
+    lost = Skipped(discovery, T0 + 15 * MIN, 3 + 71 * 4 + 1, Cause.ENGINE_DOWN)
+
+    world.reschedule({discovery.id: T0 + 72 * HOUR + 15 * MIN}, lost, now=now)
+    settle(now)
+
+    violations = QuotaViolation.objects.order_by("period_start")
+    assert [each.period_start for each in violations] == [T0 + n * HOUR for n in range(72)]
+    assert {each.severity for each in violations[1:]} == {"CRITICAL"}
+    assert violations[0].severity == "HIGH"
+    assert [each["code"] for each in violations[1].report["advice"]] == ["check_service"]
+    assert verdict(hour=T0 + 72 * HOUR) == "IN_PROGRESS"
+    told = [record for record in caplog.records if getattr(record, "event", None) is not None]
+    assert [record.event.name for record in told] == ["QUOTA_VIOLATED"] * 2
+
+
+def test_a_verdict_that_came_before_the_outage_was_accounted_for_is_made_anew(world, discovery):
+    """As when the chores come up before the scheduler has looked at its grid."""
+    run(world, discovery, T0, SUCCESS)
+    now = T0 + 3 * HOUR
+    settle(now)
+    early = QuotaViolation.objects.get().report
+
+    world.reschedule({discovery.id: now + 15 * MIN}, Skipped(discovery, T0 + 15 * MIN, 12, Cause.ENGINE_DOWN), now=now)
+    settle(now)
+
+    report = QuotaViolation.objects.get(period_start=T0).report
+    assert (early["pending"], early["causes"]) == (3, {})
+    assert (report["pending"], report["causes"]) == (0, {"engine_down": 3})
+
+
+def test_an_hour_that_a_person_interrupted_stays_interrupted_and_is_judged_by_what_came(world, discovery):
+    power = world.add("Optical power", next_check=T0)
+    open_hour(T0)
+    run(world, discovery, T0, SILENT)
+    run(world, power, T0, SUCCESS)
+    world.start(world.claim(scheduled(power, slot=T0 + 5 * MIN)).execution_ids[0], now=T0 + 5 * MIN)
+    world.disable()
+    world.abort(olts=[world.olt_id], now=T0 + 6 * MIN)
+    world.reschedule({discovery.id: None, power.id: None}, now=T0 + 6 * MIN)
+
+    settle(END)
+    settle(END + 1 * MIN)
+
+    assert (verdict("Discovery"), verdict("Optical power")) == ("INTERRUPTED", "INTERRUPTED")
+    assert [(each.task_type, each.severity) for each in QuotaViolation.objects.all()] == [("Discovery", "CRITICAL")]
+
+
+def test_slots_that_nobody_will_run_or_account_for_are_not_owed(world, discovery):
+    hour_of_runs(world, discovery, SUCCESS, SUCCESS, SUCCESS)
+    done(world.ledger.reschedule({discovery.id: END + 1 * MIN}, [], now=END + 1 * MIN))
+    before = QuotaTracker.objects.get(period_start=T0).quota_pending
+
+    settle(END + 5 * MIN)
+
+    row = QuotaTracker.objects.get(period_start=T0)
+    assert before == 1
+    assert (row.status, row.quota_required, row.quota_pending) == ("COMPLETED", 3, 0)
