@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
@@ -50,3 +51,78 @@ def make_execution(node: WorkflowNode, slot: datetime = T0, **more: Any) -> Exec
         "ended_at": slot + timedelta(seconds=32),
     }
     return Execution.objects.create(**defaults | more)
+
+
+def make_quota(node: WorkflowNode, hour: datetime = T0, *, completed: int = 12, **more: Any) -> QuotaTracker:
+    """Make an hour of a job; what is required follows from the parts."""
+    numbers = {"completed": completed, **{name: more.pop(name, 0) for name in ("failed", "skipped", "pending")}}
+    return QuotaTracker.objects.create(
+        olt=node.olt,
+        node=node,
+        **{"task_type": node.job.name, "period_start": hour, "period_end": hour + timedelta(hours=1)} | more,
+        quota_required=sum(numbers.values()),
+        **{f"quota_{name}": number for name, number in numbers.items()},
+    )
+
+
+def make_violation(node: WorkflowNode, hour: datetime = T0, **more: Any) -> QuotaViolation:
+    """Make 2 of 4 runs: HIGH, because the OLT did not answer."""
+    report = {
+        "required": 4,
+        "completed": 2,
+        "failed": 1,
+        "skipped": 1,
+        "pending": 0,
+        "percent": 50.0,
+        "causes": {"unreachable": 1, "breaker_open": 1},
+        "slowest": [{"task": node.job.name, "mean_seconds": 31.5, "max_seconds": 40.0, "runs": 3}],
+        "worst_lateness": {
+            "task": node.job.name,
+            "slot": hour.isoformat(),
+            "seconds": 70.3,
+            "parts": {"olt_busy": 70.2, "starting": 0.1},
+        },
+        "advice": [{"code": "check_reachability", "params": {"olt": node.olt.name}, "sentence": "Check it."}],
+    }
+    defaults = {
+        "olt": node.olt,
+        "node": node,
+        "task_type": node.job.name,
+        "period_start": hour,
+        "period_end": hour + timedelta(hours=1),
+        "severity": "HIGH",
+        "report": report,
+    }
+    return QuotaViolation.objects.create(**defaults | more)
+
+
+def make_plan(node: WorkflowNode, hour: datetime = T0, **more: Any) -> ExecutionPlan:
+    """Make a plan of an hour with a slot every 15 minutes, each expected to start on time and to take 30 s."""
+    slots = [hour + timedelta(minutes=15 * number) for number in range(4)]
+    plan = [
+        {
+            "node_id": node.pk,
+            "task": node.job.name,
+            "slot": slot.isoformat(),
+            "start": slot.isoformat(),
+            "end": (slot + timedelta(seconds=30)).isoformat(),
+            "p95_end": (slot + timedelta(seconds=45)).isoformat(),
+            "chain": [],
+        }
+        for slot in slots
+    ]
+    defaults = {
+        "olt": node.olt,
+        "period_start": hour,
+        "period_end": hour + timedelta(hours=1),
+        "plan_data": plan,
+        "needed_seconds": 120.0,
+        "utilisation": 3.3,
+        "total_tasks": 4,
+    }
+    return ExecutionPlan.objects.create(**defaults | more)
+
+
+def make_log(event: str = "OLT_DISABLED", at: datetime = T0, **more: Any) -> CoordinatorLog:
+    defaults = {"event_type": event, "level": "INFO", "message": "OLT-SUR-03 is not polled any more", "timestamp": at}
+    return CoordinatorLog.objects.create(**defaults | more)

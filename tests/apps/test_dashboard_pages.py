@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from cast import SECRETS, T0, make_execution, make_olt, make_onu
+from cast import SECRETS, T0, make_execution, make_olt, make_onu, make_plan, make_quota, make_violation
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -18,6 +18,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution, PollerStats
 from facho.apps.telemetry.models import Onu
+from facho.engine.quota import hour_of
 
 EVIL = '<script>alert("7")</script>'
 
@@ -46,7 +47,9 @@ def boot(text: str) -> dict[str, Any]:
     return dict(json.loads(found[1]))
 
 
-@pytest.mark.parametrize("path", ["/", "/olts/", "/olts/1/", "/onus/", "/onus/1/", "/onus/1/power/", "/executions/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/olts/", "/olts/1/", "/nodes/1/", "/onus/", "/onus/1/", "/onus/1/power/", "/executions/"]
+)
 def test_a_stranger_is_sent_to_the_login(db, client, path):
     response = client.get(path)
 
@@ -102,7 +105,7 @@ def test_only_who_may_use_the_admin_is_asked_to_add_the_first_olt(page, admin_pa
     assert add not in html(page, "/")
 
 
-@pytest.mark.parametrize("path", ["/olts/12345/", "/onus/12345/", "/nowhere/"])
+@pytest.mark.parametrize("path", ["/olts/12345/", "/nodes/12345/", "/onus/12345/", "/nowhere/"])
 def test_what_is_not_there_is_a_page_of_ours(page, path):
     response = page.get(path)
 
@@ -244,7 +247,9 @@ def test_a_range_that_is_not_offered_is_a_day(page, onu):
     assert answer["to"] - answer["from"] == 24 * 3600 * 1000
 
 
-@pytest.mark.parametrize("path", ["/", "/olts/", "/olts/{olt}/", "/onus/", "/onus/{onu}/", "/executions/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/olts/", "/olts/{olt}/", "/nodes/{node}/", "/onus/", "/onus/{onu}/", "/executions/"]
+)
 def test_what_a_device_calls_itself_is_never_markup(page, node, path):
     Olt.objects.filter(pk=node.olt_id).update(
         name=f"A{EVIL}", last_error=EVIL, location=EVIL, reachability="slow", extra={EVIL: EVIL}
@@ -253,8 +258,12 @@ def test_what_a_device_calls_itself_is_never_markup(page, node, path):
         node.olt, 7, name=EVIL, description=EVIL, serial="<b>7", model=EVIL, rx_dbm=-30.0, extra={EVIL: EVIL}
     )
     make_execution(node, node_name=EVIL, status="FAILED", error=EVIL)
+    now = hour_of(timezone.now())
+    make_quota(node, now, task_type=EVIL, failed=1)
+    make_violation(node, now, task_type=EVIL)
+    make_plan(node, now, plan_data=[{"node_id": node.pk, "task": EVIL, "slot": now.isoformat()}])
 
-    text = html(page, path.format(olt=node.olt_id, onu=onu.pk))
+    text = html(page, path.format(olt=node.olt_id, onu=onu.pk, node=node.pk))
 
     assert EVIL not in text
     assert "<b>7" not in text
@@ -275,9 +284,13 @@ def test_names_in_the_news_cannot_end_the_script_they_are_handed_over_in(page):
     assert boot(text)["snapshot"]["pollers"] == [poller]
 
 
-@pytest.mark.parametrize("path", ["/", "/login/", "/onus/"])
-def test_a_page_runs_nothing_but_our_own_files(page, client, path):
-    response = (client if path == "/login/" else page).get(path)
+@pytest.mark.parametrize("path", ["/", "/login/", "/onus/", "/olts/{olt}/", "/nodes/{node}/"])
+def test_a_page_runs_nothing_but_our_own_files(page, client, node, execution, path):
+    now = hour_of(timezone.now())
+    make_quota(node, now, failed=1)
+    make_plan(node, now)
+
+    response = (client if path == "/login/" else page).get(path.format(olt=node.olt_id, node=node.pk))
 
     assert "default-src 'self'" in response["Content-Security-Policy"]
     text = response.content.decode()
@@ -301,6 +314,10 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         make_onu(central, n, state="los")
         master = make_execution(node, T0 + timedelta(minutes=n), status="FAILED", error="No answer in 5 s.")
         make_execution(chained, T0 + timedelta(minutes=n), master_execution=master, status="SKIPPED")
+        now = hour_of(timezone.now())
+        make_quota(node, now - timedelta(hours=n), completed=1, failed=3)
+        make_violation(node, now - timedelta(hours=n))
+    make_plan(node, now)
     return Onu.objects.filter(olt=central).latest("id")
 
 
@@ -308,11 +325,14 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
 @pytest.mark.parametrize(
     ("path", "queries"),
     [
-        # OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark.
-        pytest.param("/", 8, id="overview"),
+        # OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark, quotas, violations.
+        pytest.param("/", 10, id="overview"),
         pytest.param("/olts/", 4, id="OLTs, with the permissions of the viewer"),
-        # OLT, ports, masters, links, nodes, how they ended, what runs, and the permissions of the viewer.
-        pytest.param("/olts/{olt}/", 9, id="one OLT"),
+        # OLT, ports, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
+        # and the permissions of the viewer.
+        pytest.param("/olts/{olt}/", 12, id="one OLT"),
+        # Node, its slots, the plans, and the permissions of the viewer.
+        pytest.param("/nodes/{node}/", 5, id="why a node is late"),
         # Count, rows, OLTs for the filter.
         pytest.param("/onus/", 3, id="ONUs"),
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 4, id="ONUs, with the ports of an OLT"),
@@ -330,4 +350,4 @@ def test_a_page_costs_a_few_queries_whatever_it_shows(
     onu = fill(central, node, chained, times)
 
     with django_assert_num_queries(LOGIN + queries):
-        html(page, path.format(olt=central.pk, onu=onu.pk))
+        html(page, path.format(olt=central.pk, onu=onu.pk, node=node.pk))

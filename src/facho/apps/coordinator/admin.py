@@ -1,15 +1,269 @@
 """Quotas, violations, plans and the log in the admin. The engine owns them: they are there to be looked at."""
 
+import json
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from unfold.contrib.filters.admin import FieldTextFilter, RelatedDropdownFilter
+from unfold.contrib.filters.admin import (
+    BooleanRadioFilter,
+    ChoicesDropdownFilter,
+    FieldTextFilter,
+    MultipleChoicesDropdownFilter,
+    MultipleDropdownFilter,
+    RadioFilter,
+    RelatedDropdownFilter,
+)
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from facho.apps.coordinator.models import CoordinatorLog
+from facho.apps.coordinator.advice import plan_advice, violation_advice
+from facho.apps.coordinator.filters import LEVELS
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.progress import RISKS, Progress, risk
+from facho.apps.coordinator.queries import OLT_HEAVY
+from facho.apps.coordinator.text import sentence
+from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
+from facho.engine.events import Event
+from facho.engine.quota import hour_of
 
 LEVEL_COLOURS = {"WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger", "INFO": "info"}
+QUOTA_COLOURS = {
+    "IN_PROGRESS": "info",
+    "COMPLETED": "success",
+    "PARTIAL": "success",
+    "QUOTA_NOT_MET": "warning",
+    "FAILED": "danger",
+    "INTERRUPTED": "default",
+}
+SEVERITY_COLOURS = {"LOW": "info", "MEDIUM": "warning", "HIGH": "danger", "CRITICAL": "danger"}
+PLAN_COLOURS = {"ACTIVE": "info", "COMPLETED": "success", "SUPERSEDED": "default", "ABORTED": "warning"}
+RISK_COLOURS = {"on_course": "success", "behind": "warning", "at_risk": "warning", "lost": "danger"}
+
+
+class HourAdmin(EnginesAdmin):
+    """Rows of an OLT and an hour."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_select_related = ["olt"]
+    list_per_page = 50
+
+    class Media:
+        css = {"all": ["coordinator/parts.css", "coordinator/admin.css"]}
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer(*OLT_HEAVY)
+
+    @display(description=_("hour"), ordering="period_start")
+    def hour(self, row: Any) -> str | None:
+        at = exactly(row.period_start)
+        return at and at[:16]
+
+
+class RunningHourFilter(RadioFilter):
+    """The hour that is running, or those that are over."""
+
+    title = _("hour")
+    parameter_name = "hour"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("running", _("Running")), ("over", _("Over"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        hour = hour_of(timezone.now())
+        if self.value() == "running":
+            return queryset.filter(period_start=hour)
+        return queryset.filter(period_start__lt=hour) if self.value() == "over" else queryset
+
+
+@admin.register(QuotaTracker)
+class QuotaAdmin(HourAdmin):
+    """What each job on each OLT owed and got, hour by hour."""
+
+    list_display = ["hour", "olt", "task_type", "bar", "status_badge", "risk_badge", "mean_seconds"]
+    list_filter = [
+        RunningHourFilter,
+        ("olt", RelatedDropdownFilter),
+        ("status", MultipleChoicesDropdownFilter),
+        ("task_type", FieldTextFilter),
+        ("period_start", PeriodFilter),
+    ]
+    search_fields = ["task_type", "olt__name"]
+    change_form_before_template = "coordinator/quota.html"
+    fields = [("olt", "node", "task_type"), ("hour", "status"), ("mean_seconds", "updated_at")]
+    readonly_fields = ["hour", "mean_seconds"]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        quota = context["original"]
+        context["progress"] = Progress.of(quota)
+        context["risk"] = RISKS.get(_risk(quota) or "")
+        page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return page
+
+    @display(description=_("completed"), ordering="quota_completed")
+    def bar(self, quota: QuotaTracker) -> str:
+        return render_to_string("coordinator/_quota_cell.html", {"progress": Progress.of(quota)})
+
+    @display(description=_("status"), label=QUOTA_COLOURS, ordering="status")
+    def status_badge(self, quota: QuotaTracker) -> tuple[str, Any]:
+        return quota.status, quota.get_status_display()
+
+    @display(description=_("course"), label=RISK_COLOURS)
+    def risk_badge(self, quota: QuotaTracker) -> tuple[str, Any] | None:
+        word = _risk(quota)
+        return (word, RISKS[word]) if word else None
+
+    @display(description=_("a run took (s)"), empty_value="-")
+    def mean_seconds(self, quota: QuotaTracker) -> float | None:
+        return None if quota.avg_duration_ms is None else quota.avg_duration_ms / 1000
+
+
+def _risk(quota: QuotaTracker) -> str | None:
+    """Return how an hour is likely to end, as long as it runs."""
+    now = timezone.now()
+    if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
+        return None
+    return risk(Progress.of(quota), quota.period_start, quota.period_end, now)
+
+
+@admin.register(QuotaViolation)
+class ViolationAdmin(HourAdmin):
+    """Hours in which a job ran too rarely, as a page that can be read."""
+
+    list_display = ["hour", "olt", "task_type", "severity_badge", "numbers", "first_advice", "notified"]
+    list_filter = [
+        ("olt", RelatedDropdownFilter),
+        ("severity", MultipleChoicesDropdownFilter),
+        ("notified", BooleanRadioFilter),
+        ("period_start", PeriodFilter),
+    ]
+    search_fields = ["task_type", "olt__name"]
+    change_form_before_template = "coordinator/violation.html"
+    fields = [("olt", "node", "task_type"), ("hour", "severity"), ("notified", "notified_at")]
+    readonly_fields = ["hour"]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        violation = context["original"]
+        context["progress"] = _reported(violation.report)
+        context["advice"] = violation_advice(violation.report)
+        context["raw_report"] = json.dumps(violation.report, indent=2, ensure_ascii=False)
+        page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return page
+
+    @display(description=_("severity"), label=SEVERITY_COLOURS, ordering="severity")
+    def severity_badge(self, violation: QuotaViolation) -> tuple[str, Any]:
+        return violation.severity, violation.get_severity_display()
+
+    @display(description=_("completed"))
+    def numbers(self, violation: QuotaViolation) -> str:
+        return render_to_string("coordinator/_quota_cell.html", {"progress": _reported(violation.report)})
+
+    @display(description=_("what to do"), empty_value="-")
+    def first_advice(self, violation: QuotaViolation) -> str | None:
+        return next(iter(violation_advice(violation.report)), None)
+
+
+def _reported(report: dict[str, Any]) -> Progress:
+    names = ("required", "completed", "failed", "skipped", "pending")
+    return Progress(*(int(report.get(name) or 0) for name in names))
+
+
+@admin.register(ExecutionPlan)
+class PlanAdmin(HourAdmin):
+    """What each OLT's hour was expected to look like, beside what became of it."""
+
+    list_display = [
+        "hour",
+        "olt",
+        "status_badge",
+        "fits_badge",
+        "used",
+        "total_tasks",
+        "completed_tasks",
+        "failed_tasks",
+    ]
+    list_filter = [
+        RunningHourFilter,
+        ("olt", RelatedDropdownFilter),
+        ("status", ChoicesDropdownFilter),
+        ("is_feasible", BooleanRadioFilter),
+        ("period_start", PeriodFilter),
+    ]
+    search_fields = ["olt__name"]
+    change_form_before_template = "coordinator/plan.html"
+    fields = [
+        ("olt", "hour", "status"),
+        ("total_tasks", "completed_tasks", "failed_tasks"),
+        ("created_at", "updated_at"),
+    ]
+    readonly_fields = ["hour"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        # A list of fifty would carry fifty hours of slots that nobody sees.
+        return super().get_queryset(request).defer("plan_data")
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        plan = context["original"]
+        context["line"] = timeline(plan, runs_of(plan), timezone.now())
+        context["advice"] = plan_advice(plan.advice)
+        context["needed_minutes"] = plan.needed_seconds / 60
+        page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return page
+
+    @display(description=_("status"), label=PLAN_COLOURS, ordering="status")
+    def status_badge(self, plan: ExecutionPlan) -> tuple[str, Any]:
+        return plan.status, plan.get_status_display()
+
+    @display(description=_("fits"), label={"yes": "success", "no": "danger"}, ordering="is_feasible")
+    def fits_badge(self, plan: ExecutionPlan) -> tuple[str, Any]:
+        return ("yes", _("fits")) if plan.is_feasible else ("no", _("does not fit"))
+
+    @display(description=_("utilisation"), ordering="utilisation")
+    def used(self, plan: ExecutionPlan) -> str:
+        return f"{plan.utilisation:.0f} %"
+
+
+class LevelFilter(RadioFilter):
+    """Entries of a level at least."""
+
+    title = _("level, at least")
+    parameter_name = "least"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(level, level) for level in LEVELS[1:]]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[CoordinatorLog]) -> QuerySet[CoordinatorLog]:
+        level = self.value()
+        return queryset.filter(level__in=LEVELS[LEVELS.index(level) :]) if level in LEVELS else queryset
+
+
+class EventFilter(MultipleDropdownFilter):
+    """Entries of some kinds of events."""
+
+    title = _("event")
+    parameter_name = "event"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(event.name, event.name) for event in Event]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[CoordinatorLog]) -> QuerySet[CoordinatorLog]:
+        chosen = [name for name in self.value() or () if name in Event.__members__]
+        return queryset.filter(event_type__in=chosen) if chosen else queryset
 
 
 @admin.register(CoordinatorLog)
@@ -18,15 +272,17 @@ class LogAdmin(EnginesAdmin):
 
     paginator = InfinitePaginator
     show_full_result_count = False
-    list_display = ["time", "level_badge", "event_type", "olt", "message"]
+    list_display = ["time", "level_badge", "event_type", "olt", "said"]
+    list_fullwidth = True
     list_select_related = ["olt"]
-    list_filter = [
-        ("olt", RelatedDropdownFilter),
-        ("level", FieldTextFilter),
-        ("event_type", FieldTextFilter),
-        ("timestamp", PeriodFilter),
-    ]
+    list_filter = [("olt", RelatedDropdownFilter), LevelFilter, EventFilter, ("timestamp", PeriodFilter)]
     search_fields = ["message"]
+    fields = [("time", "level", "event_type"), "olt", "said", "message", "details"]
+    readonly_fields = ["time", "said"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CoordinatorLog]:
+        rows: QuerySet[CoordinatorLog] = super().get_queryset(request)
+        return rows.defer(*OLT_HEAVY)
 
     @display(description=_("time"), ordering="timestamp")
     def time(self, entry: CoordinatorLog) -> str | None:
@@ -35,3 +291,7 @@ class LogAdmin(EnginesAdmin):
     @display(description=_("level"), label=LEVEL_COLOURS, ordering="level")
     def level_badge(self, entry: CoordinatorLog) -> str:
         return entry.level
+
+    @display(description=_("what happened"))
+    def said(self, entry: CoordinatorLog) -> str:
+        return sentence(entry)

@@ -2,47 +2,10 @@
 
 from django.utils.translation import gettext as _
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
+from facho.apps.coordinator.obstacles import waiting_for
+from facho.apps.inventory.spans import exact, interval, span, units
 
-
-def units() -> dict[str, str]:
-    """Return how a span of time is written, by its unit."""
-    return {"s": _("{n} s"), "min": _("{n} min"), "h": _("{n} h"), "d": _("{n} d")}
-
-
-def span(seconds: float) -> str:
-    """Return a span of time in its largest unit, as pages show ages: 12 s, 5 min, 3 h, 2 d."""
-    seconds = max(seconds, 0)
-    if seconds < MINUTE:
-        return units()["s"].format(n=int(seconds))
-    if seconds < HOUR:
-        return units()["min"].format(n=int(seconds // MINUTE))
-    if seconds < 2 * DAY:
-        return units()["h"].format(n=int(seconds // HOUR))
-    return units()["d"].format(n=int(seconds // DAY))
-
-
-def exact(seconds: float) -> str:
-    """Return how long something took: 0.42 s, 12.3 s, 2 min 5 s."""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
-    if seconds < MINUTE:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < HOUR:
-        return f"{whole // MINUTE} min {whole % MINUTE} s"
-    return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
-
-
-def interval(seconds: int) -> str:
-    """Return how often something happens: 300 is 5 min, 90 is 1 min 30 s."""
-    whole, rest = divmod(seconds, MINUTE)
-    return f"{whole} min {rest} s" if rest and 0 < whole < 60 else span(seconds)
-
-
-def waiting_for() -> dict[str, str]:
-    """Return what a composite in the queue is waiting for, by cause."""
-    return {"olt_busy": _("its OLT to be free"), "no_free_poller": _("a free poller")}
+__all__ = ["exact", "for_scripts", "interval", "span", "units", "waiting_for"]
 
 
 def _health() -> dict[str, object]:

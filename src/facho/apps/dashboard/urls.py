@@ -9,6 +9,7 @@ pages = [
     path("", views.overview, name="overview"),
     path("olts/", views.olts, name="olts"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
+    path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
     path("onus/<int:onu_id>/", views.onu, name="onu"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),

@@ -16,6 +16,10 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from facho.apps.coordinator import queries as coordination
+from facho.apps.coordinator.advice import plan_advice
+from facho.apps.coordinator.explain import explain
+from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import freshness, history, power, queries, text
 from facho.apps.inventory.models import Olt
 from facho.apps.polling import live
@@ -107,6 +111,9 @@ def overview(request: HttpRequest) -> HttpResponse:
         "composites": masters,
         "weakest": queries.weakest_onus(),
         "dark": queries.latest_dark_onus(),
+        "hour": coordination.fleet_hour(now),
+        "breakers": [row.olt for row in rows if row.olt.enabled and row.olt.breaker_opened_at],
+        "violations": coordination.violations(now - timedelta(hours=24)),
         "saturated_above": SATURATED_ABOVE,
         "saturated_until": SATURATED_UNTIL,
         "rx_weak": power.RX_WEAK,
@@ -146,6 +153,7 @@ def olts(request: HttpRequest) -> HttpResponse:
 @page
 def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     found = get_object_or_404(Olt.objects.defer(*queries.SECRETS), pk=olt_id)
+    now = timezone.now()
     ports = queries.ports(olt_id)
     masters, older = queries.composites(olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
     context = {
@@ -156,9 +164,22 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "nodes": queries.node_rows(olt_id),
         "composites": masters,
         "older": older,
+        "strips": coordination.strips(olt_id, now),
+        "plan": (plan := coordination.active_plans(olt_id, now).first()),
+        "line": timeline(plan, runs_of(plan), now) if plan else None,
+        "advice": plan_advice(plan.advice) if plan else [],
         "may_run": request.user.has_perm("jobs.change_workflownode"),
+        "may_close": request.user.has_perm("inventory.change_olt"),
     }
     return show(request, "olt.html", context)
+
+
+@page
+def node(request: HttpRequest, node_id: int) -> HttpResponse:
+    """Answer why a node is late; the page of its OLT shows the same in a panel."""
+    explained = explain(node_id, timezone.now())
+    may_run = request.user.has_perm("jobs.change_workflownode")
+    return show(request, "node.html", {"active": "olts", "explained": explained, "may_run": may_run})
 
 
 @page

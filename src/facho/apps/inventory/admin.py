@@ -6,13 +6,16 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from import_export.admin import ImportExportModelAdmin
-from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter
+from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter, RadioFilter
 from unfold.contrib.import_export.forms import ExportForm
-from unfold.decorators import display
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
 
 from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, exactly
@@ -31,8 +34,71 @@ STATE_COLOURS = {
 STATE_NAMES = {**dict(Olt.Reachability.choices), "disabled": _("disabled")}
 
 
+class BreakerFilter(RadioFilter):
+    """OLTs by their breaker."""
+
+    title = _("breaker")
+    parameter_name = "breaker"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("open", _("Open")), ("closed", _("Closed"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Olt]) -> QuerySet[Olt]:
+        if self.value() not in ("open", "closed"):
+            return queryset
+        return queryset.filter(breaker_opened_at__isnull=self.value() == "closed")
+
+
+class BreakerMixin:
+    """What the breaker of an OLT says, and how a person closes it."""
+
+    @display(description=_("breaker"), label={"open": "danger", "answers": "warning"}, ordering="breaker_opened_at")
+    def breaker_badge(self, olt: Olt) -> tuple[str, Any] | None:
+        if olt.breaker_opened_at is None:
+            return None
+        return ("answers", _("answers, waits")) if olt.breaker_answered_at else ("open", _("open"))
+
+    @display(description=_("breaker"))
+    def breaker_story(self, olt: Olt) -> str:
+        if olt.breaker_opened_at is None:
+            sentence = gettext("Closed. Silent executions in a row: %(n)d.")
+        else:
+            sentence = gettext("Open since %(since)s after %(n)d silent executions; last probe: %(probe)s.")
+        probe = exactly(olt.breaker_probed_at) or "-"
+        return sentence % {"since": exactly(olt.breaker_opened_at), "n": olt.failures, "probe": probe}
+
+    @action(description=_("Close breaker"), icon="electrical_services", permissions=["change"])
+    def close_breakers(self, request: HttpRequest, rows: QuerySet[Olt]) -> None:
+        _close_breakers(request, list(rows))
+
+    @action(
+        description=_("Close breaker"),
+        icon="electrical_services",
+        permissions=["change"],
+        url_path="close-breaker",
+        dialog={
+            "title": _("Close the breaker"),
+            "description": _("It is polled again from its next slots on. If it stays silent, the breaker opens anew."),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("Close breaker"),
+        },
+    )
+    def close_breaker(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        _close_breakers(request, [get_object_or_404(Olt, pk=object_id)])
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:inventory_olt_change", args=[object_id])})
+
+
+def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
+    closed = [olt.name for olt in olts if olt.close_breaker(by=request.user)]
+    if closed:
+        messages.success(request, gettext("Polled again: %(names)s.") % {"names": ", ".join(closed)})
+    else:
+        messages.warning(request, gettext("No breaker was open."))
+
+
 @admin.register(Olt)
-class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
+class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     """People set an OLT up here; what was observed of it stands beside."""
 
     form = OltForm
@@ -42,17 +108,43 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     # In two steps the file would lie on the disk in between, and the community would have to be asked for again.
     skip_import_confirm = True
 
-    list_display = ["name", "state_badge", "brand", "host", "location", "onus", "data_age", "last_answer"]
+    list_display = [
+        "name",
+        "state_badge",
+        "breaker_badge",
+        "brand",
+        "host",
+        "location",
+        "onus",
+        "data_age",
+        "last_answer",
+    ]
     list_filter = [
         ("brand", ChoicesDropdownFilter),
         ("reachability", ChoicesDropdownFilter),
         ("enabled", BooleanRadioFilter),
+        BreakerFilter,
     ]
     search_fields = ["name", "host", "location"]
     ordering = ["name"]
-    actions = ["enable_chosen", "disable_chosen"]
+    actions = ["enable_chosen", "disable_chosen", "close_breakers"]
+    actions_detail = ["close_breaker"]
+    # By name: quotas know their OLT, and not the other way round.
+    change_form_before_template = "coordinator/olt_day.html"
 
-    observed = ["state_name", "suspicion", "last_answer_at", "last_error", "extra", "created_at", "updated_at"]
+    class Media:
+        css = {"all": ["coordinator/parts.css", "coordinator/admin.css"]}
+
+    observed = [
+        "state_name",
+        "breaker_story",
+        "suspicion",
+        "last_answer_at",
+        "last_error",
+        "extra",
+        "created_at",
+        "updated_at",
+    ]
     readonly_fields = observed
     secretless_snmp = (_("SNMP"), {"classes": ["tab"], "fields": ["version", "v3_user", ("v3_auth", "v3_priv")]})
     fieldsets = [

@@ -26,7 +26,24 @@ SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
             (_("Executions"), "history", "polling.execution"),
             (_("Pollers"), "memory", "polling.poller"),
             (_("Pool statistics"), "monitoring", "polling.pollerstats"),
+        ],
+    ),
+    (
+        _("Coordinator"),
+        [
+            (_("Quotas"), "speed", "coordinator.quotatracker"),
+            (_("Violations"), "warning", "coordinator.quotaviolation"),
+            (_("Plans"), "view_timeline", "coordinator.executionplan"),
             (_("Log"), "article", "coordinator.coordinatorlog"),
+        ],
+    ),
+    (
+        _("Alerts"),
+        [
+            (_("Alerts"), "notifications", "alerts.alert"),
+            (_("Rules"), "rule", "alerts.rule"),
+            (_("Channels"), "campaign", "alerts.channel"),
+            (_("Deliveries"), "outbox", "alerts.delivery"),
         ],
     ),
     (

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import generics, status, viewsets
 from rest_framework.authtoken.serializers import AuthTokenSerializer
 from rest_framework.authtoken.views import ObtainAuthToken
@@ -83,6 +84,25 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
         """Ask this OLT nothing more, from the next tick on."""
         olt = self.get_object()
         olt.disable()
+        return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=None,
+        responses={202: OltSerializer, 409: OpenApiResponse(description="The breaker is not open; `detail` says so.")},
+    )
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path="close-breaker",
+        url_name="close-breaker",
+        permission_classes=[needs("inventory.change_olt")],
+    )
+    def close_breaker(self, request: Request, pk: str) -> Response:
+        """Poll this OLT again although it has not answered. Its breaker opens anew if it stays silent."""
+        olt = self.get_object()
+        if not olt.close_breaker(by=request.user):
+            detail = _("The breaker of %(olt)s is not open: it is polled already.") % {"olt": olt}
+            return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
 
 

@@ -45,6 +45,10 @@ class OltFilter(django_filters.FilterSet):
         field_name="suspect_since", lookup_expr="isnull", exclude=True, label="whether too many ONUs vanished at once"
     )
 
+    breaker_open = django_filters.BooleanFilter(
+        field_name="breaker_opened_at", lookup_expr="isnull", exclude=True, label="whether its breaker is open"
+    )
+
     class Meta:
         model = Olt
         fields = ["enabled", "reachability"]

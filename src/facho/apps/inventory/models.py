@@ -1,8 +1,10 @@
 """The OLTs: where they are, how to talk to them, and what was last seen of them."""
 
 import ipaddress
+import logging
 import re
 from collections.abc import Collection, Iterable
+from types import MappingProxyType
 from typing import Any
 
 from django.apps import apps
@@ -16,8 +18,11 @@ from django.utils.translation import gettext_lazy as _
 from facho.apps.inventory.fields import SecretField
 from facho.brands import BRANDS
 from facho.engine.brand import Brand
+from facho.engine.events import Event, tell
 from facho.engine.snmp import Agent, Community, User
 from facho.engine.snmp import Version as WireVersion
+
+logger = logging.getLogger(__name__)
 
 
 def brand_choices() -> list[tuple[str, str]]:
@@ -177,6 +182,9 @@ class Olt(models.Model):
         }
     )
 
+    # What the columns of the breaker say while it is closed, whoever closed it.
+    CLOSED_BREAKER = MappingProxyType({"failures": 0, "breaker_opened_at": None, "breaker_answered_at": None})
+
     def __str__(self) -> str:
         return self.name
 
@@ -221,6 +229,15 @@ class Olt(models.Model):
     def disable(self) -> None:
         self.enabled = False
         self.save(update_fields=["enabled", "updated_at"])
+
+    def close_breaker(self, by: object) -> bool:
+        """Let the OLT be polled again although it has not answered; False if its breaker was not open."""
+        closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
+        if closed:
+            Olt.touch([self.pk])
+            tell(logger, Event.BREAKER_CLOSED_BY_HAND, olt_id=self.pk, olt=self.name, by=str(by))
+        self.refresh_from_db(fields=self.CLOSED_BREAKER)
+        return bool(closed)
 
     @property
     def brand_note(self) -> str:

@@ -77,6 +77,21 @@ class SecretInput(serializers.CharField):
         )
 
 
+class BreakerSerializer(serializers.Serializer[Olt]):
+    """The breaker of an OLT. While it is open the OLT is not polled, only probed."""
+
+    is_open = serializers.SerializerMethodField()
+    since = serializers.DateTimeField(source="breaker_opened_at", allow_null=True)
+    failures = serializers.IntegerField(help_text="Executions in a row that ended in silence.")
+    probed_at = serializers.DateTimeField(source="breaker_probed_at", allow_null=True, help_text="The last probe.")
+    answered_at = serializers.DateTimeField(
+        source="breaker_answered_at", allow_null=True, help_text="It answered a probe, and waits for a person."
+    )
+
+    def get_is_open(self, olt: Olt) -> bool:
+        return olt.breaker_opened_at is not None
+
+
 class OltSerializer(CheckedSerializer[Olt]):
     """An OLT. People set everything up to `max_pdus_per_second`; the rest is what was observed."""
 
@@ -98,6 +113,7 @@ class OltSerializer(CheckedSerializer[Olt]):
         read_only=True,
         help_text="`disabled` if the admin said so, else the reachability.",
     )
+    breaker = BreakerSerializer(source="*", read_only=True)
     onus_total = serializers.IntegerField(read_only=True)
     onus_online = serializers.IntegerField(read_only=True)
     onus_missing = serializers.IntegerField(read_only=True, help_text="Of the total: discoveries do not find them.")
@@ -133,6 +149,7 @@ class OltSerializer(CheckedSerializer[Olt]):
             "last_error",
             "extra",
             "suspect_since",
+            "breaker",
             "onus_total",
             "onus_online",
             "onus_missing",

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
@@ -21,7 +21,9 @@ from unfold.paginator import InfinitePaginator
 from unfold.sections import TableSection
 
 from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
+from facho.apps.polling.lateness import PART_LABELS
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller, PollerStats
+from facho.apps.polling.queries import with_parts
 
 STATUS_COLOURS = {
     "PENDING": "info",
@@ -48,6 +50,22 @@ class ChainFilter(RadioFilter):
         if self.value() == "all":
             return queryset
         return queryset.filter(master_execution__isnull=self.value() != "links")
+
+
+class RetryFilter(RadioFilter):
+    """Executions that were tried more than once, or wait for that."""
+
+    title = _("attempts")
+    parameter_name = "tried"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("again", _("More than one")), ("waiting", _("Waiting for another"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "again":
+            return queryset.filter(attempts_made__gt=1)
+        return queryset.filter(retry_at__isnull=False) if self.value() == "waiting" else queryset
 
 
 class ExactTimes:
@@ -130,6 +148,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
         "status_badge",
         "trigger",
         "poller_id",
+        "attempt_count",
         "lateness_seconds",
         "duration_seconds",
         "readings",
@@ -145,6 +164,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
         ("status", MultipleChoicesDropdownFilter),
         ("trigger", ChoicesRadioFilter),
         ("poller_id", SingleNumericFilter),
+        RetryFilter,
         ("slot", PeriodFilter),
     ]
     search_fields = ["node_name", "olt__name", "error"]
@@ -159,6 +179,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
                     ("status", "cause", "completeness"),
                     ("trigger", "poller_id", "master_execution"),
                     ("due", "slots"),
+                    ("attempt_count", "tried_again"),
                     "error_class",
                     "sentences",
                 ]
@@ -171,7 +192,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
                 "fields": [
                     ("started", "ended"),
                     ("lateness_seconds", "duration_seconds"),
-                    "waits",
+                    "lateness_parts",
                 ],
             },
         ),
@@ -197,6 +218,9 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
         "sentences",
         "lateness_seconds",
         "duration_seconds",
+        "lateness_parts",
+        "attempt_count",
+        "tried_again",
         "size_list",
         "column_list",
         "failed_ports",
@@ -205,8 +229,10 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
         executions: QuerySet[Execution] = super().get_queryset(request)
-        return executions.prefetch_related("links").defer(
-            "olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned"
+        return (
+            with_parts(executions)
+            .prefetch_related("links")
+            .defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
         )
 
     @display(description=_("due"), ordering="slot")
@@ -224,6 +250,21 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
     @display(description=_("took (s)"), empty_value="-")
     def duration_seconds(self, execution: Execution) -> float | None:
         return execution.duration
+
+    @display(description=_("where the lateness went"))
+    def lateness_parts(self, execution: Execution) -> str:
+        lines = ((f"{seconds:.3f} s", PART_LABELS.get(name, name)) for name, seconds in execution.parts.items())
+        return format_html_join(mark_safe("<br>"), "{}: {}", lines) or "-"
+
+    @display(description=_("attempts"), ordering="attempts_made")
+    def attempt_count(self, execution: Any) -> str:
+        if execution.retry_at is None:
+            return str(execution.attempts_made)
+        return format_html('{} <span title="{}">↻</span>', execution.attempts_made, exactly(execution.retry_at))
+
+    @display(description=_("tried again"), empty_value="-")
+    def tried_again(self, execution: Execution) -> str | None:
+        return exactly(execution.retry_at)
 
 
 @admin.register(Poller)

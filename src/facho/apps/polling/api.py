@@ -18,6 +18,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.filters import ExecutionFilter
 from facho.apps.polling.models import Execution
+from facho.apps.polling.queries import with_parts
 from facho.apps.polling.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -28,7 +29,7 @@ from facho.apps.polling.serializers import (
 )
 
 # An execution shows its OLT's name and nothing else of it; least of all its secrets leave the database.
-EXECUTIONS = Execution.objects.annotate(olt_name=F("olt__name"))
+EXECUTIONS = with_parts(Execution.objects.annotate(olt_name=F("olt__name")))
 
 # Kept for the page of one execution; a list of a thousand would carry megabytes of them.
 LONG_COLUMNS = ("coverage", "failed_onus")

@@ -13,6 +13,9 @@ class ExecutionFilter(django_filters.FilterSet):
     status = django_filters.MultipleChoiceFilter(choices=STATUS_CHOICES, label="status, may be repeated")
     master = django_filters.NumberFilter(field_name="master_execution_id", label="the execution of the master")
     is_master = django_filters.BooleanFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
+    is_retrying = django_filters.BooleanFilter(
+        field_name="retry_at", lookup_expr="isnull", exclude=True, label="whether it waits for a further attempt"
+    )
     slot_after = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="gte", label="slot, from")
     slot_before = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="lt", label="slot, until before")
 

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling import coverage
+from facho.apps.polling import coverage, lateness
 from facho.engine.model import Cause, Completeness, Status, Trigger
 
 STATUS_CHOICES = [
@@ -111,15 +111,27 @@ class Execution(models.Model):
 
     @property
     def duration(self) -> float | None:
-        """Return the seconds it ran."""
+        """Return the seconds from the start of its first attempt to its end."""
         if self.started_at is None or self.ended_at is None:
             return None
         return (self.ended_at - self.started_at).total_seconds()
 
     @property
     def lateness(self) -> float | None:
-        """Return the seconds between its slot and its start."""
+        """Return the seconds between its slot and the start of its first attempt."""
         return (self.started_at - self.slot).total_seconds() if self.started_at else None
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Return what its lateness is made of, in seconds; before its start, what it has waited for.
+
+        A link waited with its master: `queries.with_parts` reads that along.
+        """
+        waits = self.waits or getattr(self, "master_waits", None) or {}
+        if self.lateness is None:
+            return dict(waits)
+        rest = lateness.STARTING if self.master_execution_id is None else lateness.IN_CHAIN
+        return lateness.parts(self.lateness, waits, rest=rest)
 
     def column_lines(self) -> list[str]:
         """Return what each column covered, as people read it."""

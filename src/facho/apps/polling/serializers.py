@@ -31,6 +31,16 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     waits: serializers.DictField = serializers.DictField(
         child=serializers.FloatField(), read_only=True, help_text="Seconds it waited, by cause."
     )
+    parts: serializers.DictField = serializers.DictField(
+        child=serializers.FloatField(),
+        read_only=True,
+        help_text="Where its lateness went, in seconds: scheduler_late, breaker_open, olt_busy, no_free_poller, "
+        "in_chain, starting. They add up to `lateness`; before the start, to what it has waited.",
+    )
+    attempts_made = serializers.IntegerField(read_only=True, help_text="How often it was tried.")
+    retry_at = serializers.DateTimeField(
+        read_only=True, allow_null=True, help_text="When it is tried again; null unless it waits for that."
+    )
 
     class Meta:
         model = Execution
@@ -55,6 +65,9 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
             "duration",
             "lateness",
             "waits",
+            "parts",
+            "attempts_made",
+            "retry_at",
             "readings",
             "completeness",
             "pdus",

@@ -38,6 +38,12 @@ TONES = {
     "slow": "warn",
     "unreachable": "bad",
     "missing": "warn",
+    "breaker": "bad",
+    "answers": "warn",
+    "LOW": "info",
+    "MEDIUM": "warn",
+    "HIGH": "bad",
+    "CRITICAL": "bad",
 }
 
 LEVELS = {"rx": power.rx_level, "olt_rx": power.olt_rx_level, "tx": power.tx_level}
@@ -72,6 +78,16 @@ def clock_time(at: datetime | None) -> SafeString:
 
 
 @register.simple_tag
+def time_of_day(at: datetime | None) -> SafeString:
+    """Show a point in time of this day, in the viewer's zone."""
+    if not at:
+        return NOTHING
+    return format_html(
+        '<time datetime="{}" data-second>{}</time>', at.isoformat(), f"{timezone.localtime(at):%H:%M:%S}"
+    )
+
+
+@register.simple_tag
 def badge(word: str, label: str = "") -> SafeString:
     """Show a state in its colour."""
     return format_html('<span class="badge {}">{}</span>', tone(word), label or word)
@@ -81,6 +97,16 @@ def badge(word: str, label: str = "") -> SafeString:
 def olt_badge(olt: Olt) -> SafeString:
     label = olt.get_reachability_display() if olt.enabled else _("disabled")
     return badge(olt.state, label)
+
+
+@register.simple_tag
+def breaker_badge(olt: Olt) -> SafeString | str:
+    """Show that the breaker of an OLT is open, or that it answers and waits for a person; else nothing."""
+    if olt.breaker_opened_at is None or not olt.enabled:
+        return ""
+    if olt.breaker_answered_at is not None:
+        return badge("answers", _("answers again"))
+    return badge("breaker", _("breaker open"))
 
 
 @register.simple_tag

@@ -22,7 +22,7 @@ async function run(button) {
     });
     const said = await answer.json().catch(() => ({}));
     const sentence = typeof said.detail === "string" ? said.detail : "";
-    if (answer.ok) toast(said.already_requested ? text.askedAlready : text.asked, "ok");
+    if (answer.ok) toast(button.dataset.done ?? (said.already_requested ? text.askedAlready : text.asked), "ok");
     else toast(sentence || fill(text.failed, { status: answer.status }), answer.status === 409 ? "warn" : "bad");
   } catch {
     toast(text.offline, "bad");

@@ -2,6 +2,7 @@
 
 import * as actions from "./actions.js";
 import { drawBusy } from "./busy.js";
+import * as explain from "./explain.js";
 import * as feed from "./feed.js";
 import { draw, tickPool } from "./pool.js";
 import * as power from "./power.js";
@@ -26,6 +27,7 @@ feed.on("execution", regions.news);
 feed.on("readings", regions.news);
 feed.start();
 power.start();
+explain.start();
 actions.start({ afterRun: regions.refreshSoon });
 
 setInterval(() => {

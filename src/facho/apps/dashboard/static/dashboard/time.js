@@ -37,6 +37,7 @@ export function running(seconds) {
 const language = document.documentElement.lang || undefined;
 const full = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
 const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
 
 /** A point in time, in the viewer's zone. */
@@ -51,6 +52,8 @@ const writers = {
   due: (ms) => (ms > now() ? fill(text.ahead, { span: span((ms - now()) / 1000) }) : text.due),
   running: (ms) => running((now() - ms) / 1000),
   clock: (ms) => full.format(ms),
+  hour: (ms) => hour.format(ms),
+  second: (ms) => second.format(ms),
 };
 
 /** Write every time of the page anew; called once a second and after each refresh. */

@@ -1,0 +1,84 @@
+"""Quotas, violations, plans, the log, and the answer to "why is this late?". All of it is the engine's: to be read."""
+
+from typing import Any
+
+from django.db.models import F
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import viewsets
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from facho.apps.coordinator.explain import explain
+from facho.apps.coordinator.filters import LogFilter, PlanFilter, QuotaFilter, ViolationFilter
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.serializers import (
+    ExplanationSerializer,
+    LogSerializer,
+    PlanSerializer,
+    QuotaSerializer,
+    ViolationSerializer,
+)
+from facho.apps.inventory.filters import LIST_BACKENDS
+
+# A row shows its OLT's name and nothing else of it; least of all its secrets leave the database.
+OLT_NAME = F("olt__name")
+
+
+class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
+    """What each job on each OLT owed and got, hour by hour."""
+
+    queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME)
+    serializer_class = QuotaSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = QuotaFilter
+    search_fields = ["task_type", "olt__name"]
+    ordering_fields = ["id", "period_start", "olt__name", "task_type", "quota_required", "quota_completed", "status"]
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": timezone.now()}
+
+
+class ViolationViewSet(viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+    """Hours in which a job ran too rarely, with what was found and what to do."""
+
+    queryset = QuotaViolation.objects.annotate(olt_name=OLT_NAME)
+    serializer_class = ViolationSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = ViolationFilter
+    search_fields = ["task_type", "olt__name"]
+    ordering_fields = ["id", "period_start", "olt__name", "task_type", "notified", "created_at"]
+
+
+class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
+    """What each OLT's hour is expected to look like, and what became of it."""
+
+    queryset = ExecutionPlan.objects.annotate(olt_name=OLT_NAME)
+    serializer_class = PlanSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = PlanFilter
+    search_fields = ["olt__name"]
+    ordering_fields = ["id", "period_start", "olt__name", "utilisation", "needed_seconds", "status"]
+
+
+class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
+    """What the engine decided, in sentences."""
+
+    queryset = CoordinatorLog.objects.annotate(olt_name=OLT_NAME)
+    serializer_class = LogSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = LogFilter
+    search_fields = ["message"]
+    ordering_fields = ["id", "timestamp", "level", "event_type", "olt__name"]
+
+
+class ExplainView(APIView):
+    """Why is this late? Its last slots and where their time went, the next ones, and what stands in the way now."""
+
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(responses={200: ExplanationSerializer, 404: OpenApiResponse(description="There is no such node.")})
+    def get(self, request: Request, node_id: int) -> Response:
+        return Response(ExplanationSerializer(explain(node_id, timezone.now())).data)

@@ -1,0 +1,174 @@
+"""Why is this late? The last slots of a node, the next ones, what stands in the way, and one sentence of it all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+
+from facho.apps.coordinator.models import ExecutionPlan
+from facho.apps.coordinator.obstacles import Obstacle, in_the_way
+from facho.apps.coordinator.queries import OLT_HEAVY, active_plans
+from facho.apps.coordinator.stories import SlotStory, last_slots
+from facho.apps.inventory.spans import interval, span
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling import live
+from facho.apps.polling.models import CAUSE_CHOICES
+from facho.engine.model import Cause
+from facho.engine.predict import expected
+from facho.engine.schedule import missed_slots
+
+NEXT_SLOTS = 5
+
+CAUSE_LABELS = dict(CAUSE_CHOICES)
+
+
+@dataclass(frozen=True, slots=True)
+class NextSlot:
+    """A slot to come, and when it is predicted to run: by the plan of the hour, or by its grid alone.
+
+    With a cause, the plan expects it to be lost.
+    """
+
+    slot: datetime
+    start: datetime | None
+    end: datetime | None
+    source: str
+    cause: str = ""
+
+    @property
+    def cause_label(self) -> str:
+        return str(CAUSE_LABELS.get(self.cause, self.cause))
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All there is to say about a node. A chained one runs when its master does, and is explained through it."""
+
+    node: WorkflowNode
+    level: str
+    answer: str
+    last_slots: Sequence[SlotStory]
+    next_slots: Sequence[NextSlot]
+    in_the_way: Sequence[Obstacle]
+    at: datetime
+    stale: bool
+
+    @property
+    def scheduled(self) -> WorkflowNode:
+        return self.node.master or self.node
+
+
+def explain(node_id: int, now: datetime) -> Explanation:
+    """Explain a node, in three queries whatever has happened to it; 404 where there is none."""
+    nodes = WorkflowNode.objects.select_related("olt", "job", "master__job").defer(*OLT_HEAVY)
+    node = get_object_or_404(nodes, pk=node_id)
+    slots = last_slots(node.pk, now)
+    news = live.snapshot(now)
+    obstacles = in_the_way(node, slots, news, now)
+    upcoming = [] if _is_off(obstacles) else next_slots(node, list(active_plans(node.olt_id, now)), now)
+    if node.olt.breaker_opened_at is not None:
+        upcoming = [replace(each, start=None, end=None, cause=Cause.BREAKER_OPEN.value) for each in upcoming]
+    level, answer = _answer(node, slots, upcoming, obstacles, now)
+    return Explanation(node, level, answer, slots, upcoming, obstacles, now, news["stale"])
+
+
+def _is_off(obstacles: Sequence[Obstacle]) -> bool:
+    return any(each.code.endswith("_disabled") for each in obstacles)
+
+
+def next_slots(node: WorkflowNode, plans: Sequence[ExecutionPlan], now: datetime) -> list[NextSlot]:
+    """Return the slots to come as they are planned; beyond the plan, or without one, as the grid has them."""
+    planned = {slot.slot: slot for plan in plans for slot in _planned(node, plan.plan_data, now)}
+    rest = (slot for slot in _on_the_grid(node, now) if slot.slot not in planned)
+    found = list(planned.values())
+    while len(found) < NEXT_SLOTS and (slot := next(rest, None)) is not None:
+        # The grid begins anew with a change; a plan of before says nothing about slots that are no longer on it.
+        found.append(slot)
+    return sorted(found, key=lambda each: each.slot)[:NEXT_SLOTS]
+
+
+def _planned(node: WorkflowNode, plan: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[NextSlot]:
+    master = node.master_id or node.pk
+    for item in plan:
+        slot = _time(item, "slot")
+        if item.get("node_id") == master and slot is not None and slot > now:
+            mine = _link(item, node.pk) if node.master_id else item
+            yield NextSlot(slot, _time(mine, "start"), _time(mine, "end"), "plan", item.get("cause") or "")
+
+
+def _link(item: Mapping[str, Any], node_id: int) -> Mapping[str, Any]:
+    """Return what a plan says of a link; where it has no times of its own, it runs within those of its composite."""
+    links = [link for link in item.get("chain", ()) if isinstance(link, Mapping)]
+    return next((link for link in links if link.get("node_id") == node_id and link.get("start")), item)
+
+
+def _time(item: Mapping[str, Any], name: str) -> datetime | None:
+    return parse_datetime(item[name]) if item.get(name) else None
+
+
+def _on_the_grid(node: WorkflowNode, now: datetime) -> Iterator[NextSlot]:
+    master = node.master or node
+    if master.next_run_at is None:
+        return
+    every = timedelta(seconds=master.interval_seconds)
+    took = expected(node.durations, now)
+    # An engine that is down leaves slots behind that will not run; the last of them may still be waiting.
+    first = master.next_run_at + missed_slots(master.next_run_at, every, now) * every
+    for number in range(NEXT_SLOTS):
+        slot = first + number * every
+        start = max(slot, now)
+        yield NextSlot(slot, start, start + timedelta(seconds=took.mean) if took else None, "grid")
+
+
+def _answer(
+    node: WorkflowNode,
+    slots: Sequence[SlotStory],
+    upcoming: Sequence[NextSlot],
+    obstacles: Sequence[Obstacle],
+    now: datetime,
+) -> tuple[str, str]:
+    """Answer from what no patience helps with, else from what it does, from what it waits for, from its last slot."""
+    behind = _behind(node)
+    grave = next((each for each in obstacles if each.level == "bad"), None)
+    if grave is not None:
+        return "bad", _joined(behind, grave.sentence)
+    newest = slots[0] if slots else None
+    if newest is not None and newest.is_open:
+        return newest.level, _joined(behind, newest.sentence)
+    queued = [each for each in obstacles if each.code in ("queued", "olt_busy")]
+    if any(each.code == "queued" for each in queued):
+        return "late", _joined(behind, *(each.sentence for each in reversed(queued)))
+    return _from_last(node, newest, upcoming, behind, now)
+
+
+def _from_last(
+    node: WorkflowNode, newest: SlotStory | None, upcoming: Sequence[NextSlot], behind: str, now: datetime
+) -> tuple[str, str]:
+    """Answer from how the last slot went, and say when the next one comes."""
+    ahead = _ahead(upcoming, now)
+    if newest is None:
+        return "late", _joined(behind, _("%(job)s has not run yet.") % {"job": node.job}, ahead)
+    due = _("Its last slot was %(span)s ago.") % {"span": span((now - newest.execution.slot).total_seconds())}
+    return newest.level, _joined(behind, due, newest.sentence, ahead)
+
+
+def _ahead(upcoming: Sequence[NextSlot], now: datetime) -> str:
+    if not upcoming:
+        return ""
+    ahead = (upcoming[0].slot - now).total_seconds()
+    return _("The next is due in %(span)s.") % {"span": span(ahead)} if ahead > 0 else _("The next is due now.")
+
+
+def _behind(node: WorkflowNode) -> str:
+    if node.master is None:
+        return ""
+    known = {"job": node.job, "master": node.master.job, "interval": interval(node.master.interval_seconds)}
+    return _("%(job)s runs right behind %(master)s, every %(interval)s.") % known
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

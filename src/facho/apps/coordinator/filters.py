@@ -1,0 +1,97 @@
+"""How quotas, violations, plans and the log are narrowed."""
+
+import logging
+from typing import Any
+
+import django_filters
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.engine.events import Event
+from facho.engine.quota import hour_of
+
+# From the least to the gravest.
+LEVELS = [logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)]
+LEVELS.append(logging.getLevelName(logging.CRITICAL))
+
+
+class YesNoFilter(django_filters.TypedChoiceFilter):
+    """Yes or no, written as people write it; anything else is refused and not passed over."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        words = [(word, word) for word in ("true", "false", "1", "0")]
+        super().__init__(choices=words, coerce=lambda word: word in ("true", "1"), **kwargs)
+
+
+class HourFilter(django_filters.FilterSet):
+    """From and until an hour, each told by any time at its beginning or after."""
+
+    hour_after = django_filters.IsoDateTimeFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
+    hour_before = django_filters.IsoDateTimeFilter(
+        field_name="period_start", lookup_expr="lt", label="hour, until before"
+    )
+
+
+class QuotaFilter(HourFilter):
+    """By whom, which job and hour, and how it stands. `current=true` is the running hour."""
+
+    task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
+    status = django_filters.MultipleChoiceFilter(choices=QuotaTracker.Status.choices, label="status, may be repeated")
+    current = YesNoFilter(method="by_current", label="the running hour, or all others")
+
+    class Meta:
+        model = QuotaTracker
+        fields = ["olt", "node"]
+
+    def by_current(self, rows: QuerySet[QuotaTracker], name: str, value: bool) -> QuerySet[QuotaTracker]:
+        hour = hour_of(timezone.now())
+        return rows.filter(period_start=hour) if value else rows.exclude(period_start=hour)
+
+
+class ViolationFilter(HourFilter):
+    """By whom, which job and hour, how bad it was, and whether anybody was told."""
+
+    task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
+    severity = django_filters.MultipleChoiceFilter(
+        choices=QuotaViolation.Severity.choices, label="severity, may be repeated"
+    )
+
+    class Meta:
+        model = QuotaViolation
+        fields = ["olt", "node", "notified"]
+
+
+class PlanFilter(HourFilter):
+    """By whom, which hour, and how it stands. `current=true` are the plans that count now."""
+
+    status = django_filters.MultipleChoiceFilter(choices=ExecutionPlan.Status.choices, label="status, may be repeated")
+    current = YesNoFilter(method="by_current", label="the active plan of the running hour, or others")
+
+    class Meta:
+        model = ExecutionPlan
+        fields = ["olt", "is_feasible"]
+
+    def by_current(self, rows: QuerySet[ExecutionPlan], name: str, value: bool) -> QuerySet[ExecutionPlan]:
+        present = {"period_start": hour_of(timezone.now()), "status": ExecutionPlan.Status.ACTIVE}
+        return rows.filter(**present) if value else rows.exclude(**present)
+
+
+class LogFilter(django_filters.FilterSet):
+    """By whom, what happened, how grave it is at least, and when."""
+
+    event = django_filters.MultipleChoiceFilter(
+        field_name="event_type", choices=[(event.name, event.name) for event in Event], label="event, may be repeated"
+    )
+    level = django_filters.ChoiceFilter(
+        method="by_level", choices=[(level, level) for level in LEVELS], label="at least this level"
+    )
+    after = django_filters.IsoDateTimeFilter(field_name="timestamp", lookup_expr="gte", label="time, from")
+    before = django_filters.IsoDateTimeFilter(field_name="timestamp", lookup_expr="lt", label="time, until before")
+
+    class Meta:
+        model = CoordinatorLog
+        fields = ["olt"]
+
+    def by_level(self, rows: QuerySet[CoordinatorLog], name: str, value: str) -> QuerySet[CoordinatorLog]:
+        return rows.filter(level__in=LEVELS[LEVELS.index(value) :])

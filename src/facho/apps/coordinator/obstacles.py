@@ -1,0 +1,119 @@
+"""What stands between a node and its next run at this moment: what a person set, the breaker, the engine, the queue."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+
+from facho.apps.coordinator.stories import SlotStory
+from facho.apps.inventory.models import Olt
+from facho.apps.inventory.spans import span
+from facho.apps.jobs.models import WorkflowNode
+from facho.engine.model import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing in the way. `level` is late for what passes by itself, bad for what waits for somebody."""
+
+    code: str
+    level: str
+    sentence: str
+    since: datetime | None = None
+    poller: int | None = None
+    position: int | None = None
+    node: int | None = None
+
+
+def in_the_way(
+    node: WorkflowNode, slots: Sequence[SlotStory], news: Mapping[str, Any], now: datetime
+) -> list[Obstacle]:
+    """Return all that stands in the way of a node, what no patience helps with first."""
+    found = [*_switched_off(node), *_breaker(node.olt, now), *_engine(news)]
+    if not news["stale"]:
+        at_work = {slot.execution.poller_id for slot in slots if slot.is_open and not slot.is_retrying}
+        found += [*_busy(node, news, at_work), *_queued(node, news), *_saturated(news)]
+    return found
+
+
+def _switched_off(node: WorkflowNode) -> list[Obstacle]:
+    if not node.olt.enabled:
+        return [Obstacle("olt_disabled", "bad", _("%(olt)s is disabled: nothing is read from it.") % {"olt": node.olt})]
+    for each in filter(None, (node, node.master)):
+        if each.own_enabled is False:
+            said = _("%(job)s is disabled on %(olt)s.") % {"job": each.job, "olt": node.olt}
+            return [Obstacle("node_disabled", "bad", said, node=each.pk)]
+        if not each.enabled:
+            return [
+                Obstacle("job_disabled", "bad", _("The job %(job)s is disabled.") % {"job": each.job}, node=each.pk)
+            ]
+    return []
+
+
+def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:
+    if olt.breaker_opened_at is None:
+        return []
+    known = {
+        "olt": olt,
+        "span": span((now - olt.breaker_opened_at).total_seconds()),
+        "n": olt.failures,
+    }
+    said = _("The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d executions.") % known
+    if olt.breaker_answered_at is not None:
+        said = f"{said} {_('It answers again, and waits for a person to close the breaker.')}"
+        return [Obstacle("breaker_waits", "bad", said, since=olt.breaker_opened_at)]
+    said = f"{said} {_('It is probed once a minute.')}"
+    return [Obstacle("breaker_open", "bad", said, since=olt.breaker_opened_at)]
+
+
+def _engine(news: Mapping[str, Any]) -> list[Obstacle]:
+    if not news["stale"]:
+        return []
+    if news["at"] is None:
+        return [Obstacle("engine_silent", "bad", _("The engine has said nothing yet: it may be starting, or down."))]
+    said = _("The engine has been silent for %(span)s: nothing runs until it is back.") % {"span": span(news["age"])}
+    return [Obstacle("engine_silent", "bad", said, since=parse_datetime(news["at"]))]
+
+
+def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None]) -> list[Obstacle]:
+    """Tell who holds the OLT, unless it is the node itself."""
+    holder = next((each for each in news["pollers"] if each["olt_id"] == node.olt_id), None)
+    if holder is None or holder["id"] in at_work:
+        return []
+    since = parse_datetime(holder["busy_since"]) if holder["busy_since"] else None
+    known = {"olt": node.olt, "node": holder["node"], "poller": holder["id"], "span": span(holder["seconds"])}
+    said = _("%(olt)s is busy with %(node)s, in poller %(poller)s for %(span)s.") % known
+    return [Obstacle("olt_busy", "late", said, since=since, poller=holder["id"], node=holder["node_id"])]
+
+
+def _queued(node: WorkflowNode, news: Mapping[str, Any]) -> list[Obstacle]:
+    """Tell its place in the queue, as far as the news shows the queue."""
+    mine = {node.pk, (node.master or node).pk}
+    for position, each in enumerate(news["queue"]["next"], start=1):
+        if each["node_id"] in mine:
+            what = waiting_for().get(each["waiting_for"], each["waiting_for"])
+            known = {"n": position, "all": news["queue"]["size"], "what": what, "span": span(each["late"])}
+            said = _("It is due for %(span)s, is number %(n)d of %(all)d in the queue and waits for %(what)s.") % known
+            return [Obstacle("queued", "late", said, since=parse_datetime(each["slot"]), position=position)]
+    return []
+
+
+def waiting_for() -> dict[str, str]:
+    """Return what a composite in the queue is waiting for, by cause."""
+    return {
+        Cause.OLT_BUSY.value: _("its OLT to be free"),
+        Cause.NO_FREE_POLLER.value: _("a free poller"),
+        Cause.BREAKER_OPEN.value: _("its OLT to answer again"),
+    }
+
+
+def _saturated(news: Mapping[str, Any]) -> list[Obstacle]:
+    stats = news["stats"]
+    if not stats["is_saturated"]:
+        return []
+    known = {"busy": round(stats["busy_percentage"]), "all": stats["total_pollers"]}
+    said = _("The %(all)d pollers were busy %(busy)d %% of the last minute: there are too few.") % known
+    return [Obstacle("pool_saturated", "late", said)]

@@ -1,0 +1,104 @@
+"""How a quota stands, in words and shares. Only arithmetic, for API, admin and pages alike."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.coordinator.models import QuotaTracker
+from facho.engine.model import Cause
+from facho.engine.quota import ENOUGH
+
+# So many slots may be under way, or wait for their turn, without the hour being behind.
+UNDER_WAY = 1
+
+PARTS = ("completed", "failed", "skipped", "pending")
+PART_NAMES = {
+    "completed": _("completed"),
+    "failed": _("failed"),
+    "skipped": _("skipped"),
+    "pending": _("pending"),
+}
+
+ON_COURSE, BEHIND, AT_RISK, LOST = "on_course", "behind", "at_risk", "lost"
+RISKS = {
+    ON_COURSE: _("on course"),
+    BEHIND: _("behind schedule"),
+    AT_RISK: _("at risk"),
+    LOST: _("cannot be met any more"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What was owed and what it has come to, of one quota or of many."""
+
+    required: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    pending: int = 0
+    # Of the skipped ones: what a person disabled is missing for nobody.
+    disabled: int = 0
+
+    @classmethod
+    def of(cls, quota: QuotaTracker) -> "Progress":
+        parts = {part: getattr(quota, f"quota_{part}") for part in PARTS}
+        return cls(quota.quota_required, **parts, disabled=quota.causes.get(Cause.DISABLED.value, 0))
+
+    @classmethod
+    def total(cls, each: Iterable["Progress"]) -> "Progress":
+        rows = [astuple(one) for one in each]
+        return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
+
+    @property
+    def percent(self) -> float | None:
+        """Return the share of the runs that were owed and came, or None where none was owed."""
+        return round(100 * self.completed / self.wanted, 1) if self.wanted else None
+
+    @property
+    def wanted(self) -> int:
+        """Return how many are judged: all but those that a person disabled."""
+        return max(self.required - self.disabled, self.completed)
+
+    @property
+    def came(self) -> int:
+        """Return how many of those that are judged are over."""
+        return max(self.wanted - self.pending, 0)
+
+    @property
+    def percent_of_those_that_came(self) -> float | None:
+        return round(100 * self.completed / self.came, 1) if self.came else None
+
+    def stack(self) -> list[tuple[str, int, float, float]]:
+        """Return the parts that are there: name, number, and where its bar begins and how wide it is, in percent."""
+        bars, at = [], 0.0
+        for part in PARTS:
+            number = getattr(self, part)
+            if number:
+                width = 100 * number / self.required
+                bars.append((part, number, at, width))
+                at += width
+        return bars
+
+    def says(self) -> str:
+        """Return the numbers as people read them."""
+        return ", ".join(f"{number} {PART_NAMES[part]}" for part, number, *_bar in self.stack())
+
+
+def risk(progress: Progress, start: datetime, end: datetime, now: datetime) -> str:
+    """Return how a quota of an hour that is not over is likely to end.
+
+    LOST: even if all that is to come goes well, it stays below what is asked
+    for. AT_RISK: at the rate of those that came it would. BEHIND: slots that
+    should have ended by now have not.
+    """
+    enough = progress.wanted * ENOUGH
+    if 100 * (progress.completed + progress.pending) < enough:
+        return LOST
+    if progress.came and 100 * progress.completed < ENOUGH * progress.came:
+        return AT_RISK
+    elapsed = min(max((now - start) / (end - start), 0.0), 1.0)
+    overdue = int(progress.wanted * elapsed) - progress.came
+    return BEHIND if overdue > UNDER_WAY else ON_COURSE

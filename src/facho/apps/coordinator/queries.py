@@ -1,0 +1,178 @@
+"""What pages and the API ask about quotas, violations and plans, each in a few queries whatever the number of rows."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from django.db.models import Count, Max, QuerySet, Sum
+
+from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.progress import PARTS, Progress
+from facho.engine.quota import ENOUGH, HOUR, hour_of
+
+# From here down a violation is HIGH or CRITICAL.
+GRAVE_PERCENT = 50
+
+# A page that shows an OLT by name reads nothing else of it; least of all its secrets leave the database.
+OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
+# A judged quota says how its hour ended; while it runs, there is nothing to say yet.
+UNJUDGED = QuotaTracker.Status.IN_PROGRESS
+INTERRUPTED = QuotaTracker.Status.INTERRUPTED
+
+SUMS = {name: Sum(f"quota_{name}") for name in ("required", *PARTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class OltHour:
+    """What an OLT got of what it is owed, in all its jobs."""
+
+    olt_id: int
+    olt_name: str
+    progress: Progress
+    breaker_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetHour:
+    """The running hour of all OLTs: how it stands, who is worst, and who does not answer."""
+
+    start: datetime
+    progress: Progress = field(default_factory=Progress)
+    worst: Sequence[OltHour] = ()
+    olts: int = 0
+
+
+def fleet_hour(now: datetime, worst: int = 6) -> FleetHour:
+    """Return the running hour in numbers, in one query."""
+    start = hour_of(now)
+    rows = (
+        QuotaTracker.objects.filter(period_start=start)
+        .order_by()
+        .values_list("olt_id", "olt__name", "olt__breaker_opened_at")
+        .annotate(**SUMS)
+    )
+    hours = [OltHour(olt_id, name, Progress(*sums), since) for olt_id, name, since, *sums in rows]
+    troubled = [each for each in hours if each.progress.failed or each.progress.skipped]
+    troubled.sort(key=_worst_first)
+    return FleetHour(start, Progress.total(each.progress for each in hours), troubled[:worst], len(hours))
+
+
+def _worst_first(each: OltHour) -> tuple[float, int, str]:
+    progress = each.progress
+    return (progress.percent_of_those_that_came or 0.0, -(progress.failed + progress.skipped), each.olt_name)
+
+
+@dataclass(frozen=True, slots=True)
+class OltViolations:
+    """The violations of one OLT: how many, the worst of them, and the end of the last hour that had one."""
+
+    olt_id: int
+    olt_name: str
+    number: int
+    severity: str
+    latest: datetime
+
+    @property
+    def severity_label(self) -> str:
+        return str(QuotaViolation.Severity(self.severity).label)
+
+
+@dataclass(frozen=True, slots=True)
+class Violations:
+    """The violations of some time: how many of each severity, and whose they are, the worst OLT first."""
+
+    by_severity: Mapping[str, int] = field(default_factory=dict)
+    by_olt: Sequence[OltViolations] = ()
+
+    @property
+    def labelled(self) -> list[tuple[str, str, int]]:
+        """Return each severity that occurred: name, label, number."""
+        return [(name, str(QuotaViolation.Severity(name).label), number) for name, number in self.by_severity.items()]
+
+
+# The worst first, as a NOC reads a list.
+SEVERITIES = [severity.value for severity in reversed(QuotaViolation.Severity)]
+
+
+def violations(since: datetime, limit: int = 6) -> Violations:
+    """Return the violations of hours since a time, in one query."""
+    rows = (
+        QuotaViolation.objects.filter(period_start__gte=since)
+        .order_by()
+        .values_list("olt_id", "olt__name", "severity")
+        .annotate(Count("pk"), Max("period_end"))
+    )
+    counts: Counter[str] = Counter()
+    olts: dict[int, OltViolations] = {}
+    for olt_id, name, severity, number, latest in sorted(rows, key=lambda row: SEVERITIES.index(row[2])):
+        counts[severity] += number
+        worse = olts.get(olt_id) or OltViolations(olt_id, name, 0, severity, latest)
+        olts[olt_id] = replace(worse, number=worse.number + number, latest=max(worse.latest, latest))
+    worst = sorted(olts.values(), key=lambda each: (SEVERITIES.index(each.severity), -each.number, each.olt_name))
+    return Violations({name: counts[name] for name in SEVERITIES if counts[name]}, worst[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One hour of one job in a strip. Without a quota there was nothing to do, or nobody to count."""
+
+    start: datetime
+    quota: QuotaTracker | None
+
+    @property
+    def progress(self) -> Progress:
+        return Progress.of(self.quota) if self.quota else Progress()
+
+    @property
+    def tone(self) -> str:
+        """Return the colour of the hour: what its quota came to, or what it looks like so far."""
+        if self.quota is None or not self.quota.quota_required:
+            return "none"
+        if self.quota.status == INTERRUPTED:
+            return "quiet"
+        progress = self.progress
+        share = progress.percent_of_those_that_came if self.quota.status == UNJUDGED else progress.percent
+        if share is None:
+            return "open"
+        if share >= 100:
+            return "ok"
+        if share >= ENOUGH:
+            return "fair"
+        return "warn" if share > GRAVE_PERCENT else "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A job of an OLT, hour by hour, the latest at the end."""
+
+    task: str
+    cells: Sequence[Cell]
+
+    @property
+    def progress(self) -> Progress:
+        return Progress.total(cell.progress for cell in self.cells)
+
+
+def strips(olt_id: int, now: datetime, hours: int = 24) -> list[Strip]:
+    """Return the last hours of each job of an OLT, the running one included, in one query."""
+    first = hour_of(now) - (hours - 1) * HOUR
+    found: defaultdict[str, dict[datetime, QuotaTracker]] = defaultdict(dict)
+    for quota in QuotaTracker.objects.filter(olt_id=olt_id, period_start__gte=first, period_start__lte=now):
+        found[quota.task_type][quota.period_start] = quota
+    grid = [first + number * HOUR for number in range(hours)]
+    return [Strip(task, [Cell(at, rows.get(at)) for at in grid]) for task, rows in sorted(found.items())]
+
+
+def day_bars(strips_: Sequence[Strip]) -> list[tuple[datetime, Progress]]:
+    """Return what an OLT got hour by hour, all its jobs together."""
+    hours = zip(*(strip.cells for strip in strips_), strict=True)
+    return [(cells[0].start, Progress.total(cell.progress for cell in cells)) for cells in hours]
+
+
+def active_plans(olt_id: int, now: datetime) -> QuerySet[ExecutionPlan]:
+    """Return the plans of an OLT that say something about now and later."""
+    return ExecutionPlan.objects.filter(olt_id=olt_id, status=ExecutionPlan.Status.ACTIVE, period_end__gt=now).order_by(
+        "period_start"
+    )

@@ -1,0 +1,239 @@
+"""Quotas, violations, plans, the log and explanations on the wire."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from facho.apps.coordinator.advice import plan_advice, violation_advice
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.progress import RISKS, Progress, risk
+from facho.apps.coordinator.text import sentence
+from facho.apps.polling.models import STATUS_CHOICES
+
+
+class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
+    """What one job on one OLT owed and got in one hour. required = completed + failed + skipped + pending, always."""
+
+    olt_name = serializers.CharField(read_only=True)
+    percent = serializers.SerializerMethodField(
+        help_text="Completed, of those that nobody disabled; null where there are none."
+    )
+    risk = serializers.SerializerMethodField(help_text="Of an hour that is not over: how it is likely to end.")
+    avg_duration_ms = serializers.IntegerField(read_only=True, allow_null=True, help_text="Of the runs that began.")
+    causes: serializers.DictField = serializers.DictField(
+        child=serializers.IntegerField(), read_only=True, help_text="How many were skipped or failed, by cause."
+    )
+
+    class Meta:
+        model = QuotaTracker
+        fields = [
+            "id",
+            "olt",
+            "olt_name",
+            "node",
+            "task_type",
+            "period_start",
+            "period_end",
+            "quota_required",
+            "quota_completed",
+            "quota_failed",
+            "quota_skipped",
+            "quota_pending",
+            "percent",
+            "risk",
+            "causes",
+            "total_duration_ms",
+            "avg_duration_ms",
+            "status",
+            "created_at",
+            "updated_at",
+        ]
+
+    def get_percent(self, quota: QuotaTracker) -> float | None:
+        return Progress.of(quota).percent
+
+    @extend_schema_field(serializers.ChoiceField(choices=list(RISKS), allow_null=True))
+    def get_risk(self, quota: QuotaTracker) -> str | None:
+        now = self.context["now"]
+        if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
+            return None
+        return risk(Progress.of(quota), quota.period_start, quota.period_end, now)
+
+
+class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
+    """An hour in which a job ran too rarely. `report` has the numbers, `advice` says what to do."""
+
+    olt_name = serializers.CharField(read_only=True)
+    report: serializers.DictField = serializers.DictField(
+        read_only=True, help_text="Numbers, causes, the slowest nodes and the worst lateness of the hour."
+    )
+    advice = serializers.SerializerMethodField(help_text="What to do, in the language of the request.")
+
+    class Meta:
+        model = QuotaViolation
+        fields = [
+            "id",
+            "olt",
+            "olt_name",
+            "node",
+            "task_type",
+            "period_start",
+            "period_end",
+            "severity",
+            "report",
+            "advice",
+            "notified",
+            "notified_at",
+            "created_at",
+        ]
+
+    def get_advice(self, violation: QuotaViolation) -> list[str]:
+        return violation_advice(violation.report)
+
+
+class PlannedLinkSerializer(serializers.Serializer[Any]):
+    """A link of a chain, as it is planned and as it ran."""
+
+    node_id = serializers.IntegerField()
+    task = serializers.CharField()
+    start = serializers.DateTimeField(required=False, allow_null=True)
+    end = serializers.DateTimeField(required=False, allow_null=True)
+    actual_start = serializers.DateTimeField(required=False, allow_null=True)
+    actual_end = serializers.DateTimeField(required=False, allow_null=True)
+    status = serializers.CharField(required=False, allow_null=True)
+    cause = serializers.CharField(required=False, allow_null=True)
+
+
+class PlannedSlotSerializer(PlannedLinkSerializer):
+    """A slot of a plan; without a start, it is expected to be lost. What really happened follows when it is known."""
+
+    slot = serializers.DateTimeField()
+    p95_end = serializers.DateTimeField(required=False, allow_null=True)
+    chain = PlannedLinkSerializer(many=True, required=False)
+
+
+class PlanSerializer(serializers.ModelSerializer[ExecutionPlan]):
+    """What an OLT's hour is expected to look like, and what became of it."""
+
+    olt_name = serializers.CharField(read_only=True)
+    plan_data = serializers.SerializerMethodField()
+    advice = serializers.SerializerMethodField(help_text="What would make it feasible, in the language of the request.")
+
+    class Meta:
+        model = ExecutionPlan
+        fields = [
+            "id",
+            "olt",
+            "olt_name",
+            "period_start",
+            "period_end",
+            "status",
+            "needed_seconds",
+            "utilisation",
+            "is_feasible",
+            "advice",
+            "total_tasks",
+            "completed_tasks",
+            "failed_tasks",
+            "plan_data",
+            "created_at",
+            "updated_at",
+        ]
+
+    @extend_schema_field(PlannedSlotSerializer(many=True))
+    def get_plan_data(self, plan: ExecutionPlan) -> Any:
+        # As it is kept: a plan of an older Facho may lack what a newer one writes.
+        return plan.plan_data
+
+    def get_advice(self, plan: ExecutionPlan) -> list[str]:
+        return plan_advice(plan.advice)
+
+
+class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
+    """What the engine decided. `message` is in English, as the log file has it."""
+
+    olt_name = serializers.CharField(read_only=True, allow_null=True)
+    sentence = serializers.SerializerMethodField(help_text="The message in the language of the request.")
+    details: serializers.DictField = serializers.DictField(read_only=True)
+
+    class Meta:
+        model = CoordinatorLog
+        fields = ["id", "timestamp", "level", "event_type", "olt", "olt_name", "sentence", "message", "details"]
+
+    def get_sentence(self, entry: CoordinatorLog) -> str:
+        return sentence(entry)
+
+
+class SlotSerializer(serializers.Serializer[Any]):
+    """A slot that was due: how it ended, and where its time went."""
+
+    execution = serializers.IntegerField(source="execution.pk")
+    slot = serializers.DateTimeField(source="execution.slot")
+    slots = serializers.IntegerField(source="execution.slots", help_text="A skipped row may stand for several.")
+    trigger = serializers.CharField(source="execution.trigger")
+    status = serializers.ChoiceField(source="execution.status", choices=STATUS_CHOICES)
+    cause = serializers.CharField(source="execution.cause")
+    sentence = serializers.CharField()
+    attempts = serializers.IntegerField(source="execution.attempts_made")
+    retry_at = serializers.DateTimeField(source="execution.retry_at", allow_null=True)
+    started_at = serializers.DateTimeField(source="execution.started_at", allow_null=True)
+    ended_at = serializers.DateTimeField(source="execution.ended_at", allow_null=True)
+    duration = serializers.FloatField(source="execution.duration", allow_null=True)
+    lateness = serializers.FloatField(allow_null=True, help_text="Seconds from the slot to the start.")
+    parts: serializers.DictField = serializers.DictField(
+        child=serializers.FloatField(), help_text="What the lateness is made of; the parts add up to it."
+    )
+    waited_for = serializers.CharField(help_text="What a skipped slot was waiting for; else empty.")
+
+
+class NextSlotSerializer(serializers.Serializer[Any]):
+    """A slot to come. `source`: predicted by the plan of the hour, or by the grid alone."""
+
+    slot = serializers.DateTimeField()
+    start = serializers.DateTimeField(allow_null=True, help_text="Predicted; null where it will be lost.")
+    end = serializers.DateTimeField(allow_null=True, help_text="Predicted; null where nobody knows yet.")
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # a field here, not where this one comes from
+        choices=["plan", "grid"]
+    )
+    cause = serializers.CharField(help_text="Why the plan expects it to be lost; else empty.")
+
+
+class ObstacleSerializer(serializers.Serializer[Any]):
+    """One thing that stands in the way now."""
+
+    code = serializers.ChoiceField(
+        choices=[
+            "olt_disabled",
+            "node_disabled",
+            "job_disabled",
+            "breaker_open",
+            "breaker_waits",
+            "engine_silent",
+            "olt_busy",
+            "queued",
+            "pool_saturated",
+        ]
+    )
+    sentence = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+    poller = serializers.IntegerField(allow_null=True)
+    node = serializers.IntegerField(allow_null=True, help_text="The node that is meant: that holds the OLT, or is off.")
+    position = serializers.IntegerField(allow_null=True, help_text="Its place in the queue.")
+
+
+class ExplanationSerializer(serializers.Serializer[Any]):
+    """Why a node is late, or when it last ran. A chained one is explained through its master."""
+
+    node = serializers.IntegerField(source="node.pk")
+    olt = serializers.IntegerField(source="node.olt_id")
+    olt_name = serializers.CharField(source="node.olt.name")
+    job_name = serializers.CharField(source="node.job.name")
+    master = serializers.IntegerField(source="node.master_id", allow_null=True)
+    answer = serializers.CharField(help_text="One sentence or two, in the language of the request.")
+    level = serializers.ChoiceField(choices=["ok", "late", "bad"])
+    in_the_way = ObstacleSerializer(many=True)
+    last_slots = SlotSerializer(many=True)
+    next_slots = NextSlotSerializer(many=True)
+    at = serializers.DateTimeField(help_text="When this was worked out.")
+    stale = serializers.BooleanField(help_text="The engine is silent: who is busy and what waits is not known.")

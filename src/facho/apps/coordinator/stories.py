@@ -1,0 +1,164 @@
+"""What became of each slot of a node, in a sentence, and where its time went."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from facho.apps.inventory.spans import exact, span
+from facho.apps.polling.lateness import IN_CHAIN, PART_LABELS
+from facho.apps.polling.models import Execution
+from facho.apps.polling.queries import with_parts
+from facho.engine.model import Status
+from facho.engine.schedule import DELAYED_AFTER
+
+LAST_SLOTS = 20
+
+# A part shorter than this is not worth a word in a sentence; the numbers have it all the same.
+WORTH_A_WORD = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStory:
+    """One slot: how it ended, and why not earlier or not at all. `level` is ok, late or bad."""
+
+    execution: Any
+    level: str
+    sentence: str
+
+    @property
+    def lateness(self) -> float | None:
+        late = self.execution.lateness
+        return None if late is None else round(late, 3)
+
+    @property
+    def waited_for(self) -> str:
+        """Return what a slot that did not run was waiting for, or nothing."""
+        return self.execution.cause if self.execution.status == Status.SKIPPED else ""
+
+    @property
+    def parts(self) -> dict[str, float]:
+        parts: dict[str, float] = self.execution.parts
+        return parts
+
+    @property
+    def shares(self) -> list[tuple[str, Any, float, float, float]]:
+        """Return each part as a bar: name, label, seconds, where it begins and how wide it is, in percent."""
+        total = sum(self.parts.values())
+        bars, at = [], 0.0
+        for name, seconds in self.parts.items():
+            width = 100 * seconds / total if total > 0 else 0.0
+            bars.append((name, PART_LABELS.get(name, name), seconds, at, width))
+            at += width
+        return bars
+
+    @property
+    def is_open(self) -> bool:
+        return self.execution.status in (Status.PENDING, Status.RUNNING)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.execution.status == Status.RUNNING)
+
+    @property
+    def is_retrying(self) -> bool:
+        return self.execution.status == Status.PENDING and self.execution.retry_at is not None
+
+
+def last_slots(node_id: int, now: datetime, many: int = LAST_SLOTS) -> list[SlotStory]:
+    """Return the last slots of a node, the latest first, in one query."""
+    rows = with_parts(Execution.objects.filter(node_id=node_id)).order_by("-slot", "-pk")[:many]
+    return [SlotStory(row, *_said(row, now)) for row in rows]
+
+
+def _said(run: Any, now: datetime) -> tuple[str, str]:
+    """Return how bad it is, and the sentence."""
+    tellers = {
+        Status.PENDING: _of_pending,
+        Status.RUNNING: _of_running,
+        Status.SUCCESS: _of_success,
+        Status.PARTIAL: _of_partial,
+        Status.FAILED: _of_failed,
+        Status.INTERRUPTED: _of_interrupted,
+        Status.SKIPPED: _of_skipped,
+    }
+    return tellers[Status(run.status)](run, now)
+
+
+def _of_pending(run: Any, now: datetime) -> tuple[str, str]:
+    if run.retry_at is None:
+        return "late", _("It is about to start.")
+    ahead = span((run.retry_at - now).total_seconds())
+    sentence = _("Attempt %(n)d failed; it is tried again in %(span)s.") % {"n": run.attempts_made, "span": ahead}
+    return "late", with_reason(sentence, run)
+
+
+def _of_running(run: Any, now: datetime) -> tuple[str, str]:
+    known = {"span": exact((now - run.started_at).total_seconds()), "poller": run.poller_id, "n": run.attempts_made}
+    # Its start is that of its first attempt.
+    if run.attempts_made > 1:
+        said = _("Attempt %(n)d is running in poller %(poller)s.") % known
+    else:
+        said = _("It has been running for %(span)s in poller %(poller)s.") % known
+    return ("late" if is_late(run) else "ok"), f"{said} {_late(run)}".strip()
+
+
+def _of_success(run: Any, now: datetime) -> tuple[str, str]:
+    known = {"span": exact(run.duration or 0.0), "n": run.attempts_made}
+    took = (_("It took %(span)s in %(n)d attempts.") if run.attempts_made > 1 else _("It took %(span)s.")) % known
+    if is_late(run):
+        return "late", f"{_late(run)} {took}"
+    return "ok", f"{_('It ran on time.')} {took}"
+
+
+def _of_partial(run: Any, now: datetime) -> tuple[str, str]:
+    return "late", with_reason(f"{_('It read only a part.')} {_late(run)}".strip(), run)
+
+
+def _of_failed(run: Any, now: datetime) -> tuple[str, str]:
+    failed = ngettext("It failed.", "It failed in %(n)d attempts.", max(run.attempts_made, 1))
+    return "bad", with_reason(failed % {"n": run.attempts_made}, run)
+
+
+def _of_interrupted(run: Any, now: datetime) -> tuple[str, str]:
+    return "bad", with_reason(_("It was interrupted."), run)
+
+
+def _of_skipped(run: Any, now: datetime) -> tuple[str, str]:
+    lost = ngettext("It was lost.", "%(n)d slots in a row were lost.", run.slots) % {"n": run.slots}
+    return "bad", with_reason(lost, run)
+
+
+def waited(run: Any) -> float:
+    """Return how late a run began by what it waited for. That the links before it run first is no lateness."""
+    return (run.lateness or 0.0) - float(run.parts.get(IN_CHAIN, 0.0))
+
+
+def is_late(run: Any) -> bool:
+    return waited(run) > DELAYED_AFTER.total_seconds()
+
+
+def _late(run: Any) -> str:
+    """Return how late a run, or its chain, began and why, the longest part first; nothing where it was in time."""
+    if not is_late(run):
+        return ""
+    parts = sorted(run.parts.items(), key=lambda part: -part[1])
+    why = [
+        _("%(span)s because %(why)s") % {"span": exact(seconds), "why": PART_LABELS.get(name, name)}
+        for name, seconds in parts
+        if seconds >= WORTH_A_WORD and name != IN_CHAIN
+    ]
+    is_link = run.master_execution_id is not None
+    said = _("Its chain started %(span)s late") if is_link else _("It started %(span)s late")
+    late = said % {"span": exact(waited(run))}
+    return f"{late}: {', '.join(why)}." if why else f"{late}."
+
+
+def with_reason(sentence: str, run: Any) -> str:
+    """Return a sentence and what the run itself says about it: the first line of its error, or its cause."""
+    reason = run.error.split("\n")[0] or (str(run.get_cause_display()) if run.cause else "")
+    if not reason:
+        return sentence
+    return f"{sentence} {reason[:1].upper()}{reason[1:].rstrip('.')}."

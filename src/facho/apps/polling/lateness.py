@@ -1,0 +1,52 @@
+"""Where the time between a slot and its start went: parts that add up to the lateness, to the millisecond."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from facho.engine.model import Cause
+
+# From the claim to the first request: the lease, the rows, a thread that was busy.
+STARTING = "starting"
+# A link starts when the links before it have ended.
+IN_CHAIN = "in_chain"
+
+PART_LABELS: dict[str, Any] = {
+    Cause.SCHEDULER_LATE.value: _("the scheduler was late"),
+    Cause.BREAKER_OPEN.value: _("the breaker of the OLT was open"),
+    Cause.OLT_BUSY.value: _("the OLT was busy"),
+    Cause.NO_FREE_POLLER.value: _("no poller was free"),
+    STARTING: _("it was being started"),
+    IN_CHAIN: _("the links before it were running"),
+}
+
+
+def parts(lateness: float, waits: Mapping[str, float], *, rest: str = STARTING) -> dict[str, float]:
+    """Split a lateness into seconds by what they went into; what nothing explains goes to `rest`.
+
+    Counted in whole milliseconds, as the waits are kept, so that the sum is
+    exact. Waits that say more than there is, as after a step of the clock, are
+    cut short in their order.
+    """
+    left = milliseconds(lateness)
+    if left <= 0:
+        return {rest: left / 1000} if left else {}
+    shares: dict[str, int] = {}
+    for name, seconds in waits.items():
+        share = min(max(milliseconds(seconds), 0), left)
+        if share:
+            shares[name] = share
+            left -= share
+    if left:
+        shares[rest] = left
+    return {name: shares[name] / 1000 for name in sorted(shares, key=_in_order)}
+
+
+def milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _in_order(name: str) -> int:
+    known = list(PART_LABELS)
+    return known.index(name) if name in known else len(known)
