@@ -4,7 +4,8 @@ import re
 from datetime import timedelta
 
 import pytest
-from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
+from alert_cast import make_alert, make_channel, make_delivery, make_rule
+from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu, make_plan, make_quota, make_violation
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.contrib.staticfiles import finders
@@ -12,15 +13,27 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.authtoken.models import TokenProxy
 
-from facho.apps.coordinator.models import CoordinatorLog
+from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.apps.polling.models import Execution, Poller, PollerStats
 from facho.apps.telemetry.models import Onu
 
 MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "authtoken")]
-ENGINES = [Execution, Poller, PollerStats, CoordinatorLog, Onu]
-PEOPLES = [Olt, SnmpJob, Workflow, WorkflowNode]
+ENGINES = [
+    Execution,
+    Poller,
+    PollerStats,
+    CoordinatorLog,
+    QuotaTracker,
+    QuotaViolation,
+    ExecutionPlan,
+    Onu,
+    Alert,
+    Delivery,
+]
+PEOPLES = [Olt, SnmpJob, Workflow, WorkflowNode, Rule, Channel]
 
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 each_of_the_engine = pytest.mark.parametrize("model", ENGINES, ids=lambda model: model.__name__)
@@ -46,6 +59,10 @@ def everything(execution, onu, sur, norte):
         total_tasks_delayed=1,
     )
     CoordinatorLog.objects.create(olt=sur, event_type="OPEN", level="WARNING", message="No answer.", timestamp=T0)
+    for make in (make_quota, make_violation, make_plan):
+        make(execution.node)
+    make_delivery(make_channel(), make_alert(sur))
+    make_rule()
     SnmpJobOid.objects.create(job=SnmpJob.objects.first(), name="cpu", oid="1.3.6.1", decode="integer")
 
 
@@ -160,6 +177,10 @@ def many_rows(many):
             master = make_execution(node, T0 + timedelta(minutes=minute))
             make_execution(node, T0 + timedelta(hours=1, minutes=minute), master_execution=master)
         CoordinatorLog.objects.create(olt=olt, event_type="OPEN", level="INFO", message="x", timestamp=T0)
+        for make in (make_quota, make_violation, make_plan):
+            make(node)
+        make_delivery(make_channel(f"channel {number}"), make_alert(olt))
+        make_rule(f"rule {number}")
         Poller.objects.create(poller_id=number, updated_at=T0)
 
 

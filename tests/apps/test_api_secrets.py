@@ -1,9 +1,13 @@
 """No answer of the API has a secret in it: every address is asked, so that a new one is asked too."""
 
 import pytest
-from cast import SECRETS
+from alert_cast import SECRETS as CHANNEL_SECRETS
+from alert_cast import make_alert, make_channel, make_delivery, make_rule
+from cast import SECRETS, make_log, make_plan, make_quota, make_violation
 from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
+
+from facho.apps.coordinator.models import Forecast
 
 
 def names_of_addresses(patterns, prefix=""):
@@ -17,8 +21,14 @@ def names_of_addresses(patterns, prefix=""):
 
 
 @pytest.fixture
-def urls(execution, onu, central):
+def channel(db):
+    return make_channel()
+
+
+@pytest.fixture
+def urls(execution, onu, central, channel):
     """Every address, of a row that is there: `api-olt-detail` is that of an OLT."""
+    alert = make_alert(central)
     rows = {
         "olt": central.pk,
         "job": execution.node.job_id,
@@ -26,6 +36,16 @@ def urls(execution, onu, central):
         "run": execution.node_id,
         "execution": execution.pk,
         "onu": onu.pk,
+        "explain": execution.node_id,
+        "quota": make_quota(execution.node).pk,
+        "violation": make_violation(execution.node).pk,
+        "plan": make_plan(execution.node).pk,
+        "log": make_log(olt=central).pk,
+        "forecast": Forecast.objects.create(params={"hours": 1}).pk,
+        "alert": alert.pk,
+        "rule": make_rule().pk,
+        "channel": channel.pk,
+        "delivery": make_delivery(channel, alert).pk,
     }
     return sorted(
         {
@@ -35,9 +55,10 @@ def urls(execution, onu, central):
     )
 
 
-def test_no_answer_has_a_secret(api, urls, central):
+def test_no_answer_has_a_secret(api, urls, central, channel):
     """Neither in the clear, nor as it is stored; not when read, not when described, not when refused."""
     hidden = [*SECRETS.values(), *(getattr(central, name).token for name in SECRETS)]
+    hidden += [*CHANNEL_SECRETS.values(), *(getattr(channel, name).token for name in CHANNEL_SECRETS)]
     olt = f"/api/v1/olts/{central.pk}/"
 
     answers = [(method, url, getattr(api, method)(url)) for url in urls for method in ("get", "options")]
@@ -45,7 +66,7 @@ def test_no_answer_has_a_secret(api, urls, central):
     answers.append(("patch", "accepted", api.patch(olt, {"port": 161, **SECRETS}, format="json")))
     answers.append(("post", "enable", api.post(f"{olt}enable/")))
 
-    assert len(urls) >= 24
+    assert len(urls) >= 34
     assert olt in urls
     assert [
         (method, url) for method, url, answer in answers if any(secret in answer.content.decode() for secret in hidden)

@@ -158,7 +158,7 @@ def test_keys_are_rotated_end_to_end(installed):
     rotated = facho("rotate-keys", data=installed)
 
     new, old = (installed / "secret.keys").read_text().split()
-    assert rotated.stdout.startswith("The SNMP secrets of 1 OLTs are encrypted")
+    assert rotated.stdout.startswith("The secrets of 1 OLTs and channels are encrypted")
     assert f"{old}\n" == before
     assert decrypts(installed, new)
     assert not decrypts(installed, old)

@@ -3,9 +3,10 @@
 import stat
 
 import pytest
-from cryptography.fernet import Fernet
+from cryptography.fernet import Fernet, InvalidToken
 from django.db import connection
 
+from facho.apps.alerts.models import Channel
 from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
 from facho.runtime import config, keys
@@ -109,3 +110,19 @@ def test_rotating_is_no_change_for_the_engine(db, in_file):
     keys.rotate(in_file)
 
     assert Olt.objects.get().revision == before
+
+
+def test_the_secrets_of_channels_are_rotated_too(db, in_file):
+    channel = Channel.objects.create(name="NOC", kind="webhook", url="https://127.0.0.1", signing_secret="hush")
+    old = in_file.secret_keys[0]
+
+    count = keys.rotate(in_file)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT signing_secret FROM alert_channels")
+        ((token,),) = cursor.fetchall()
+    channel.refresh_from_db()
+    assert count == 1
+    assert channel.signing_secret.reveal() == "hush"
+    with pytest.raises(InvalidToken):
+        Fernet(old).decrypt(token)

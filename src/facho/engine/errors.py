@@ -9,7 +9,8 @@ FachoError
 ├── OltBusy              somebody else holds the lease of the OLT
 ├── LeaseLost            we held it, and no longer do
 ├── OltGone              the OLT was deleted or disabled before its turn came
-└── UnknownBrand         no profile of that name
+├── UnknownBrand         no profile of that name
+└── DeliveryFailed       a channel did not take a message
 """
 
 from facho.engine.model import Traffic
@@ -63,3 +64,17 @@ class UnknownBrand(FachoError):
     """No profile of that name."""
 
     is_temporary = False
+
+
+class DeliveryFailed(FachoError):
+    """A channel did not take a message. The sentence names the host, and never a secret."""
+
+    def __init__(
+        self, sentence: str, *, is_temporary: bool, code: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.is_temporary = is_temporary
+        # What the channel answered, if it answered.
+        self.code = code
+        # How many seconds it asked to be left alone.
+        self.retry_after = retry_after

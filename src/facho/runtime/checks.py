@@ -61,14 +61,13 @@ def _brands() -> list[CheckMessage]:
 
 
 def _secrets() -> list[CheckMessage]:
-    from facho.apps.inventory.fields import SecretField, WrongKeyError
+    from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
 
-    olt = apps.get_model("inventory", "Olt")
-    names = [field.name for field in olt._meta.concrete_fields if isinstance(field, SecretField)]
-    for row in olt.objects.using(DEFAULT_DB_ALIAS).only("name", *names):
-        try:
-            for name in names:
-                getattr(row, name).reveal()
-        except WrongKeyError as error:
-            return [Error(f"{row.name}: {error}", id="facho.E003")]
+    for model, names in tables_with_secrets():
+        for row in model._default_manager.using(DEFAULT_DB_ALIAS).only(*names):
+            try:
+                for name in names:
+                    getattr(row, name).reveal()
+            except WrongKeyError as error:
+                return [Error(f"{row}: {error}", id="facho.E003")]
     return []

@@ -1,17 +1,16 @@
-"""Rotation of the keys that SNMP secrets are encrypted with."""
+"""Rotation of the keys that secrets are encrypted with."""
 
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.db import transaction
 
-from facho.apps.inventory.fields import SecretField
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.fields import tables_with_secrets
 from facho.runtime import config as facho_config
 from facho.runtime.config import Config
 
 
 def rotate(config: Config) -> int:
-    """Encrypt every secret with a new key and return how many OLTs that concerned.
+    """Encrypt every secret with a new key and return how many OLTs and channels that concerned.
 
     With keys in the file, a new one is made and put first; the old ones stay
     behind it, so that a backup from before can still be read. With keys in
@@ -26,9 +25,9 @@ def rotate(config: Config) -> int:
 
 @transaction.atomic
 def _encrypt_again() -> int:
-    names = [field.name for field in Olt._meta.concrete_fields if isinstance(field, SecretField)]
     count = 0
-    for olt in Olt.objects.select_for_update():
-        Olt.objects.filter(pk=olt.pk).update(**{name: getattr(olt, name).rotated() for name in names})
-        count += 1
+    for model, names in tables_with_secrets():
+        for row in model._default_manager.select_for_update():
+            model._default_manager.filter(pk=row.pk).update(**{name: getattr(row, name).rotated() for name in names})
+            count += 1
     return count

@@ -151,6 +151,17 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    # Several tables have a status, a kind or a severity; what a developer reads should not be called Status9d5Enum.
+    "ENUM_NAME_OVERRIDES": {
+        "ExecutionStatusEnum": "facho.apps.polling.models.STATUS_CHOICES",
+        "QuotaStatusEnum": "facho.apps.coordinator.models.QuotaTracker.Status",
+        "PlanStatusEnum": "facho.apps.coordinator.models.ExecutionPlan.Status",
+        "ViolationSeverityEnum": "facho.apps.coordinator.models.QuotaViolation.Severity",
+        "AlertSeverityEnum": "facho.apps.alerts.models.SEVERITIES",
+        "RuleKindEnum": "facho.apps.alerts.models.RuleKind",
+        "ChannelKindEnum": "facho.apps.alerts.models.Channel.Kind",
+        "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
+    },
 }
 
 UNFOLD = {

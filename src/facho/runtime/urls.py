@@ -9,5 +9,8 @@ urlpatterns = [
     path("api/v1/", include("facho.apps.jobs.urls")),
     path("api/v1/", include("facho.apps.polling.urls")),
     path("api/v1/", include("facho.apps.telemetry.urls")),
+    path("api/v1/", include("facho.apps.coordinator.urls")),
+    path("api/v1/", include("facho.apps.coordinator.urls_forecasts")),
+    path("api/v1/", include("facho.apps.alerts.urls")),
     path("", include("facho.apps.dashboard.urls")),
 ]

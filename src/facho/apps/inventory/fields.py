@@ -3,6 +3,7 @@
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import FieldError
 from django.db import models
@@ -14,7 +15,7 @@ class WrongKeyError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "A stored SNMP secret cannot be read with the keys at hand. "
+            "A stored secret cannot be read with the keys at hand. "
             "Give the key it was written with in FACHO_SECRET_KEYS, or restore secret.keys in the data directory."
         )
 
@@ -101,3 +102,13 @@ class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only i
         raise FieldError(f"{self.name} is encrypted: it cannot be searched for")
 
     get_transform = get_lookup
+
+
+def tables_with_secrets() -> list[tuple[type[models.Model], list[str]]]:
+    """Return every table that keeps secrets, with the names of those columns."""
+    tables = [
+        (model, [field.name for field in model._meta.concrete_fields if isinstance(field, SecretField)])
+        for model in apps.get_models()
+        if not model._meta.proxy
+    ]
+    return [(model, names) for model, names in tables if names]

@@ -1,0 +1,65 @@
+"""An end to a conversation with a server, however slowly that server speaks."""
+
+import socket
+import time
+from threading import Timer
+
+# A channel gets this many seconds for everything: finding it, being understood, and answering.
+SECONDS = 10.0
+
+
+class Deadline:
+    """Cuts a connection when its time is over: the timeout of a socket begins anew with each byte."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
+        self.is_over = False
+        self._end = time.monotonic() + seconds
+        self._socket: socket.socket | None = None
+        self._timer = Timer(seconds, self._cut)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "Deadline":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._timer.cancel()
+
+    @property
+    def left(self) -> float:
+        """Return how many seconds are left; `TimeoutError` if none are."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """Open a connection to the first address of a host that answers, all of them within the time there is."""
+        failed: OSError = ConnectionError(0, "it has no address")
+        for family, kind, protocol, _name, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            opened = socket.socket(family, kind, protocol)
+            try:
+                opened.settimeout(self.left)
+                opened.connect(address)
+            except OSError as error:
+                opened.close()
+                failed = error
+            else:
+                return opened
+        raise failed
+
+    def watch(self, connection: socket.socket) -> None:
+        """Say which connection to cut."""
+        self._socket = connection
+        connection.settimeout(self.left)
+
+    def _cut(self) -> None:
+        self.is_over = True
+        if self._socket is not None:
+            try:
+                # Of the plain socket: a TLS socket would first put away what its reader is using.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            except OSError:
+                # It is closed already, which is what was wanted.
+                return

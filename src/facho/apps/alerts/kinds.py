@@ -1,0 +1,153 @@
+"""What a rule can watch for, and what can be set about it. One list for the form, the API and the evaluation."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.coordinator.models import QuotaViolation
+from facho.engine.events import Event
+
+# What is told by alerts themselves; a rule on it would answer its own messages.
+OF_ALERTS = {Event.ALERT_RAISED.name, Event.ALERT_RECOVERED.name}
+EVENT_CHOICES = tuple((event.name, event.name) for event in Event if event.name not in OF_ALERTS)
+
+
+class RuleKind(models.TextChoices):
+    """What a rule watches for."""
+
+    OLT_UNREACHABLE = "olt_unreachable", _("OLT unreachable")
+    VIOLATION = "violation", _("quota violated")
+    PORT_DARK = "port_dark", _("port dark")
+    LOW_POWER = "low_power", _("low power")
+    MASS_VANISHING = "mass_vanishing", _("mass vanishing")
+    POOL_SATURATED = "pool_saturated", _("pollers saturated")
+    QUEUE_DELAYED = "queue_delayed", _("queue delayed")
+    SCHEDULER_STALLED = "scheduler_stalled", _("scheduler stalled")
+    EVENT = "event", _("event of the log")
+
+
+# The kinds that are about one OLT each, and so can be narrowed to some of them.
+OF_OLTS = frozenset(
+    {
+        RuleKind.OLT_UNREACHABLE,
+        RuleKind.VIOLATION,
+        RuleKind.PORT_DARK,
+        RuleKind.LOW_POWER,
+        RuleKind.MASS_VANISHING,
+        RuleKind.EVENT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One thing that can be set: a number within bounds, or a choice, or several."""
+
+    label: Any
+    default: Any
+    help: Any = ""
+    least: float = 0
+    most: float = 0
+    is_whole: bool = True
+    choices: tuple[tuple[str, Any], ...] = ()
+    several: bool = field(default=False)
+
+    def clean(self, value: Any) -> Any:
+        """Return the value as it is kept; `ValidationError` if it is none."""
+        if self.several:
+            return self._clean_several(value)
+        if self.choices:
+            return self._clean_choice(value)
+        return self._clean_number(value)
+
+    def _clean_several(self, value: Any) -> list[str]:
+        if not isinstance(value, list | tuple) or not value:
+            raise ValidationError(gettext("Choose one at least."))
+        return sorted({self._clean_choice(each) for each in value})
+
+    def _clean_choice(self, value: Any) -> str:
+        known = [name for name, _label in self.choices]
+        if value not in known:
+            raise ValidationError(gettext("Choose one of: %(choices)s.") % {"choices": ", ".join(known)})
+        return str(value)
+
+    def _clean_number(self, value: Any) -> float | int:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or not self.least <= value <= self.most or (self.is_whole and value != int(value)):
+            bounds = {"least": f"{self.least:g}", "most": f"{self.most:g}"}
+            kind = gettext("a whole number") if self.is_whole else gettext("a number")
+            raise ValidationError(gettext("Write %(kind)s from %(least)s to %(most)s.") % {"kind": kind, **bounds})
+        return int(value) if self.is_whole else float(value)
+
+
+PARAMS: Mapping[str, Mapping[str, Param]] = {
+    RuleKind.VIOLATION: {
+        "min_severity": Param(
+            _("From this severity on"),
+            "MEDIUM",
+            _("Of the runs of an hour: low under 80 %, medium under 60 %, high at or under 50 %, critical under 25 %."),
+            choices=tuple(QuotaViolation.Severity.choices),
+        )
+    },
+    RuleKind.PORT_DARK: {
+        "dark_onus": Param(_("ONUs"), 4, _("At least so many of a port are dark."), least=1, most=1024),
+        "dark_percent": Param(
+            _("Percent"), 50, _("And at least so many in a hundred of those that it has."), least=1, most=100
+        ),
+    },
+    RuleKind.LOW_POWER: {
+        "below_dbm": Param(_("Below (dBm)"), -27.0, _("What an ONU receives."), least=-50, most=10, is_whole=False),
+        "hysteresis_db": Param(
+            _("Hysteresis (dB)"), 1.0, _("It is over when the power is so much above that."), most=10, is_whole=False
+        ),
+        "low_onus": Param(_("ONUs"), 1, _("At least so many of a port."), least=1, most=1024),
+    },
+    RuleKind.QUEUE_DELAYED: {
+        "delayed": Param(_("Nodes"), 10, _("More than so many are delayed."), most=100_000),
+        "minutes": Param(_("Minutes"), 5, _("For so long without a break."), least=1, most=1440),
+    },
+    RuleKind.SCHEDULER_STALLED: {
+        "stalled_seconds": Param(
+            _("Seconds"), 30, _("The scheduler says every second that it lives."), least=10, most=3600
+        )
+    },
+    RuleKind.EVENT: {
+        "event_types": Param(_("Events"), (), _("What the log calls them."), choices=EVENT_CHOICES, several=True),
+        "event_minutes": Param(
+            _("Minutes"), 15, _("The same event of the same OLT within this time is one alert."), least=1, most=1440
+        ),
+    },
+}
+
+
+def params_of(kind: str) -> Mapping[str, Param]:
+    """Return what can be set for rules of this kind."""
+    return PARAMS.get(kind, {})
+
+
+def defaults(kind: str) -> dict[str, Any]:
+    """Return what holds where nothing was set."""
+    return {name: param.default for name, param in params_of(kind).items()}
+
+
+def clean_params(kind: str, given: Any) -> dict[str, Any]:
+    """Return all settings of a kind, with defaults for those that are not given; `ValidationError` by name."""
+    if not isinstance(given, dict):
+        raise ValidationError(gettext("Write an object of names and values."))
+    known = params_of(kind)
+    errors = [gettext("%(kind)s knows no %(name)s.") % {"kind": kind, "name": name} for name in given.keys() - known]
+    cleaned = {}
+    for name, param in known.items():
+        try:
+            cleaned[name] = param.clean(given.get(name, param.default))
+        except ValidationError as error:
+            errors.append(f"{name}: {error.messages[0]}")
+    if errors:
+        raise ValidationError(sorted(errors))
+    return cleaned

@@ -1,0 +1,112 @@
+"""What alerts say, in the language of whoever reads them: the only place that turns a kind and its values into words.
+
+What a kind keeps as params stands beside its sentences; the evaluation fills them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext, gettext_noop, ngettext
+
+from facho.apps.coordinator.advice import violation_advice
+from facho.engine.events import Event
+
+# What is wrong, and that it is over. A place is "slot/port".
+SUBJECTS: Mapping[str, tuple[str, str]] = {
+    "olt_unreachable": (gettext_noop("%(olt)s does not answer"), gettext_noop("%(olt)s answers again")),
+    "violation": (
+        gettext_noop("%(olt)s: %(task)s got %(completed)s of %(required)s runs in an hour"),
+        gettext_noop("%(olt)s: %(task)s gets its runs again"),
+    ),
+    "port_dark": (
+        gettext_noop("%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s are dark"),
+        gettext_noop("%(olt)s: port %(place)s is lit again"),
+    ),
+    "low_power": (
+        gettext_noop("%(olt)s: low power on port %(place)s, %(low)s of its ONUs are below %(below)s dBm"),
+        gettext_noop("%(olt)s: the power on port %(place)s is well again"),
+    ),
+    "mass_vanishing": (
+        gettext_noop("%(olt)s: too many ONUs vanished at once"),
+        gettext_noop("%(olt)s: the next discovery has settled who vanished"),
+    ),
+    "pool_saturated": (
+        gettext_noop("The pollers are saturated: busy %(busy)s %% of the last minute"),
+        gettext_noop("There are enough pollers again"),
+    ),
+    "queue_delayed": (
+        gettext_noop("%(delayed)s nodes are delayed, for more than %(minutes)s minutes"),
+        gettext_noop("The queue is on time again"),
+    ),
+    "scheduler_stalled": (
+        gettext_noop("The scheduler stands still"),
+        gettext_noop("The scheduler runs again"),
+    ),
+}
+STATES = {
+    "los": gettext_noop("%(count)s without light"),
+    "dying_gasp": gettext_noop("%(count)s without electricity"),
+    "offline": gettext_noop("%(count)s offline"),
+}
+HINTS = {
+    "olt_unreachable": gettext_noop("Check its power, its uplink, the management network and the SNMP credentials."),
+    "mass_vanishing": gettext_noop("They keep their data until the next discovery says the same."),
+    "pool_saturated": gettext_noop("Give it more pollers (FACHO_POLLERS), or lengthen the intervals of some jobs."),
+    "queue_delayed": gettext_noop("The page of the pollers says what the nodes are waiting for."),
+    "scheduler_stalled": gettext_noop("Nothing is polled. Look at the log of the service, and restart it."),
+}
+
+
+def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> str:
+    """Return what an alert is about, in one line."""
+    if kind == "event":
+        return _event_sentence(params)
+    raised, recovered = SUBJECTS[kind]
+    return gettext(recovered if is_over else raised) % _Known(params)
+
+
+def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
+    """Return what more there is to say of what is wrong, one line each."""
+    return [*_facts(kind, params), *([gettext(HINTS[kind])] if kind in HINTS else [])]
+
+
+class _Known(dict[str, Any]):
+    """Values by name; one that an older version did not keep is a question mark, and no error."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def _event_sentence(params: Mapping[str, Any]) -> str:
+    try:
+        return str(gettext(Event[str(params.get("event"))].sentence) % params.get("details", {}))
+    except (KeyError, TypeError, ValueError):
+        # An event of another version, or with other details: the log's own words are the best there is.
+        return str(params.get("message", "?"))
+
+
+def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
+    if kind == "port_dark":
+        states = [(sentence, params.get(state)) for state, sentence in STATES.items()]
+        return [", ".join(gettext(sentence) % {"count": count} for sentence, count in states if count)]
+    if kind == "low_power":
+        return [f"{onu['name']}: {onu['rx_dbm']:.2f} dBm" for onu in params.get("worst", [])]
+    if kind == "violation":
+        return _of_violation(_Known(params))
+    if kind == "olt_unreachable" and params.get("error"):
+        return [str(params["error"])]
+    if kind == "event" and params.get("times", 1) > 1:
+        times = params["times"]
+        return [ngettext("It was told %(times)d time.", "It was told %(times)d times.", times) % {"times": times}]
+    if kind == "scheduler_stalled":
+        return [gettext("It last gave a sign %(age)s s ago.") % _Known(params)]
+    return []
+
+
+def _of_violation(params: Mapping[str, Any]) -> list[str]:
+    said = [gettext("Severity: %(severity)s. Hour from %(hour)s on.") % params]
+    causes = params["causes"]
+    if isinstance(causes, dict) and causes:
+        listed = ", ".join(f"{cause} {count}" for cause, count in causes.items())
+        said.append(gettext("Causes: %(causes)s.") % {"causes": listed})
+    return [*said, *violation_advice(params)]

@@ -1,0 +1,67 @@
+"""The life of alerts: rules are evaluated and messages sent, beside the scheduler and never inside it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from facho.apps.alerts.models import Channel
+from facho.apps.alerts.notifiers import notifier
+from facho.apps.polling import live
+from facho.engine.ports import Clock, Notifier
+from facho.store.alerts.evaluation import evaluate
+from facho.store.alerts.outbox import Outbox
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+# How often the outbox is looked into, in seconds.
+BEAT = 2.0
+
+EVALUATE_EVERY = timedelta(seconds=10)
+
+
+class AlertLoop:
+    """Evaluates every ten seconds, sends every two. It watches the scheduler, and so has a thread of its own."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        thread: DbThread,
+        *,
+        public_url: str = "",
+        snapshot: Callable[[datetime], Mapping[str, Any]] = live.snapshot,
+        notifier: Callable[[Channel], Notifier] = notifier,
+    ) -> None:
+        self._clock = clock
+        self._thread = thread
+        self._snapshot = snapshot
+        self._since: datetime | None = None
+        self._due: datetime | None = None
+        self.outbox = Outbox(clock=clock, thread=thread, public_url=public_url, notifier=notifier)
+
+    async def run(self) -> None:
+        while True:
+            await self.step()
+            await self._clock.sleep(BEAT)
+
+    async def step(self) -> None:
+        """Do what is due. What fails is due again at the next beat, or at the next evaluation."""
+        try:
+            await self._evaluate()
+            await self.outbox.step()
+        except Exception:
+            # The database may be away, or a row be gone that was there a moment ago.
+            logger.exception("alerts could not be looked after")
+
+    async def _evaluate(self) -> None:
+        now = self._clock.now()
+        since = self._since = self._since or now
+        if self._due is not None and now < self._due:
+            return
+        self._due = now + EVALUATE_EVERY
+        snapshot = self._snapshot(now)
+        await self._thread.run(lambda: evaluate(now, snapshot, since))
+
+    async def close(self) -> None:
+        await self.outbox.close()

@@ -1,0 +1,341 @@
+"""Who is told what, and when: once for each thing, not at night, not too often, and once more when it is over."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from builders import HOUR, MIN, SEC, T0
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facho.engine.alerts import (
+    Firing,
+    News,
+    OpenAlert,
+    Policy,
+    QuietHours,
+    Severity,
+    Silence,
+    decide,
+    fits,
+    next_try,
+)
+
+LIMA = ZoneInfo("America/Lima")
+MADRID = ZoneInfo("Europe/Madrid")
+NIGHT = QuietHours(time(22), time(7), ZoneInfo("UTC"))
+MIDNIGHT = datetime(2026, 3, 2, 0, 0, tzinfo=UTC)
+SUR = Firing("olt:3", "olt_unreachable", {"olt": "OLT-SUR-03"}, olt_id=3)
+
+
+def open_alert(**more):
+    return OpenAlert(**{"id": 7, "key": SUR.key, "opened_at": T0, "first_told_at": T0, "last_told_at": T0} | more)
+
+
+def only(decisions):
+    [decision] = decisions
+    return decision
+
+
+class Story:
+    """Evaluations of one rule one after the other, with what was told in between."""
+
+    def __init__(self, policy, start=T0):
+        self.policy = policy
+        self.now = start
+        self.open = {}
+        self.alerts = 0
+        # (news, key, when it is told)
+        self.told = []
+        self.decisions = []
+
+    def see(self, *keys, after=timedelta(0)):
+        self.now += after
+        firings = [Firing(key, "olt_unreachable") for key in keys]
+        said = [at for _news, _key, at in self.told]
+        for decision in decide(firings, self.open.values(), self.policy, said, self.now):
+            self._keep(decision)
+
+    def _keep(self, decision):
+        self.decisions.append(decision)
+        alert = decision.alert
+        if alert is None:
+            self.alerts += 1
+            assert decision.key not in self.open
+            alert = OpenAlert(self.alerts, decision.key, self.now)
+        if decision.firing is None:
+            alert = replace(alert, absent_since=alert.absent_since or self.now)
+        else:
+            alert = replace(alert, absent_since=None)
+        if decision.verdict.at is not None:
+            at = decision.verdict.at
+            alert = replace(alert, first_told_at=alert.first_told_at or at, last_told_at=at)
+            self.told.append((decision.news, decision.key, at))
+        self.open[decision.key] = alert
+        if decision.news is News.RECOVERED:
+            del self.open[decision.key]
+
+    def news(self):
+        return [news for news, _key, _at in self.told]
+
+
+def test_what_fires_for_the_first_time_is_raised_at_once():
+    decision = only(decide([SUR], [], Policy(), [], T0))
+
+    assert (decision.news, decision.firing, decision.alert) == (News.RAISED, SUR, None)
+    assert decision.verdict.at == T0
+
+
+def test_what_goes_on_firing_is_told_once():
+    story = Story(Policy())
+
+    for _ in range(100):
+        story.see("olt:3", after=10 * SEC)
+
+    assert story.news() == [News.RAISED]
+
+
+def test_two_firings_of_one_key_are_one_alert():
+    twice = [SUR, replace(SUR, params={"olt": "OLT-SUR-03", "again": True})]
+
+    assert len(decide(twice, [], Policy(), [], T0)) == 1
+
+
+def test_it_recovers_once_when_it_has_been_absent_long_enough():
+    story = Story(Policy(recover_after=60 * SEC))
+    story.see("olt:3")
+
+    for _ in range(30):
+        story.see(after=10 * SEC)
+
+    assert [(news, at - T0) for news, _key, at in story.told] == [
+        (News.RAISED, timedelta(0)),
+        # Absent since the first evaluation without it, at 10 s.
+        (News.RECOVERED, 70 * SEC),
+    ]
+    assert story.open == {}
+
+
+def test_flapping_is_one_alert_and_no_recovery():
+    story = Story(Policy(recover_after=60 * SEC))
+
+    for round_ in range(100):
+        story.see(*["olt:3"] * (round_ % 3 == 0), after=20 * SEC)
+
+    assert story.news() == [News.RAISED]
+    assert len(story.open) == 1
+
+
+def test_what_comes_back_after_its_recovery_is_another_alert():
+    story = Story(Policy(recover_after=60 * SEC))
+    story.see("olt:3")
+    story.see(after=10 * SEC)
+    story.see(after=60 * SEC)
+
+    story.see("olt:3", after=10 * SEC)
+
+    assert story.news() == [News.RAISED, News.RECOVERED, News.RAISED]
+    assert story.alerts == 2
+
+
+@pytest.mark.parametrize(
+    ("alert", "now", "news"),
+    [
+        pytest.param({}, T0 + 59 * MIN, None, id="not yet"),
+        pytest.param({}, T0 + HOUR, News.REPEATED, id="an hour after it was told"),
+        pytest.param({"last_told_at": T0 + 30 * MIN}, T0 + HOUR, None, id="counted from the last time"),
+        pytest.param({"is_acknowledged": True}, T0 + 5 * HOUR, None, id="somebody looks after it"),
+        pytest.param({"first_told_at": None, "last_told_at": None}, T0 + HOUR, News.REPEATED, id="nobody was told yet"),
+    ],
+)
+def test_an_alert_is_repeated_until_somebody_looks_after_it(alert, now, news):
+    policy = Policy(repeat_every=HOUR)
+
+    assert only(decide([SUR], [open_alert(**alert)], policy, [], now)).news is news
+
+
+def test_once_is_enough_unless_a_rule_says_otherwise():
+    assert only(decide([SUR], [open_alert()], Policy(), [], T0 + 100 * HOUR)).news is None
+
+
+def test_a_repetition_that_may_not_be_told_leaves_no_trace():
+    policy = Policy(repeat_every=HOUR, most_per_hour=1)
+
+    decision = only(decide([SUR], [open_alert()], policy, [T0 + HOUR], T0 + HOUR))
+
+    assert (decision.news, decision.verdict.silence) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("alert", "policy", "silence"),
+    [
+        pytest.param({}, Policy(), None, id="who was told that it began is told that it ended"),
+        pytest.param(
+            {"first_told_at": None, "last_told_at": None}, Policy(), Silence.UNTOLD, id="nobody was ever told"
+        ),
+        pytest.param({"first_told_at": T0 + 9 * HOUR}, Policy(), Silence.UNTOLD, id="it is still held back"),
+        pytest.param({"last_told_at": T0 + 9 * HOUR}, Policy(), None, id="only its repetition is held back"),
+        pytest.param({}, Policy(tells_recovery=False), Silence.UNWANTED, id="the rule does not want it"),
+        pytest.param({}, Policy(quiet=QuietHours(time(9), time(12), ZoneInfo("UTC")), holds=False),
+                     Silence.QUIET_HOURS, id="not in quiet hours"),
+    ],
+)  # fmt: skip
+def test_recovery_is_told_to_those_who_know_of_it(alert, policy, silence):
+    gone = open_alert(absent_since=T0, **alert)
+
+    decision = only(decide([], [gone], policy, [], T0 + 60 * SEC))
+
+    assert decision.news is News.RECOVERED
+    assert decision.verdict.silence is silence
+    assert (decision.verdict.at is None) == (silence is not None)
+
+
+@pytest.mark.parametrize(
+    ("quiet", "now", "until"),
+    [
+        pytest.param(NIGHT, MIDNIGHT, MIDNIGHT + 7 * HOUR, id="in the middle of the night"),
+        pytest.param(NIGHT, MIDNIGHT - 2 * HOUR, MIDNIGHT + 7 * HOUR, id="as it begins, before midnight"),
+        pytest.param(NIGHT, MIDNIGHT + 7 * HOUR, None, id="as it ends"),
+        pytest.param(NIGHT, MIDNIGHT + 12 * HOUR, None, id="at noon"),
+        pytest.param(
+            QuietHours(time(1), time(5), LIMA), MIDNIGHT + 9 * HOUR, MIDNIGHT + 10 * HOUR, id="4 in the morning in Lima"
+        ),
+        pytest.param(QuietHours(time(1), time(5), LIMA), MIDNIGHT + 4 * HOUR, None, id="still evening in Lima"),
+        pytest.param(QuietHours(time(7), time(7), LIMA), MIDNIGHT + 12 * HOUR, None, id="no time at all"),
+        pytest.param(
+            QuietHours(time(22), time(7), MADRID),
+            datetime(2026, 3, 28, 22, 0, tzinfo=UTC),
+            datetime(2026, 3, 29, 5, 0, tzinfo=UTC),
+            id="the short night",
+        ),
+        pytest.param(
+            QuietHours(time(22), time(2, 30), MADRID),
+            datetime(2026, 10, 25, 1, 15, tzinfo=UTC),
+            datetime(2026, 10, 25, 1, 30, tzinfo=UTC),
+            id="half past two, the second time",
+        ),
+    ],
+)
+def test_quiet_hours_end_when_the_clock_on_the_wall_says_so(quiet, now, until):
+    assert quiet.until(now) == until
+
+
+@pytest.mark.parametrize(
+    ("policy", "at", "silence"),
+    [
+        pytest.param(Policy(quiet=NIGHT), MIDNIGHT + 7 * HOUR, None, id="held until morning"),
+        pytest.param(Policy(quiet=NIGHT, holds=False), None, Silence.QUIET_HOURS, id="dropped"),
+        pytest.param(Policy(quiet=NIGHT, severity=Severity.CRITICAL), MIDNIGHT, None, id="critical: at once"),
+        pytest.param(Policy(), MIDNIGHT, None, id="no quiet hours"),
+    ],
+)
+def test_at_night_only_what_is_critical_is_told(policy, at, silence):
+    verdict = only(decide([SUR], [], policy, [], MIDNIGHT)).verdict
+
+    assert (verdict.at, verdict.silence) == (at, silence)
+
+
+def test_what_is_above_the_limit_is_opened_and_not_told():
+    firings = [Firing(f"olt:{number}", "olt_unreachable") for number in range(5)]
+
+    decisions = decide(firings, [], Policy(most_per_hour=3), [T0 - 30 * MIN], T0)
+
+    assert [decision.news for decision in decisions] == [News.RAISED] * 5
+    assert [decision.verdict.silence for decision in decisions] == [None, None, *[Silence.RATE_LIMIT] * 3]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_free"),
+    [
+        pytest.param([], True, id="nothing was said"),
+        pytest.param([T0, T0 - 59 * MIN], False, id="two within the hour"),
+        pytest.param([T0, T0 - 60 * MIN], True, id="one of them an hour ago"),
+        pytest.param([T0 + 1 * MIN, T0 + 59 * MIN], False, id="two are held until soon"),
+        pytest.param([T0 - 40 * MIN, T0 + 40 * MIN], True, id="one before and one after, in no hour together"),
+    ],
+)
+def test_the_limit_is_counted_in_every_hour_that_a_message_is_in(said, is_free):
+    assert fits(T0, said, 2) is is_free
+
+
+@pytest.mark.parametrize(
+    ("attempts", "retry_after", "wait"),
+    [
+        pytest.param(1, None, 30 * SEC, id="first"),
+        pytest.param(2, None, 60 * SEC, id="twice as long"),
+        pytest.param(7, None, 32 * MIN, id="seventh"),
+        pytest.param(8, None, HOUR, id="never longer than an hour"),
+        pytest.param(500, None, HOUR, id="however often"),
+        pytest.param(1, 120.0, 120 * SEC, id="the channel asked for more"),
+        pytest.param(3, 5.0, 120 * SEC, id="the channel asked for less"),
+        pytest.param(1, 86400.0, HOUR, id="the channel asked for a day"),
+        pytest.param(1, -5.0, 30 * SEC, id="the channel asked for the past"),
+    ],
+)
+def test_a_failed_delivery_waits_longer_each_time(attempts, retry_after, wait):
+    assert next_try(attempts, T0, retry_after) - T0 == wait
+
+
+policies = st.builds(
+    Policy,
+    severity=st.sampled_from(Severity),
+    repeat_every=st.sampled_from([None, 5 * MIN, 60 * MIN]),
+    most_per_hour=st.sampled_from([None, 1, 3]),
+    quiet=st.sampled_from([None, QuietHours(time(10, 30), time(11, 15), ZoneInfo("UTC")), NIGHT]),
+    holds=st.booleans(),
+    tells_recovery=st.booleans(),
+    recover_after=st.sampled_from([0 * SEC, 60 * SEC]),
+)
+evaluations = st.lists(
+    st.tuples(st.sets(st.sampled_from(["olt:1", "olt:2", "olt:3"])), st.sampled_from([10, 70, 600, 2700])),
+    max_size=60,
+)
+
+
+def lived(policy, seen):
+    """Return a story of evaluations. That a key never has two open alerts it sees to itself."""
+    story = Story(policy)
+    for keys, seconds in seen:
+        story.see(*sorted(keys), after=seconds * SEC)
+    return story
+
+
+@given(policies, evaluations)
+def test_each_alert_recovers_once_at_most_and_only_after_it_was_raised(policy, seen):
+    story = lived(policy, seen)
+
+    ended = [decision for decision in story.decisions if decision.news is News.RECOVERED]
+    raised = [decision for decision in story.decisions if decision.news is News.RAISED]
+    assert len({decision.alert.id for decision in ended}) == len(ended)
+    assert len(raised) == len(ended) + len(story.open)
+
+
+@given(policies, evaluations)
+def test_nothing_but_what_is_critical_is_told_in_quiet_hours(policy, seen):
+    story = lived(policy, seen)
+
+    at_night = [at for _news, _key, at in story.told if policy.quiet and policy.quiet.until(at)]
+    assert policy.severity is Severity.CRITICAL or at_night == []
+
+
+@given(policies, evaluations)
+def test_no_hour_has_more_messages_than_the_limit(policy, seen):
+    story = lived(policy, seen)
+
+    times = [at for _news, _key, at in story.told]
+    most = max((sum(first <= at < first + HOUR for at in times) for first in times), default=0)
+    assert policy.most_per_hour is None or most <= policy.most_per_hour
+
+
+@given(policies, evaluations)
+def test_who_is_told_that_it_ended_was_told_that_it_began(policy, seen):
+    story = lived(policy, seen)
+
+    begun = set()
+    for news, key, _at in story.told:
+        assert news is not News.RECOVERED or key in begun
+        if news is News.RECOVERED:
+            begun.discard(key)
+        else:
+            begun.add(key)

@@ -1,0 +1,356 @@
+"""Rules against what is there: what opens, who is told, and what ends without a word."""
+
+import logging
+from datetime import UTC, datetime, time
+
+import pytest
+from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot
+from builders import HOUR, MIN, SEC, T0
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import translation
+
+from facho.apps.alerts.models import Alert, Delivery, Rule
+from facho.apps.coordinator.models import QuotaViolation
+from facho.apps.inventory.models import Olt
+from facho.engine.alerts import Severity
+from facho.store.alerts.evaluation import evaluate, policy
+
+pytestmark = pytest.mark.django_db
+
+
+def look(now=T0, **more):
+    evaluate(now, snapshot(now, **more), T0)
+
+
+def look_until(end, *, every=10 * SEC, start=T0):
+    now = start
+    while now <= end:
+        look(now)
+        now += every
+
+
+@pytest.fixture
+def sur():
+    """OLT-SUR-03, whose breaker is open."""
+    olt = make_olt("OLT-SUR-03")
+    set_of(olt, breaker_opened_at=T0, last_error="OLT-SUR-03 gave no answer in 5 s")
+    return olt
+
+
+@pytest.fixture
+def noc():
+    return make_channel("NOC")
+
+
+def deliveries(**by):
+    return list(Delivery.objects.filter(**by).order_by("id").values_list("news", "status"))
+
+
+def test_what_fires_opens_one_alert_and_one_delivery_a_channel(sur, noc):
+    make_rule(channels=[noc, make_channel("boss")], severity="critical")
+
+    look(T0)
+    look(T0 + 10 * SEC)
+
+    alert = Alert.objects.get()
+    assert (alert.olt_id, alert.kind, alert.severity) == (sur.pk, "olt_unreachable", "critical")
+    assert (alert.opened_at, alert.last_seen_at, alert.first_told_at) == (T0, T0 + 10 * SEC, T0)
+    assert deliveries() == [("raised", "PENDING"), ("raised", "PENDING")]
+    assert alert.subject == "OLT-SUR-03 does not answer"
+
+
+def test_what_is_over_recovers_and_is_told_to_those_who_were_told(sur, noc):
+    make_rule(channels=[noc])
+    look(T0)
+    Delivery.objects.update(status="SENT", next_try_at=None)
+    make_rule("pool_saturated", channels=[make_channel("boss")])
+    set_of(sur, breaker_opened_at=None)
+
+    look_until(T0 + 5 * MIN, start=T0 + 10 * SEC)
+
+    assert deliveries() == [("raised", "SENT"), ("recovered", "PENDING")]
+    assert Delivery.objects.get(news="recovered").channel == noc
+    assert Alert.objects.get().recovered_at == T0 + 10 * SEC
+
+
+def test_what_comes_back_is_the_same_alert_seen_again(sur, noc):
+    make_rule(channels=[noc])
+    look(T0)
+
+    set_of(sur, breaker_opened_at=None)
+    look(T0 + 10 * SEC)
+    set_of(sur, breaker_opened_at=T0)
+    look(T0 + 20 * SEC)
+
+    alert = Alert.objects.get()
+    assert (alert.count, alert.absent_since, alert.recovered_at) == (2, None, None)
+    assert deliveries() == [("raised", "PENDING")]
+
+
+def test_a_channel_that_was_never_reached_is_not_told_that_it_is_over(sur, noc):
+    make_rule(channels=[noc])
+    look(T0)
+    Delivery.objects.update(status="FAILED", next_try_at=None)
+
+    set_of(sur, breaker_opened_at=None)
+    look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
+
+    assert deliveries() == [("raised", "FAILED")]
+    assert not Alert.objects.get().is_open
+
+
+NIGHT = {"quiet_from": time(9), "quiet_to": time(12), "quiet_zone": "UTC"}
+
+
+def test_what_is_held_goes_out_when_the_quiet_hours_end(sur, noc):
+    make_rule(channels=[noc], **NIGHT)
+
+    look(T0)
+
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.due_at, delivery.next_try_at) == ("PENDING", T0 + 2 * HOUR, T0 + 2 * HOUR)
+
+
+def test_what_is_over_before_the_quiet_hours_end_is_never_told(sur, noc):
+    make_rule(channels=[noc], **NIGHT)
+    look(T0)
+
+    set_of(sur, breaker_opened_at=None)
+    look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
+
+    assert deliveries() == [("raised", "SUPPRESSED")]
+    assert Delivery.objects.get().reason == "untold"
+
+
+def test_what_is_dropped_in_quiet_hours_says_why(sur, noc):
+    make_rule(channels=[noc], quiet_mode="drop", **NIGHT)
+
+    look(T0)
+
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.reason, delivery.next_try_at) == ("SUPPRESSED", "quiet_hours", None)
+    assert Alert.objects.get().first_told_at is None
+
+
+def test_the_limit_holds_over_evaluations_however_many_channels_there_are(noc):
+    make_rule(channels=[noc, make_channel("boss")], most_per_hour=2)
+    for number in range(4):
+        set_of(make_olt(f"OLT-{number}"), breaker_opened_at=T0)
+        look(T0 + number * MIN)
+
+    assert deliveries(channel=noc) == [
+        ("raised", "PENDING"),
+        ("raised", "PENDING"),
+        ("raised", "SUPPRESSED"),
+        ("raised", "SUPPRESSED"),
+    ]
+    assert Alert.objects.filter(first_told_at=None).count() == 2
+
+
+def test_what_was_not_told_does_not_count_towards_the_limit(noc):
+    make_rule(channels=[noc], most_per_hour=1, quiet_mode="drop", **NIGHT)
+    set_of(make_olt("OLT-NORTE-02"), breaker_opened_at=T0)
+    look(T0 + 119 * MIN)
+    set_of(make_olt("OLT-SUR-03"), breaker_opened_at=T0)
+
+    # Noon: the quiet hours are over.
+    look(T0 + 120 * MIN)
+
+    assert deliveries() == [("raised", "SUPPRESSED"), ("raised", "PENDING")]
+
+
+def violate(olt, ended=T0):
+    return QuotaViolation.objects.create(
+        olt=olt, task_type="Optical power", period_start=ended - HOUR, period_end=ended, severity="HIGH"
+    )
+
+
+def test_a_violation_that_somebody_is_told_of_is_marked_as_notified(sur, noc):
+    violation = violate(sur)
+    make_rule("violation", channels=[noc])
+
+    look(T0 + 5 * MIN)
+    look(T0 + 6 * MIN)
+
+    violation.refresh_from_db()
+    assert (violation.notified, violation.notified_at) == (True, T0 + 5 * MIN)
+
+
+def test_a_violation_that_nobody_is_told_of_is_not(sur, noc):
+    violation = violate(sur)
+    make_rule("violation")
+    make_rule("violation", channels=[noc], params={"min_severity": "CRITICAL"})
+
+    look(T0 + 5 * MIN)
+
+    violation.refresh_from_db()
+    assert not violation.notified
+
+
+def test_an_alert_is_repeated_until_it_is_acknowledged(sur, noc):
+    make_rule(channels=[noc], repeat_minutes=10)
+    look(T0)
+
+    look(T0 + 10 * MIN)
+    look(T0 + 11 * MIN)
+    Alert.objects.get().acknowledge(by=User.objects.create(username="boss"))
+    look(T0 + 30 * MIN)
+
+    assert deliveries() == [("raised", "PENDING"), ("repeated", "PENDING")]
+    assert Alert.objects.get().last_told_at == T0 + 10 * MIN
+
+
+def test_a_rule_without_a_channel_lists_what_it_finds(sur):
+    make_rule()
+
+    look(T0)
+
+    assert Alert.objects.get().first_told_at is None
+    assert deliveries() == []
+
+
+def test_a_disabled_channel_is_told_nothing(sur, noc):
+    make_rule(channels=[noc, make_channel("old", enabled=False)])
+
+    look(T0)
+
+    assert [delivery.channel for delivery in Delivery.objects.all()] == [noc]
+
+
+def disable_rule(rule, olt):
+    Rule.objects.update(enabled=False)
+
+
+def delete_rule(rule, olt):
+    rule.delete()
+
+
+def disable_olt(rule, olt):
+    Olt.objects.get(pk=olt.pk).disable()
+
+
+def narrow(rule, olt):
+    rule.olts.set([make_olt("OLT-CENTRAL-01")])
+
+
+def watch_for_something_else(rule, olt):
+    Rule.objects.update(kind="mass_vanishing")
+
+
+@pytest.mark.parametrize(
+    "change", [disable_rule, delete_rule, disable_olt, narrow, watch_for_something_else], ids=lambda each: each.__name__
+)
+def test_what_is_not_watched_any_more_ends_without_a_word(sur, noc, change):
+    rule = make_rule(channels=[noc], quiet_from=time(9), quiet_to=time(12), quiet_zone="UTC")
+    look(T0)
+
+    change(rule, sur)
+    look(T0 + 10 * SEC)
+
+    assert Alert.objects.get().recovered_at == T0 + 10 * SEC
+    assert deliveries() == [("raised", "SUPPRESSED")]
+
+
+def test_a_rule_of_some_olts_does_not_look_at_others(sur, noc):
+    make_rule(channels=[noc], olts=[make_olt("OLT-CENTRAL-01")])
+
+    look(T0)
+
+    assert not Alert.objects.exists()
+
+
+def test_two_rules_have_an_alert_each(sur, noc):
+    make_rule(channels=[noc])
+    make_rule(channels=[noc])
+
+    look(T0)
+    look(T0 + 10 * SEC)
+
+    assert Alert.objects.count() == 2
+
+
+def test_what_changes_about_an_alert_is_kept_up_to_date(sur, noc):
+    make_rule(channels=[noc])
+    look(T0)
+
+    set_of(sur, last_error="OLT-SUR-03 refused")
+    look(T0 + 10 * SEC)
+
+    assert Alert.objects.get().params["error"] == "OLT-SUR-03 refused"
+
+
+@pytest.fixture
+def log(caplog):
+    caplog.set_level(logging.INFO, "facho")
+    return caplog
+
+
+def test_alerts_are_told_in_the_log_too_in_english(sur, noc, log):
+    make_rule(channels=[noc], name="Gone")
+
+    with translation.override("es"):
+        look(T0)
+        set_of(sur, breaker_opened_at=None)
+        look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
+
+    told = [(record.event.name, record.getMessage(), record.olt_id) for record in log.records]
+    assert told == [
+        ("ALERT_RAISED", "alert Gone: OLT-SUR-03 does not answer", sur.pk),
+        ("ALERT_RECOVERED", "over: alert Gone: OLT-SUR-03 does not answer", sur.pk),
+    ]
+
+
+def test_nothing_is_written_if_one_thing_cannot_be(sur, noc, monkeypatch):
+    make_rule(channels=[noc])
+    monkeypatch.setattr(Delivery.objects, "bulk_create", lambda rows: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        look(T0)
+
+    assert not Alert.objects.exists()
+
+
+def test_the_policy_of_a_rule_is_what_a_person_set():
+    rule = make_rule(
+        severity="critical",
+        repeat_minutes=15,
+        most_per_hour=0,
+        recover_after_seconds=30,
+        quiet_mode="drop",
+        tells_recovery=False,
+        quiet_from=time(22),
+        quiet_to=time(7),
+        quiet_zone="America/Lima",
+    )
+
+    found = policy(rule)
+
+    assert (found.severity, found.repeat_every, found.most_per_hour) == (Severity.CRITICAL, 15 * MIN, None)
+    assert (found.recover_after, found.holds, found.tells_recovery) == (30 * SEC, False, False)
+    # Midnight in Lima is 5 in the morning in UTC.
+    assert found.quiet.until(datetime(2026, 3, 1, 5, 0, tzinfo=UTC)) == datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def counted(now):
+    with CaptureQueriesContext(connection) as queries:
+        look(now)
+    return len(queries)
+
+
+def test_an_evaluation_costs_the_same_however_much_there_is(noc):
+    make_rule(channels=[noc], most_per_hour=0)
+    set_of(make_olt("OLT-SUR-03"), breaker_opened_at=T0)
+    few = [counted(T0), counted(T0 + 10 * SEC)]
+    Alert.objects.all().delete()
+    for number in range(10):
+        set_of(make_olt(f"OLT-{number}"), breaker_opened_at=T0)
+    for _ in range(3):
+        make_rule(channels=[noc], most_per_hour=0)
+
+    many = [counted(T0 + MIN), counted(T0 + MIN + 10 * SEC)]
+
+    assert Alert.objects.count() == 44
+    assert many == few
+    assert max(many) <= 12
