@@ -26,6 +26,8 @@ def test_nothing_needs_to_be_said(load, tmp_path):
     assert (loaded.host, loaded.port, loaded.pollers) == ("127.0.0.1", 8000, 10)
     assert (loaded.language, loaded.time_zone, loaded.log_level) == ("en", "UTC", "INFO")
     assert (loaded.allowed_hosts, loaded.public_url, loaded.secret_keys) == ((), "", ())
+    assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("line", 3, True)
+    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history) == (7, 30, 90)
     assert loaded.is_sqlite
     assert loaded.database["NAME"] == str(tmp_path / "facho.sqlite3")
 
@@ -38,6 +40,12 @@ def test_what_is_said_is_heard(load):
         FACHO_LANGUAGE="es",
         FACHO_TIME_ZONE="America/Lima",
         FACHO_LOG_LEVEL="DEBUG",
+        FACHO_LOG_FORMAT="json",
+        FACHO_BREAKER_AFTER="5",
+        FACHO_AUTO_RECOVER="false",
+        FACHO_KEEP_LOGS="3",
+        FACHO_KEEP_EXECUTIONS="14",
+        FACHO_KEEP_HISTORY="365",
         FACHO_ALLOWED_HOSTS="noc.example.net, 10.0.0.1,",
         FACHO_PUBLIC_URL="https://noc.example.net/",
         FACHO_SECRET_KEYS=f"{KEY},{OTHER_KEY}",
@@ -46,6 +54,8 @@ def test_what_is_said_is_heard(load):
 
     assert (loaded.host, loaded.port, loaded.pollers) == ("0.0.0.0", 8080, 25)
     assert (loaded.language, loaded.time_zone, loaded.log_level) == ("es", "America/Lima", "DEBUG")
+    assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("json", 5, False)
+    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history) == (3, 14, 365)
     assert loaded.allowed_hosts == ("noc.example.net", "10.0.0.1")
     assert (loaded.public_url, loaded.secret_keys) == ("https://noc.example.net", (KEY, OTHER_KEY))
     assert not loaded.is_sqlite
@@ -69,6 +79,13 @@ def test_an_empty_variable_is_none(load):
         pytest.param("FACHO_POLLERS", "-3", "from 1 to 1000", id="less than no pollers"),
         pytest.param("FACHO_LANGUAGE", "de", "en, es", id="a language we do not speak"),
         pytest.param("FACHO_LOG_LEVEL", "loud", "WARNING", id="no level"),
+        pytest.param("FACHO_LOG_FORMAT", "xml", "line, json", id="no format of lines"),
+        pytest.param("FACHO_BREAKER_AFTER", "0", "from 1 to 100", id="a breaker that is never closed"),
+        pytest.param("FACHO_AUTO_RECOVER", "perhaps", "true, false", id="neither yes nor no"),
+        pytest.param("FACHO_AUTO_RECOVER", "False", "true, false", id="no with a capital letter"),
+        pytest.param("FACHO_KEEP_LOGS", "0", "from 1 to 3650", id="a log that is not kept"),
+        pytest.param("FACHO_KEEP_EXECUTIONS", "-1", "from 1 to 3650", id="less than no days"),
+        pytest.param("FACHO_KEEP_HISTORY", "4000", "from 1 to 3650", id="readings kept for ever"),
         pytest.param("FACHO_TIME_ZONE", "Mars/Olympus", "America/Lima", id="no time zone"),
         pytest.param("FACHO_TIME_ZONE", "../../etc/passwd", "America/Lima", id="a path for a time zone"),
         pytest.param("FACHO_PUBLIC_URL", "noc.example.net", "https://noc", id="an address without a scheme"),

@@ -1,6 +1,5 @@
-"""The parts of the embedded mode that can be had alone: the port, the demonstration's set-up, the log files."""
+"""The parts of the embedded mode that can be had alone: the port, the demonstration's set-up."""
 
-import logging.config
 import os
 import socket
 
@@ -8,7 +7,7 @@ import pytest
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
-from facho.runtime import config, demo, embedded, logs
+from facho.runtime import config, demo, embedded
 from facho.runtime.config import ConfigError
 
 FLEET = [
@@ -132,15 +131,3 @@ def test_a_demonstration_of_nothing_is_refused(option, tmp_path):
 
     with pytest.raises(ConfigError, match=f"--{option} is 0"):
         demo.run(data=tmp_path, prepare=lambda: pytest.fail("it went on"), **options)
-
-
-def test_the_log_file_is_rotated_before_it_fills_the_disk(tmp_path, monkeypatch):
-    said = {}
-    monkeypatch.setattr(logging.config, "dictConfig", said.update)
-
-    logs.configure(config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_LOG_LEVEL": "DEBUG"}))
-
-    file = said["handlers"]["file"]
-    assert (file["maxBytes"], file["backupCount"]) == (10 * 1024 * 1024, 5)
-    assert file["filename"] == str(tmp_path / "logs" / "facho.log")
-    assert said["loggers"] == {"facho": {"level": "DEBUG"}}

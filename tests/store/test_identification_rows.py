@@ -31,7 +31,7 @@ class Desk:
         self.ledger = DbLedger(Inline())
         Olt.objects.create(name="OLT-CENTRAL-01", host="127.0.0.1", community="public")
         WorkflowNode.objects.update(next_run_at=T0)
-        (self.node,) = done(DbNodeSource(Inline()).nodes([self.olt.pk]))
+        (self.node,) = done(DbNodeSource(Inline()).states([self.olt.pk]))[self.olt.pk].nodes
         claim = done(self.ledger.claim(scheduled(self.node), poller_id=3, now=T0, waits={}))
         (self.execution_id,) = claim.execution_ids
         done(self.ledger.start(self.execution_id, lease=self.lease(), now=T0))
@@ -130,7 +130,7 @@ def test_what_was_found_is_an_event(desk, caplog):
     desk.found("huawei")
 
     ((event, olt_id, said),) = [
-        (record.event, record.olt_id, record.getMessage()) for record in caplog.records if hasattr(record, "event")
+        (record.event.name, record.olt_id, record.getMessage()) for record in caplog.records if hasattr(record, "event")
     ]
     assert (event, olt_id) == ("OLT_IDENTIFIED", desk.olt.pk)
     assert said.startswith(f"OLT-CENTRAL-01 is a {BRANDS['huawei'].label}; applied to it: ")

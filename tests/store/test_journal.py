@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections import deque
+import threading
+from contextlib import contextmanager
 
 import pytest
 from builders import T0
@@ -15,6 +16,7 @@ from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Poller, PollerStats
 from facho.engine.events import Event, tell
+from facho.engine.model import Cause
 from facho.store import journal as journal_module
 from facho.store.journal import EventRows, Journal
 
@@ -25,19 +27,29 @@ class Away(Inline):
     """A database that is away as long as somebody says so."""
 
     away = False
+    jobs = 0
 
     async def run(self, work):
+        self.jobs += 1
         if self.away:
             raise OperationalError("the database is away")
         return work()
 
 
+@contextmanager
+def unreported(logger):
+    """Keep what is told out of the report of the tests, which cannot write down all that a device may say."""
+    logger.propagate = False
+    yield
+    logger.propagate = True
+
+
 class Desk:
-    def __init__(self, logger):
+    def __init__(self, logger, backlog=5000):
         self.logger = logger
         self.bus = LocalBus()
         self.thread = Away()
-        self.events = EventRows()
+        self.events = EventRows(backlog)
         logger.addHandler(self.events)
         self.journal = Journal(
             bus=self.bus, clock=SystemClock(), thread=self.thread, events=self.events, worker="noc-1"
@@ -46,17 +58,39 @@ class Desk:
     def step(self):
         done(self.journal.step())
 
-    def tell(self, message="it happened", level=logging.INFO, **more):
-        tell(self.logger, level, Event.SLOTS_LOST, message, **more)
+    def tell(self, task="Optical power", olt_id=None, **more):
+        details = {"olt": "OLT-CENTRAL-01", "task": task} | more
+        with unreported(self.logger):
+            tell(self.logger, Event.TASK_ADDED, olt_id=olt_id, **details)
+
+    @property
+    def tasks(self):
+        """What was told of, in the order of the table."""
+        rows = CoordinatorLog.objects.order_by("id").values_list("details", flat=True)
+        return [details["task"] for details in rows if "task" in details]
 
 
 @pytest.fixture
-def desk(db):
+def make_desk(db):
     logger = logging.getLogger("facho.tests.journal")
     logger.setLevel(logging.INFO)
-    desk = Desk(logger)
-    yield desk
-    logger.removeHandler(desk.events)
+    made = []
+
+    def make(**more):
+        made.append(Desk(logger, **more))
+        # What the journal itself has to tell goes the same way.
+        logging.getLogger(journal_module.__name__).addHandler(made[-1].events)
+        return made[-1]
+
+    yield make
+    for desk in made:
+        logger.removeHandler(desk.events)
+        logging.getLogger(journal_module.__name__).removeHandler(desk.events)
+
+
+@pytest.fixture
+def desk(make_desk):
+    return make_desk()
 
 
 def poller(number, **more):
@@ -92,12 +126,14 @@ def snapshot(*pollers, at=T0, **stats):
 def test_an_event_becomes_a_row(desk):
     olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
 
-    desk.tell("OLT-CENTRAL-01: Optical power missed 3 slots", logging.WARNING, olt_id=olt.pk)
+    details = {"olt": olt.name, "task": "Optical power", "slots": 3, "slot": T0, "cause": Cause.OLT_BUSY}
+    tell(desk.logger, Event.SLOTS_LOST, olt_id=olt.pk, **details)
     desk.step()
 
     (row,) = CoordinatorLog.objects.all()
     assert (row.olt_id, row.event_type, row.level) == (olt.pk, "SLOTS_LOST", "WARNING")
-    assert row.message == "OLT-CENTRAL-01: Optical power missed 3 slots"
+    assert row.message.startswith("OLT-CENTRAL-01: Optical power missed 3 slots from 2026-03-01 10:00:00")
+    assert row.details == details | {"slot": "2026-03-01T10:00:00+00:00", "cause": "olt_busy"}
 
 
 def test_a_log_line_that_is_no_event_becomes_none(desk):
@@ -132,37 +168,132 @@ def test_events_wait_for_a_database_that_is_away(desk):
     desk.thread.away = False
     desk.step()
 
-    assert list(CoordinatorLog.objects.order_by("id").values_list("message", flat=True)) == ["first", "second"]
+    assert desk.tasks == ["first", "second"]
 
 
-def test_a_row_that_fails_with_the_rest_is_written_with_the_rest_later(desk):
-    desk.bus.publish("snapshot", snapshot(poller(1, status="NO SUCH STATUS", id=None)))
+@pytest.mark.parametrize(
+    ("count", "jobs"),
+    [
+        pytest.param(4, 1, id="a few"),
+        pytest.param(5, 2, id="a batch"),
+        pytest.param(17, 4, id="more than three batches"),
+    ],
+)
+def test_a_backlog_is_written_in_order_and_in_pieces_that_others_fit_between(desk, monkeypatch, count, jobs):
+    monkeypatch.setattr(journal_module, "BATCH", 5)
+    for number in range(count):
+        desk.tell(number)
+
+    desk.step()
+
+    assert desk.tasks == list(range(count))
+    assert desk.thread.jobs == jobs
+
+
+def test_a_snapshot_that_cannot_be_written_keeps_no_event_from_its_row(desk):
+    desk.bus.publish("snapshot", snapshot(poller(1, id=None)))
     desk.tell("first")
-    desk.step()
-    left = CoordinatorLog.objects.count()
 
-    desk.bus.publish("snapshot", snapshot(poller(1)))
     desk.step()
 
-    assert left == 0
-    assert CoordinatorLog.objects.get().message == "first"
+    assert desk.tasks == ["first"]
+    assert Poller.objects.count() == 0
 
 
-def test_events_that_come_while_a_full_backlog_is_written_are_not_lost(desk, monkeypatch):
-    desk.events.pending = deque(maxlen=3)
+def test_a_full_backlog_lets_the_oldest_go_and_says_how_many(make_desk):
+    desk = make_desk(backlog=3)
+    desk.thread.away = True
+    for number in range(5):
+        desk.tell(number)
+    desk.step()
+
+    desk.thread.away = False
+    desk.step()
+
+    (dropped,) = CoordinatorLog.objects.filter(event_type="EVENTS_DROPPED")
+    # The failure of the journal itself is no event, and takes nobody's place.
+    assert (desk.tasks, dropped.details) == ([2, 3, 4], {"events": 2})
+
+
+def test_events_that_come_while_a_full_backlog_is_written_are_not_lost(make_desk, monkeypatch):
+    desk = make_desk(backlog=3)
     for number in range(3):
-        desk.tell(f"event {number}")
+        desk.tell(number)
+    told = iter(["in between"])
+    write = journal_module._write_events
 
-    async def run(work):
-        desk.tell("in between")
-        return work()
+    def interrupted(rows):
+        for task in told:
+            desk.tell(task)
+        write(rows)
 
-    monkeypatch.setattr(desk.thread, "run", run)
+    monkeypatch.setattr(journal_module, "_write_events", interrupted)
     desk.step()
-    monkeypatch.undo()
     desk.step()
 
-    assert CoordinatorLog.objects.filter(message="in between").count() == 1
+    assert desk.tasks == [0, 1, 2, "in between"]
+    assert not CoordinatorLog.objects.filter(event_type="EVENTS_DROPPED").exists()
+
+
+async def test_a_journal_that_is_stopped_while_it_writes_does_not_write_twice(make_thread, monkeypatch):
+    thread, events = make_thread("store-write"), EventRows()
+    journal = Journal(bus=LocalBus(), clock=SystemClock(), thread=thread, events=events, worker="noc-1")
+    events.handle(logging.makeLogRecord({"event": Event.ENGINE_STOPPED, "msg": "it stops", "levelname": "INFO"}))
+    begun, go_on = threading.Event(), threading.Event()
+    write = journal_module._write_events
+
+    def slowly(rows):
+        begun.set()
+        go_on.wait(10)
+        write(rows)
+
+    monkeypatch.setattr(journal_module, "_write_events", slowly)
+    step = asyncio.ensure_future(journal.step())
+    await asyncio.to_thread(begun.wait, 10)
+    step.cancel()
+    last = asyncio.ensure_future(journal.step())
+    await asyncio.to_thread(go_on.set)
+    await last
+
+    assert await thread.run(CoordinatorLog.objects.count) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        pytest.param("a\0b", "ab", id="a NUL"),
+        pytest.param("a\ud800b", "a?b", id="half of a character"),
+        pytest.param("ñandú 密码", "ñandú 密码", id="any other text"),
+        pytest.param(float("inf"), "inf", id="infinity"),
+        pytest.param(float("nan"), "nan", id="no number"),
+        pytest.param(1.5, 1.5, id="a number"),
+        pytest.param(True, True, id="a truth"),
+        pytest.param(None, None, id="nothing"),
+        pytest.param(T0, "2026-03-01T10:00:00+00:00", id="a time"),
+        pytest.param(Cause.OLT_BUSY, "olt_busy", id="a word of ours"),
+        pytest.param(OSError("the OLT is away"), "the OLT is away", id="an error"),
+        pytest.param(["Names", "Power"], "['Names', 'Power']", id="a list"),
+    ],
+)
+def test_whatever_an_event_tells_of_can_be_written(desk, value, kept):
+    desk.tell(value)
+    desk.step()
+
+    assert desk.tasks == [kept]
+    assert "\0" not in CoordinatorLog.objects.get().message
+
+
+def test_an_event_whose_sentence_cannot_be_said_stops_nobody(desk, monkeypatch):
+    complaints = []
+    monkeypatch.setattr(desk.events, "handleError", complaints.append)
+
+    with unreported(desk.logger):
+        tell(desk.logger, Event.TASK_ADDED, olt="OLT-CENTRAL-01")
+    desk.tell("after it")
+    desk.step()
+
+    assert len(complaints) == 1
+    assert desk.tasks == ["after it"]
 
 
 def test_pollers_are_as_they_last_stood(desk):

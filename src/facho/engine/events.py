@@ -5,8 +5,13 @@ it, so that a page can say the same in the reader's language. Details never hold
 """
 
 import logging
-from enum import Enum
+import re
+from enum import Enum, unique
 from logging import ERROR, INFO, WARNING
+from typing import Any
+
+# Where a detail goes in a sentence. A percent sign that is meant as one is written twice.
+PLACEHOLDER = re.compile(r"%\((\w+)\)")
 
 
 def gettext_noop(sentence: str) -> str:
@@ -14,8 +19,9 @@ def gettext_noop(sentence: str) -> str:
     return sentence
 
 
+@unique
 class Event(Enum):
-    """Kinds of events. `olt` in a sentence is the name of the OLT."""
+    """Kinds of events. `olt` in a sentence is the name of the OLT, and whoever tells of one gives its id as well."""
 
     # The engine itself.
     ENGINE_STARTED = INFO, gettext_noop("the engine started with %(pollers)d pollers")
@@ -25,6 +31,10 @@ class Event(Enum):
         gettext_noop("%(executions)d executions were left open by an engine that died; they are interrupted now"),
     )
     CHORE_FAILED = ERROR, gettext_noop("the chore %(chore)s failed: %(error)s")
+    EVENTS_DROPPED = (
+        WARNING,
+        gettext_noop("%(events)d events were too many to keep while the database was away; only the log file has them"),
+    )
 
     # The pool.
     POOL_SATURATED = WARNING, gettext_noop("the pollers were busy %(busy).0f %% of the last minute: there are too few")
@@ -39,7 +49,7 @@ class Event(Enum):
     OLT_DISABLED = INFO, gettext_noop("%(olt)s is not polled any more")
     ADDRESS_CHANGED = INFO, gettext_noop("%(olt)s: the address is %(after)s now, not %(before)s")
     CREDENTIALS_CHANGED = INFO, gettext_noop("%(olt)s: the credentials were changed")
-    EXECUTIONS_ABORTED = INFO, gettext_noop("%(olt)s: %(executions)d executions were interrupted by the change")
+    EXECUTIONS_ABORTED = INFO, gettext_noop("%(executions)d executions were interrupted by the change")
 
     # Slots and runs.
     SLOTS_LOST = WARNING, gettext_noop("%(olt)s: %(task)s missed %(slots)d slots from %(slot)s on (%(cause)s)")
@@ -98,8 +108,21 @@ class Event(Enum):
         self.level = level
         self.sentence = sentence
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the details without which its sentence cannot be said."""
+        return frozenset(PLACEHOLDER.findall(self.sentence))
 
-def tell(logger: logging.Logger, event: Event, *, olt_id: int | None = None, **details: object) -> None:
-    """Log a sentence that is also an event."""
+
+def tell(
+    logger: logging.Logger,
+    event: Event,
+    *,
+    olt_id: int | None = None,
+    exc_info: Any = None,
+    **details: object,
+) -> None:
+    """Log a sentence that is also an event. The traceback of an error is for the log file, not for the event."""
     extra = {"event": event, "olt_id": olt_id, "details": details}
-    logger.log(event.level, event.sentence, *([details] if details else []), extra=extra, stacklevel=2)
+    arguments = [details] if details else []
+    logger.log(event.level, event.sentence, *arguments, exc_info=exc_info, extra=extra, stacklevel=2)

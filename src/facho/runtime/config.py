@@ -279,7 +279,7 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
                 f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."
             ) from error
         if not keys:
-            raise ConfigError(f"{file} is empty. Restore it from a backup: without it no SNMP secret can be read.")
+            raise ConfigError(f"{file} is empty. Restore it from a backup: without it no secret can be read.")
     for position, key in enumerate(keys, 1):
         try:
             Fernet(key)

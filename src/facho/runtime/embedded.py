@@ -70,6 +70,8 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
     stop = _stop_on_signals()
     tasks = {
         asyncio.create_task(engine.scheduler.run(), name="scheduler"),
+        asyncio.create_task(engine.chores.run(), name="chores"),
+        asyncio.create_task(engine.alerts.run(), name="alerts"),
         asyncio.create_task(engine.journal.run(), name="journal"),
         asyncio.create_task(server.serve(sockets=[listener]), name="web"),
     }

@@ -1,0 +1,140 @@
+"""How the embedded engine is put together: who does which chore when, and in which order everything stops."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from builders import T0
+
+from facho.adapters.clock import VirtualClock, VirtualTimeLoop
+from facho.runtime import build, config, logs
+from facho.store.journal import EventRows
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_KEEP_LOGS": "3", "FACHO_KEEP_HISTORY": "50"})
+
+
+class Thread:
+    """A thread of the store that does its work on the spot, and says so."""
+
+    def __init__(self, name, diary):
+        self._name = name
+        self._diary = diary
+
+    async def run(self, work):
+        self._diary.append(self._name)
+        return work()
+
+    def close(self):
+        self._diary.append(f"{self._name} closed")
+
+
+@pytest.fixture
+def chores_of_two_minutes(settings, monkeypatch):
+    """Return what is done, by which thread, and how long after the turn of an hour, in its first two minutes."""
+    diary = []
+
+    def note(name):
+        return lambda now: diary.append((name, (now - T0).total_seconds()))
+
+    monkeypatch.setattr(build.quotas, "open_hour", note("open"))
+    monkeypatch.setattr(build.quotas, "settle", note("settle"))
+    monkeypatch.setattr(build.reaper, "reap", note("reap"))
+    monkeypatch.setattr(build.plans, "make_plans", note("plan"))
+
+    class Runs:
+        def __init__(self, **more):
+            pass
+
+        async def step(self, now):
+            note("forecast")(now)
+
+    class Sweep:
+        def __init__(self, *, rules, **more):
+            diary.append({rule.label: rule.days for rule in rules})
+
+        async def run(self, now):
+            note("sweep")(now)
+
+    monkeypatch.setattr(build, "ForecastRuns", Runs)
+    monkeypatch.setattr(build, "Sweep", Sweep)
+
+    async def story():
+        clock = VirtualClock(T0 - timedelta(seconds=10))
+        threads = {"writer": Thread("writer", diary), "helper": Thread("helper", diary)}
+        chores = build._chores(settings, clock, **threads)
+        task = asyncio.ensure_future(chores.run())
+        await clock.sleep(129)
+        task.cancel()
+        await chores.stop()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(story())
+    return diary
+
+
+def times_of(diary, name):
+    return [each[1] for each in diary if isinstance(each, tuple) and each[0] == name]
+
+
+def test_an_hour_is_opened_reaped_settled_and_planned_right_behind_its_turn(chores_of_two_minutes):
+    assert times_of(chores_of_two_minutes, "open") == [-10, 1, 61]
+    assert times_of(chores_of_two_minutes, "reap") == [-10, 3, 63]
+    assert times_of(chores_of_two_minutes, "settle") == [-10, 5, 65]
+    assert times_of(chores_of_two_minutes, "plan") == [-10, 10, 70]
+    assert times_of(chores_of_two_minutes, "sweep") == [-10, 30]
+    assert len(times_of(chores_of_two_minutes, "forecast")) > 20
+
+
+def test_quotas_are_written_where_the_ledger_writes_them_and_plans_beside_it(chores_of_two_minutes):
+    diary = chores_of_two_minutes
+
+    doers = {work[0]: who for who, work in pairwise(diary) if isinstance(who, str)}
+    assert doers == {"open": "writer", "reap": "writer", "settle": "writer", "plan": "helper"}
+
+
+def test_what_is_kept_for_how_long_comes_from_the_settings(chores_of_two_minutes):
+    (days,) = [each for each in chores_of_two_minutes if isinstance(each, dict)]
+
+    assert days["coordinator.CoordinatorLog"] == 3
+    assert days["polling.Execution"] == 30
+    assert days["telemetry.OnuHistory"] == days["alerts.Delivery"] == 50
+
+
+async def test_everything_stops_before_what_it_is_written_down_with():
+    diary = []
+
+    def part(**methods):
+        return SimpleNamespace(**methods)
+
+    def noting(name):
+        async def note():
+            diary.append(name)
+
+        return note
+
+    events = EventRows()
+    logs.add_events(events)
+    engine = build.Engine(
+        scheduler=part(manager=part(stop=noting("pollers"))),
+        prober=part(stop=noting("prober")),
+        chores=part(stop=noting("chores")),
+        alerts=part(close=noting("alerts")),
+        journal=part(step=noting("journal")),
+        events=events,
+        bus=part(close=lambda: diary.append("bus")),
+        snmp=part(close=noting("snmp")),
+        threads=(Thread("reader", diary), Thread("writer", diary)),
+    )
+
+    await engine.close()
+
+    assert diary[-3:] == ["journal", "reader closed", "writer closed"]
+    assert set(diary[:-3]) == {"chores", "prober", "pollers", "alerts", "bus", "snmp"}
+    assert diary.index("chores") < diary.index("pollers") < diary.index("snmp")
+    assert events not in logging.getLogger("facho").handlers

@@ -1,0 +1,350 @@
+"""Where lines go, in which form, and what never stands in one."""
+
+import io
+import json
+import logging
+import logging.handlers
+import traceback
+from datetime import datetime, timedelta
+from urllib.request import Request
+
+import pytest
+from cryptography.fernet import Fernet
+
+from contracts.worlds import Inline, done
+from facho.adapters.bus.local import LocalBus
+from facho.adapters.clock import SystemClock
+from facho.apps.alerts.models import Channel
+from facho.apps.coordinator.models import CoordinatorLog
+from facho.apps.inventory.models import Olt
+from facho.engine.events import Event, tell
+from facho.engine.model import Olt as EngineOlt
+from facho.runtime import config, logs
+from facho.runtime.redact import HIDDEN, redact
+from facho.store.journal import EventRows, Journal
+
+KEY = Fernet.generate_key().decode()
+BOT = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
+
+logger = logging.getLogger("facho.tests.logs")
+
+
+@pytest.fixture
+def lines(tmp_path, monkeypatch):
+    """Set logging up as an installation has it, and say what the terminal and the file have then."""
+    root, ours = logging.getLogger(), logging.getLogger("facho")
+    before = root.handlers[:], root.level, ours.level
+    terminal = io.StringIO()
+
+    def configure(*, to_file=True, **settings):
+        environ = {f"FACHO_{name.upper()}": value for name, value in settings.items()}
+        monkeypatch.setattr("sys.stderr", terminal)
+        # The handlers of the tests themselves are put aside, not closed.
+        root.handlers = []
+        logs.configure(config.load({"FACHO_DATA_DIR": str(tmp_path)} | environ), to_file=to_file)
+        return lambda: (terminal.getvalue(), "".join(path.read_text() for path in tmp_path.glob("logs/*")))
+
+    yield configure
+    for handler in root.handlers:
+        handler.close()
+    root.handlers, level, our_level = before
+    root.setLevel(level)
+    ours.setLevel(our_level)
+
+
+def fail(message="the OLT is away"):
+    try:
+        raise OSError(message)
+    except OSError:
+        logger.exception("OLT-SUR-03 was asked in vain")
+
+
+def test_a_line_has_its_time_its_level_and_its_place(lines):
+    said = lines()
+
+    logger.warning("%s did not answer", "OLT-SUR-03")
+
+    terminal, file = said()
+    assert terminal == file
+    assert terminal.endswith(" WARNING  facho.tests.logs: OLT-SUR-03 did not answer\n")
+
+
+def test_a_command_can_do_without_the_file(lines, tmp_path):
+    said = lines(to_file=False)
+
+    logger.warning("heard")
+
+    assert "heard" in said()[0]
+    assert not (tmp_path / "logs").exists()
+
+
+def test_the_file_is_rotated_before_it_fills_the_disk(lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "FILE_SIZE", 2000)
+    lines()
+
+    for number in range(200):
+        logger.warning("line %d", number)
+
+    (file,) = [each for each in logging.getLogger().handlers if hasattr(each, "backupCount")]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == [
+        "facho.log",
+        *(f"facho.log.{number}" for number in range(1, 6)),
+    ]
+    assert all(path.stat().st_size <= 2000 for path in (tmp_path / "logs").iterdir())
+    assert isinstance(file, logging.handlers.RotatingFileHandler)
+
+
+def test_the_file_may_have_ten_megabytes_and_five_backups():
+    assert (logs.FILE_SIZE, logs.BACKUPS) == (10 * 1024 * 1024, 5)
+
+
+@pytest.mark.parametrize(
+    ("level", "heard"),
+    [
+        pytest.param("DEBUG", ["debug", "info", "warning", "error"], id="everything"),
+        pytest.param("INFO", ["info", "warning", "error"], id="as usual"),
+        pytest.param("ERROR", ["error"], id="only what is broken"),
+    ],
+)
+def test_lines_below_the_level_are_left_out(lines, level, heard):
+    said = lines(log_level=level)
+
+    for name in ("debug", "info", "warning", "error"):
+        getattr(logger, name)("said %s", name)
+
+    terminal, file = said()
+    assert [line.split()[-1] for line in terminal.splitlines()] == heard
+    assert file == terminal
+
+
+def test_of_others_only_warnings_are_lines(lines):
+    said = lines(log_level="DEBUG")
+
+    logging.getLogger("django.request").info("GET /")
+    logging.getLogger("django.request").warning("Not Found: /x")
+
+    assert [line.split(": ", 1)[1] for line in said()[0].splitlines()] == ["Not Found: /x"]
+
+
+def test_an_event_reaches_its_table_whatever_the_level_of_lines(lines):
+    said = lines(log_level="ERROR")
+    events = EventRows()
+    logs.add_events(events)
+
+    tell(logger, Event.ENGINE_STARTED, pollers=10)
+    logs.remove_events(events)
+    tell(logger, Event.ENGINE_STOPPED)
+
+    assert said() == ("", "")
+    assert [row["event_type"] for row in events.first(10)] == ["ENGINE_STARTED"]
+
+
+class TestJson:
+    def test_a_line_is_one_object(self, lines):
+        said = lines(log_format="json")
+
+        logger.warning("%s said\n%r", "OLT-CENTRAL-01", "ñ")
+
+        terminal, file = said()
+        line = json.loads(file)
+        at = datetime.fromisoformat(line.pop("time"))
+        assert terminal == file
+        assert "ñ" in file
+        assert at.utcoffset() == timedelta(0)
+        assert line == {"level": "WARNING", "logger": logger.name, "message": "OLT-CENTRAL-01 said\n'ñ'"}
+
+    def test_an_event_brings_its_details(self, lines):
+        said = lines(log_format="json")
+
+        tell(logger, Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
+
+        line = json.loads(said()[1])
+        assert line["message"] == "OLT-CENTRAL-01: Optical power is polled now"
+        assert (line["event"], line["olt_id"]) == ("TASK_ADDED", 7)
+        assert line["details"] == {"olt": "OLT-CENTRAL-01", "task": "Optical power"}
+
+    def test_an_error_brings_its_traceback_in_the_same_line(self, lines):
+        said = lines(log_format="json")
+
+        fail()
+
+        (line,) = said()[1].splitlines()
+        assert json.loads(line)["exception"].endswith("OSError: the OLT is away")
+
+    def test_what_no_encoding_has_does_not_lose_the_line(self, lines):
+        said = lines(log_format="json")
+
+        logger.warning("it said %s", "a\ud800b")
+
+        assert json.loads(said()[1])["message"] == "it said a\ud800b"
+
+
+def test_words_that_do_not_fit_their_sentence_do_not_lose_the_line(lines):
+    said = lines()
+
+    logger.warning("%d of %d", 7)
+
+    assert "%d of %d (7,)" in said()[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("postgresql://facho:hunter2@db:5432/facho", f"postgresql://facho:{HIDDEN}@db:5432/facho"),
+        ("postgresql://facho:p@ss:w@db/facho", f"postgresql://facho:{HIDDEN}@db/facho"),
+        ("password=hunter2 host=db", f"password={HIDDEN} host=db"),
+        ("{'v3_auth_key': 'hunter 2', 'port': 161}", f"{{'v3_auth_key': {HIDDEN}, 'port': 161}}"),
+        ('{"Community": "hunter2"}', f'{{"Community": {HIDDEN}}}'),
+        ("User(name='noc', auth_key=b'hunter2')", f"User(name='noc', auth_key={HIDDEN})"),
+        ("GET /hook?token=hunter2&olt=7", f"GET /hook?token={HIDDEN}&olt=7"),
+        ("Authorization: Token hunter2", f"Authorization: {HIDDEN}"),
+        ("{'Authorization': 'Bearer hunter2'}", f"{{'Authorization': '{HIDDEN}'}}"),
+        ("('Authorization', 'Basic aHVudGVyMg==')", f"('Authorization', '{HIDDEN}')"),
+        ("sent with bearer hunter2.hunter2", f"sent with bearer {HIDDEN}"),
+        (f"https://api.telegram.org/bot{BOT}/sendMessage", f"https://api.telegram.org/bot{HIDDEN}/sendMessage"),
+        ("https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/hunter2hunter2", "https://hooks.slack.com/services/***"),
+        (f"Key 1 is {KEY}", f"Key 1 is {HIDDEN}"),
+        (f"it is stored as {Fernet(KEY).encrypt(b'hunter2').decode()}", f"it is stored as {HIDDEN}"),
+    ],
+    ids=[
+        "a database",
+        "a password with signs in it",
+        "an argument",
+        "an item of a dictionary",
+        "an item of JSON",
+        "a repr",
+        "a query",
+        "a header",
+        "a header in a dictionary",
+        "a header in a pair",
+        "a bearer",
+        "Telegram",
+        "Slack",
+        "a key",
+        "a ciphertext",
+    ],
+)
+def test_what_has_the_shape_of_a_secret_is_hidden(text, expected):
+    assert redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Facho is on http://127.0.0.1:8000",
+        "OLT-CENTRAL-01: the address is 10.0.0.7:161 (v2c) now, not 10.0.0.8:161 (v2c)",
+        "A wrong community looks like silence",
+        "a secret cannot be read with the keys at hand",
+        "1.3.6.1.4.1.2011.6.128.1.1.2.51.1.4.4194304000.7",
+        "noc@example.net could not be reached after 8 attempts: timed out",
+        *(event.sentence for event in Event),
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    assert redact(text) == text
+
+
+def broken_by(value):
+    raise ValueError(value)
+
+
+def push(value):
+    """Let a value come into the log in every way there is."""
+    logger.warning("it was %s", value)
+    logger.warning("it was %r", value)
+    logger.warning(f"it was {value}")  # noqa: G004 - others write lines like that
+    tell(logger, Event.RUN_FAILED, olt_id=None, olt="OLT-CENTRAL-01", task="Optical power", error=value)
+    try:
+        broken_by(value)
+    except ValueError as error:
+        logger.exception("it was broken")
+        tell(logger, Event.CHORE_FAILED, exc_info=error, chore="settle", error=error)
+        logger.error("it was broken: %s", "".join(traceback.format_exception(error)))
+
+
+class Everywhere:
+    """All that comes of values that are logged: lines on the terminal and in the file, rows in the table."""
+
+    def __init__(self, said):
+        self._said = said
+
+    def after(self, values):
+        events = EventRows()
+        logs.add_events(events)
+        for value in values:
+            push(value)
+        done(Journal(bus=LocalBus(), clock=SystemClock(), thread=Inline(), events=events, worker="noc-1").step())
+        logs.remove_events(events)
+        rows = [str(row) for row in CoordinatorLog.objects.values()]
+        everything = "".join([*self._said(), *rows])
+        # It did come in, each time.
+        assert len(rows) == 2 * len(values)
+        assert everything.count("it was") >= 5 * len(values)
+        return everything
+
+
+@pytest.fixture(params=["line", "json"])
+def everywhere(db, lines, request):
+    return Everywhere(lines(log_format=request.param))
+
+
+V3 = {"version": "3", "v3_user": "noc", "v3_auth": "SHA256", "v3_priv": "AES128"}
+
+
+@pytest.mark.parametrize("version", [{"version": "2c"}, V3], ids=["v2c", "v3"])
+def test_no_secret_of_an_olt_reaches_terminal_file_or_table(everywhere, version):
+    made = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", **version, **SECRETS)
+    olt = Olt.objects.get(pk=made.pk)
+    known = EngineOlt(id=olt.pk, name=olt.name, brand=olt.brand, agent=olt.agent())
+    revealed = {name: getattr(olt, name).reveal() for name in SECRETS}
+    tokens = [getattr(olt, name).token for name in SECRETS]
+
+    everything = everywhere.after(
+        [olt, vars(olt), olt.community, known, known.agent, known.agent.credentials, revealed, made, tokens]
+    )
+
+    assert [secret for secret in (*SECRETS.values(), *tokens) if secret in everything] == []
+
+
+def test_no_secret_of_a_channel_reaches_terminal_file_or_table(everywhere):
+    slack = "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/hunter2hunter2"
+    secrets = {"signing_secret": "s3cret-signing", "smtp_password": "s3cret-mail", "bot_token": BOT, "slack_url": slack}
+    made = Channel.objects.create(name="NOC", kind="webhook", url="https://noc:s3cret-url@noc.example.net/", **secrets)
+    channel = Channel.objects.get(pk=made.pk)
+    asked = Request(f"https://api.telegram.org/bot{BOT}/sendMessage", headers={"Authorization": "Bearer s3cret-bearer"})
+
+    everything = everywhere.after(
+        [
+            channel,
+            vars(channel),
+            secrets,
+            channel.url,
+            asked.full_url,
+            asked.headers,
+            asked.header_items(),
+            f"HTTP 404 from {slack}: no_service",
+        ]
+    )
+
+    hidden = ["s3cret-", BOT, BOT.split(":")[1], "hunter2"]
+    assert [secret for secret in hidden if secret in everything] == []
+
+
+def test_no_secret_of_the_installation_reaches_terminal_file_or_table(everywhere, tmp_path):
+    url = "postgresql://facho:s3cret-db@db.example.net:5433/facho"
+    loaded = config.load({"FACHO_DATA_DIR": str(tmp_path), "DATABASE_URL": url, "FACHO_SECRET_KEYS": KEY})
+
+    everything = everywhere.after(
+        [loaded, url, {"PASSWORD": loaded.database["PASSWORD"]}, loaded.database, f"FACHO_SECRET_KEYS={KEY}", [KEY]]
+    )
+
+    assert [secret for secret in ("s3cret-db", KEY) if secret in everything] == []
+
+
+def test_a_detail_that_is_called_a_secret_is_one(lines):
+    said = lines(log_format="json")
+
+    tell(logger, Event.ENGINE_STOPPED, community="hunter2", priv_key="hunter2", tokens=7)
+
+    assert json.loads(said()[1])["details"] == {"community": HIDDEN, "priv_key": HIDDEN, "tokens": 7}
