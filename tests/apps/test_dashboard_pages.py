@@ -351,3 +351,11 @@ def test_a_page_costs_a_few_queries_whatever_it_shows(
 
     with django_assert_num_queries(LOGIN + queries):
         html(page, path.format(olt=central.pk, onu=onu.pk, node=node.pk))
+
+
+def test_a_job_of_which_no_slot_has_come_yet_has_no_percentage(page, node, central):
+    make_quota(node, hour_of(timezone.now()), completed=0, pending=4)
+
+    shown = page.get(f"/olts/{central.pk}/").content.decode()
+
+    assert re.search(r'class="strip-sum">\s*([^<]*)<', shown)[1] == "–"
