@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -108,16 +108,13 @@ class PollerManager:
         self._ledger = ledger
         self._clock = clock
         self._foreman = foreman
+        self._busy_olts: set[int] = set()
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # Seconds that a composite last took.
         self._took: dict[int, float] = {}
         self.started_at = clock.now()
         self._stopping = False
-
-    @property
-    def busy_olts(self) -> set[int]:
-        return {poller.composite.olt_id for poller in self.pollers if poller.composite is not None}
 
     def offer(self, composite: CompositeNode) -> None:
         self.queue.offer(composite, self._clock.now())
@@ -131,7 +128,9 @@ class PollerManager:
 
     def why_not(self, now: datetime) -> WhyNot:
         """Return what says, for as long as nobody is seated, what keeps a composite from running besides a poller."""
-        busy, rivals = self.busy_olts, self._rivals()
+        busy = self._busy_olts
+        # Found out only if somebody asks: most of the time nothing is late.
+        rivals: dict[int, int] = {}
 
         def why_not(waiting: Waiting) -> Cause | None:
             composite = waiting.composite
@@ -153,11 +152,13 @@ class PollerManager:
             highest[olt_id] = max(priority, highest.get(olt_id, priority))
         return highest
 
-    def _makes_way(self, waiting: Waiting, rivals: Mapping[int, int], now: datetime) -> bool:
+    def _makes_way(self, waiting: Waiting, rivals: dict[int, int], now: datetime) -> bool:
         """Return whether something more important on the same OLT is due before this one would be done."""
         composite, expected = waiting.composite, self._expected(waiting.composite)
         if not expected or not may_make_way(waiting.since, composite.master.interval, now):
             return False
+        if not rivals:
+            rivals.update(self._rivals())
         if rivals[composite.olt_id] > composite.master.priority:
             return True
         due = self._foreman.next_due(composite.olt_id, composite.master.priority)
@@ -185,6 +186,7 @@ class PollerManager:
     def _begin(self, poller: Poller, waiting: Waiting, now: datetime) -> None:
         waiting.mark(Cause.NO_FREE_POLLER, now)
         poller.sit(waiting.composite, now)
+        self._busy_olts.add(waiting.composite.olt_id)
         self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
 
     async def _work(self, poller: Poller, waiting: Waiting) -> None:
@@ -202,6 +204,7 @@ class PollerManager:
             # What waited for this OLT until now did not wait for a poller.
             self._mark()
             poller.rise(self._clock.now())
+            self._busy_olts.discard(waiting.composite.olt_id)
             self._tasks.pop(poller.id, None)
         self.seat()
 

@@ -126,6 +126,9 @@ class Scheduler:
         """Take over what changed in the database since the last time."""
         standings = await self._nodes.standings()
         fingerprints = await self._look()
+        if standings is self._standings and fingerprints is self._fingerprints and not self._refused:
+            # A source that has everything in memory says so by giving out the same mapping again.
+            return
         # More may be refused while we read: those are for the next time.
         refused = dict(self._refused)
         changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}

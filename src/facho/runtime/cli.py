@@ -13,14 +13,15 @@ from facho import __version__
 if TYPE_CHECKING:
     from facho.runtime.config import Config
 
-# Commands that need no database, by their module in `runtime/commands`. A module is only loaded when its command is
-# typed: they are used in loops of a shell, and start in a fraction of the time that Django takes.
+# Commands that can do without a database, by their module in `runtime/commands`. A module is only loaded when its
+# command is typed: they are used in loops of a shell, and start in a fraction of the time that Django takes.
 LIGHT_COMMANDS = {
     "collect": "read the ONUs of one OLT, and print them",
     "probe": "say what an OLT is, which tables it answers, and how often they can be read",
     "record": "write what an OLT answers into a .snmprec file",
     "sim": "be an OLT on this machine",
     "brands": "list the makers that Facho knows, or check a profile",
+    "forecast": "say whether jobs, OLTs and pollers will do, before anybody depends on it",
 }
 
 
@@ -64,7 +65,7 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     create.add_argument("--email", default="")
     create.add_argument("--noinput", action="store_true", help="take the password from DJANGO_SUPERUSER_PASSWORD")
     _command(commands, "check", check, "say what is wrong with the configuration")
-    _command(commands, "rotate-keys", rotate_keys, "encrypt all SNMP secrets with a new key")
+    _command(commands, "rotate-keys", rotate_keys, "encrypt all secrets with a new key")
     _add_light(commands, typed)
     return parser
 
@@ -113,7 +114,7 @@ def _run_with_database(function: Callable[[argparse.Namespace], None], arguments
         sys.exit(f"facho: {error}")
 
 
-def _prepare() -> "Config":
+def prepare() -> "Config":
     """Make sure that there is a data directory and a key, then start Django."""
     from facho.runtime import config as facho_config
 
@@ -132,7 +133,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None:
             os.environ[f"FACHO_{name.upper()}"] = str(value)
-    config = _prepare()
+    config = prepare()
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
 
@@ -152,11 +153,11 @@ def run_engine(arguments: argparse.Namespace) -> None:
 def run_demo(arguments: argparse.Namespace) -> None:
     from facho.runtime import demo
 
-    demo.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=_prepare)
+    demo.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=prepare)
 
 
 def migrate(arguments: argparse.Namespace) -> None:
-    _prepare()
+    prepare()
     _refuse_on_errors()
     from django.core.management import call_command
 
@@ -164,7 +165,7 @@ def migrate(arguments: argparse.Namespace) -> None:
 
 
 def create_superuser(arguments: argparse.Namespace) -> None:
-    _prepare()
+    prepare()
     _refuse_on_errors(warnings_too=True)
     from django.core.management import CommandError, call_command
 
@@ -182,19 +183,19 @@ def create_superuser(arguments: argparse.Namespace) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    config = _prepare()
+    config = prepare()
     _refuse_on_errors(warnings_too=True)
     print(f"Everything is in order. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
 def rotate_keys(arguments: argparse.Namespace) -> None:
-    config = _prepare()
+    config = prepare()
     # Before a new key is made: with a secret that cannot be read there is nothing to rotate.
     _refuse_on_errors(warnings_too=True)
     from facho.runtime import keys
 
     count = keys.rotate(config)
-    print(f"The SNMP secrets of {count} OLTs are encrypted with the first key now. Restart Facho to use it.")
+    print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Restart Facho to use it.")
 
 
 def _refuse_on_errors(*, warnings_too: bool = False) -> None:

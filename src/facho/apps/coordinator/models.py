@@ -3,6 +3,10 @@
 The engine owns these tables; people read them.
 """
 
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
@@ -194,3 +198,49 @@ class ExecutionPlan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt} {self.period_start:%Y-%m-%d %H}h"
+
+
+class Forecast(models.Model):
+    """What somebody wants to know beforehand. The engine runs it beside its work, one at a time."""
+
+    class Status(models.TextChoices):
+        PENDING = "PENDING", _("pending")
+        RUNNING = "RUNNING", _("running")
+        DONE = "DONE", _("done")
+        FAILED = "FAILED", _("failed")
+
+    requested_at = models.DateTimeField(_("requested"), auto_now_add=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="forecasts", verbose_name=_("by")
+    )
+    # By the names of the options of `facho forecast`.
+    params = models.JSONField(_("parameters"), default=dict)
+    status = models.CharField(_("status"), max_length=8, choices=Status.choices, default=Status.PENDING)
+    # What `facho forecast --json` said.
+    result = models.JSONField(_("result"), null=True)
+    error = models.TextField(_("error"), blank=True)
+    started_at = models.DateTimeField(_("started"), null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+
+    class Meta:
+        db_table = "forecasts"
+        ordering = ["-id"]
+        verbose_name = _("forecast")
+        verbose_name_plural = _("forecasts")
+        constraints = [
+            models.UniqueConstraint(name="one_forecast_at_a_time", fields=["status"], condition=Q(status="RUNNING"))
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.requested_at:%Y-%m-%d %H:%M}"
+
+    def begin(self, now: datetime) -> bool:
+        """Take it, if it is still there to be taken."""
+        waiting = Forecast.objects.filter(pk=self.pk, status=self.Status.PENDING)
+        return bool(waiting.update(status=self.Status.RUNNING, started_at=now))
+
+    def end(self, now: datetime, *, result: dict[str, Any] | None = None, error: str = "") -> None:
+        """Keep what came of it; with an error, it failed."""
+        self.status = self.Status.FAILED if error else self.Status.DONE
+        self.result, self.error, self.ended_at = result, error, now
+        self.save(update_fields=["status", "result", "error", "ended_at"])

@@ -1,0 +1,167 @@
+"""How long a run will take, told from the runs before it. Only arithmetic on a small profile of plain JSON.
+
+recent   the last runs of the present regime, oldest first, in seconds
+hours    the last runs by hour of day (UTC): {"7": [12.5, ...]}
+errors   mean relative error of telling the next run from `recent`, from `hours`, and over how many runs
+strays   how many runs in a row `hours` was far off
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import NormalDist
+from typing import Any
+
+from facho.engine.model import JobKind
+
+# Runs that are remembered. With twenty the 95th percentile is the last but one: one hung run is not it.
+RECENT = 20
+BY_HOUR = 5
+
+# A run this many times longer, or shorter, than expected is far off.
+FAR = 1.4
+
+# So many far runs, all but one in the same direction, are not chance: the OLT has become another.
+REGIME = 5
+
+# The hour of day is believed where it has been tried, and was off by this much less at least.
+TRIED = 24
+BETTER = 0.9
+
+# Errors are remembered over this many runs: more than a day of most jobs, so that a nightly change is not forgotten.
+MEMORY = 200
+
+# Runs in a row that the hour of day was far off with; it is not asked any more until it is right again.
+STRAYED = 3
+
+NORMAL = NormalDist()
+Z95 = NORMAL.inv_cdf(0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How long a run is expected to take, in seconds: in the mean, and 19 times out of 20 at most."""
+
+    mean: float
+    p95: float
+    samples: int = 0
+
+    def at(self, chance: float) -> float:
+        """Return the time that a run stays below with this chance, 0 < chance < 1: most are near the mean, few far."""
+        if self.mean <= 0:
+            return 0.0
+        return self.mean * math.exp(self.spread * NORMAL.inv_cdf(chance))
+
+    @property
+    def spread(self) -> float:
+        """Return how far runs lie apart, as the deviation of the logarithm of their times."""
+        return math.log(max(self.p95 / self.mean, 1.0)) / Z95 if self.mean > 0 else 0.0
+
+
+# What is believed of a job that has never run, from OLTs of a few hundred ONUs.
+USUAL = {
+    JobKind.DISCOVERY: Prediction(20.0, 40.0),
+    JobKind.GET: Prediction(60.0, 120.0),
+    JobKind.WALK: Prediction(30.0, 60.0),
+    JobKind.TABLE: Prediction(10.0, 20.0),
+    JobKind.IDENTIFY: Prediction(2.0, 5.0),
+}
+
+
+def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str, Any]:
+    """Return the profile with a run more, that began at this time."""
+    if not (math.isfinite(seconds) and seconds >= 0):
+        return dict(profile)
+    hour, recent, hours = _hour(at), _recent(profile), _hours(profile)
+    plain, hourly = _level(recent), _level(hours.get(hour, ()))
+    took = float(f"{seconds:.4g}")
+    return {
+        "recent": _regime([*recent, took][-RECENT:]),
+        "hours": {**hours, hour: [*hours.get(hour, ()), took][-BY_HOUR:]},
+        "errors": _errors(profile, plain, hourly, seconds),
+        "strays": int(profile.get("strays", 0)) + 1 if _is_far(seconds, hourly) else 0,
+    }
+
+
+def expected(profile: Mapping[str, Any], at: datetime) -> Prediction | None:
+    """Return how long a run that begins at this time will take, or None where there was none yet."""
+    recent = _recent(profile)
+    if not recent:
+        return None
+    mean, p95 = _level(recent), _p95(recent)
+    by_hour = _hours(profile).get(_hour(at), [])
+    if _believes_the_hour(profile) and len(by_hour) >= STRAYED:
+        hourly = _level(by_hour)
+        # An hour has too few runs for a percentile of its own.
+        p95, mean = hourly * (p95 / mean if mean > 0 else 1.0), hourly
+    return Prediction(mean, max(p95, mean), len(recent))
+
+
+def _believes_the_hour(profile: Mapping[str, Any]) -> bool:
+    plain, hourly, runs = _past_errors(profile)
+    return runs >= TRIED and hourly < BETTER * plain and int(profile.get("strays", 0)) < STRAYED
+
+
+def _regime(recent: list[float]) -> list[float]:
+    """Forget the time before an OLT became faster or slower for good. One hung run, or two, are not that."""
+    before, last = recent[:-REGIME], recent[-REGIME:]
+    level = _level(before)
+    slower = sum(seconds > level * FAR for seconds in last)
+    faster = sum(seconds * FAR < level for seconds in last)
+    return last if before and max(slower, faster) >= REGIME - 1 else recent
+
+
+def _level(times: Sequence[float]) -> float:
+    """Return a mean that one hung run does not move: without the extremes, and of two the shorter."""
+    ordered = sorted(times)
+    if len(ordered) < 3:
+        return ordered[0] if ordered else 0.0
+    cut = max(1, len(ordered) // 10)
+    kept = ordered[cut:-cut]
+    return sum(kept) / len(kept)
+
+
+def _p95(times: Sequence[float]) -> float:
+    """Return the time that 95 % stay below; the longest of all is only that where there is hardly another."""
+    ordered = sorted(times)
+    rank = min(math.ceil(0.95 * len(ordered)), max(len(ordered) - 1, 1))
+    return ordered[rank - 1]
+
+
+def _errors(profile: Mapping[str, Any], plain: float, hourly: float, seconds: float) -> list[float]:
+    """Follow how well each of the two would have told this run; only a run that both could tell counts."""
+    past_plain, past_hourly, runs = _past_errors(profile)
+    if plain <= 0 or hourly <= 0:
+        return [past_plain, past_hourly, runs]
+    runs = min(runs + 1, MEMORY)
+    return [
+        round(past + (_error(level, seconds) - past) / runs, 4)
+        for past, level in ((past_plain, plain), (past_hourly, hourly))
+    ] + [runs]
+
+
+def _error(level: float, seconds: float) -> float:
+    """Return how far off it was, 1 at most: a hung run is nobody's fault."""
+    return min(abs(seconds - level) / level, 1.0)
+
+
+def _is_far(seconds: float, level: float) -> bool:
+    return level > 0 and (seconds > level * FAR or seconds * FAR < level)
+
+
+def _past_errors(profile: Mapping[str, Any]) -> tuple[float, float, int]:
+    plain, hourly, runs = profile.get("errors") or (0.0, 0.0, 0)
+    return float(plain), float(hourly), int(runs)
+
+
+def _recent(profile: Mapping[str, Any]) -> list[float]:
+    return list(profile.get("recent") or ())
+
+
+def _hours(profile: Mapping[str, Any]) -> dict[str, list[float]]:
+    return dict(profile.get("hours") or {})
+
+
+def _hour(at: datetime) -> str:
+    return str(at.astimezone(UTC).hour)

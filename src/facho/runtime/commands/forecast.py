@@ -1,0 +1,167 @@
+"""`facho forecast`: whether jobs, OLTs and pollers will do, told by the engine itself on a virtual clock."""
+
+import argparse
+import math
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from facho.engine.forecast import Fleet
+from facho.engine.pool import pollers_needed
+from facho.runtime import fleets, forecasting
+from facho.runtime.commands import report, status
+from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, span, table
+from facho.runtime.commands.status import CommandError
+
+MOST_POLLERS = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--olts", type=int, metavar="N", help="a made-up fleet; without it, the OLTs of the database")
+    parser.add_argument(
+        "--pollers", type=int, metavar="N", help="default: FACHO_POLLERS, or as many as a made-up fleet needs"
+    )
+    parser.add_argument("--hours", type=float, default=24.0, metavar="H", help="how long (default %(default)g)")
+    parser.add_argument("--dead", type=float, default=0.0, metavar="PERCENT", help="OLTs that answer nothing")
+    parser.add_argument(
+        "--job",
+        action="append",
+        default=[],
+        metavar="NAME:INTERVAL:SECONDS[:PRIORITY]",
+        help="a job of the made-up fleet instead of the usual ones, or one more on every OLT of the database;"
+        " times as 300, 5min or 6h",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the chance in it (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of tables")
+
+
+def run(options: argparse.Namespace) -> int:
+    _check(options)
+    wish = _wish(options)
+    if not wish.fleet.nodes:
+        raise CommandError("Nothing is polled here: there is no enabled job on an enabled OLT. Try --olts 100.")
+    began = time.monotonic()
+    result = forecasting.forecast(wish, _progress(wish.hours))
+    result["took_seconds"] = round(time.monotonic() - began, 1)
+    if options.json:
+        out(report.dump(result))
+    else:
+        _print(result)
+    return status.COMPLETE
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name, least, most in (("olts", 1, 100_000), ("pollers", 1, MOST_POLLERS), ("hours", 1 / 60, 24 * 31)):
+        value = getattr(options, name)
+        if value is not None and not least <= value <= most:
+            raise CommandError(f"--{name} is between {least:g} and {most:g}, not {value:g}")
+    if not 0 <= options.dead <= 100:
+        raise CommandError(f"--dead is a percentage, not {options.dead:g}")
+
+
+def _wish(options: argparse.Namespace) -> forecasting.Wish:
+    start = _next_hour()
+    jobs = _jobs(options.job)
+    if options.olts is None:
+        fleet, pollers, opens_after = _of_the_database(jobs, options.dead, start)
+        return forecasting.Wish(fleet, options.pollers or pollers, options.hours, start, options.seed, opens_after)
+    dead = round(options.olts * options.dead / 100)
+    fleet = fleets.made_up(options.olts, jobs or fleets.usual_jobs(), start, dead=dead, seed=options.seed)
+    return forecasting.Wish(fleet, options.pollers or _enough(fleet, start), options.hours, start, options.seed)
+
+
+def _next_hour() -> datetime:
+    # Nothing of the engine runs in this process: the machine's clock is the only one there is.
+    now = datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
+    return now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+
+def _jobs(texts: Sequence[str]) -> list[fleets.JobWish]:
+    try:
+        jobs = [fleets.parse_job(text) for text in texts]
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    if len({job.name for job in jobs}) < len(jobs):
+        raise CommandError("two jobs have the same name")
+    return jobs
+
+
+def _of_the_database(jobs: Sequence[fleets.JobWish], dead: float, start: datetime) -> tuple[Fleet, int, int]:
+    """Return the OLTs of this installation, its pollers, and when its breakers open."""
+    from facho.runtime import cli
+    from facho.runtime.config import ConfigError
+
+    try:
+        config = cli.prepare()
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+    from facho.store import learned
+
+    fleet = fleets.with_jobs(learned.fleet(), jobs, start)
+    return fleets.with_dead(fleet, dead), config.pollers, config.breaker_after
+
+
+def _enough(fleet: Fleet, start: datetime) -> int:
+    return min(pollers_needed(forecasting.works(fleets.asked(fleet), fleet, start), start).pollers, MOST_POLLERS)
+
+
+def _progress(hours: float) -> forecasting.Progress:
+    line = ProgressLine()
+
+    def show(passed: float) -> None:
+        if passed >= hours:
+            line.clear()
+        else:
+            line.show(f"{bar(int(passed * 60), math.ceil(hours * 60))} minutes of the forecast")
+
+    return show
+
+
+def _print(result: dict[str, Any]) -> None:
+    dead = f", {result['dead']} of them dead" if result["dead"] else ""
+    out(
+        f"{plural(result['olts'], 'OLT')}{dead}, {plural(result['nodes'], 'node')}, "
+        f"{plural(result['pollers'], 'poller')}, {result['hours']:g} h"
+    )
+    out()
+    _print_sums(result)
+    out()
+    _print_tables(result)
+    pool = result["pool"]
+    if pool["pollers"] > result["pollers"]:
+        out(f"It takes {pool['pollers']} pollers to begin {pool['on_time']:g} % of the slots within 5 s.")
+    else:
+        out(f"{plural(pool['pollers'], 'poller')} would do: {pool['on_time']:g} % of the slots begin within 5 s then.")
+    if pool["reachable"] < 95:
+        out(f"No pool does better than {pool['reachable']:g} %: OLTs are busy with a job when the next one is due.")
+    note(f"forecast in {span(result['took_seconds'])}")
+
+
+def _print_sums(result: dict[str, Any]) -> None:
+    late, violations = result["lateness"], result["violations"]
+    told = ", ".join(f"{count} {severity}" for severity, count in violations.items()) or "none"
+    lost = ", ".join(f"{count} {cause}" for cause, count in result["lost"].items()) or "none"
+    answering = ", of OLTs that answer" if result["dead"] else ""
+    rows = [
+        ("quota", f"{result['compliance']:g} % ({result['completed']:,} of {result['required']:,} slots)"),
+        ("violations", told),
+        ("not completed", lost),
+        ("on time", f"{result['on_time']:g} % begin within 5 s of their slot{answering}"),
+        ("lateness", f"50 %: {late['p50']} s, 95 %: {late['p95']} s, 99 %: {late['p99']} s, at most {late['max']} s"),
+        ("pollers busy", f"{result['busy']:g} %, saturated for {span(60 * result['saturated_minutes'])}"),
+    ]
+    for name, text in rows:
+        out(f"{name:<14} {text}")
+
+
+def _print_tables(result: dict[str, Any]) -> None:
+    names = ["required", "completed", "failed", "skipped", "compliance"]
+    titles = ["required", "completed", "failed", "skipped", "quota %"]
+    jobs = [[job["task"], *(job[name] for name in names), job["on_time"], job["p95"]] for job in result["jobs"]]
+    out("\n".join(table(["job", *titles, "on time %", "95 % late s"], jobs)))
+    out()
+    if result["worst_olts"]:
+        worst = [[olt["olt"], *(olt[name] for name in names)] for olt in result["worst_olts"]]
+        out("\n".join(table(["worst OLTs", *titles], worst)))
+        out()

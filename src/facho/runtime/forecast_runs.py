@@ -1,0 +1,107 @@
+"""Runs the forecasts that people asked for: each in a process of its own, so that polling never waits for one."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from facho.apps.coordinator.models import Forecast
+from facho.engine.ports import Clock
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+# A forecast that takes longer, in seconds, is given up.
+TIME_LIMIT = 600.0
+
+# How much it makes way for others, 19 being the most.
+NICENESS = 15
+
+# What it says last is its error; no more of it is kept.
+LONGEST_ERROR = 2000
+
+INTERRUPTED = "Facho was stopped while it ran. Ask for it again."
+
+
+class ForecastRuns:
+    """Takes one forecast after the other. One that a dead engine left running has failed."""
+
+    def __init__(
+        self,
+        *,
+        thread: DbThread,
+        clock: Clock,
+        command: Sequence[str] = (sys.executable, "-m", "facho.runtime.cli"),
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self._thread = thread
+        self._clock = clock
+        self._command = command
+        self._time_limit = time_limit
+
+    async def step(self, now: datetime) -> None:
+        """Run the forecast that has waited longest, if there is one."""
+        forecast = await self._thread.run(lambda: _take(now))
+        if forecast is None:
+            return
+        result, error = await self._run(arguments(forecast.params))
+        ended = self._clock.now()
+        await self._thread.run(lambda: forecast.end(ended, result=result, error=error))
+        logger.info("forecast %d ended: %s", forecast.pk, error or "done")
+
+    async def _run(self, options: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
+        """Return what the command found out, or why it did not."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            "forecast",
+            "--json",
+            *options,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        try:
+            said, complaint = await asyncio.wait_for(process.communicate(), self._time_limit)
+        except TimeoutError:
+            return None, f"It was given up after {self._time_limit:g} s. Ask for fewer OLTs or hours."
+        finally:
+            await _end(process)
+        if process.returncode:
+            return None, complaint.decode(errors="replace").strip()[-LONGEST_ERROR:] or f"status {process.returncode}"
+        return json.loads(said), ""
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Leave no process behind, whatever ended the wait for it."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _take(now: datetime) -> Forecast | None:
+    for left in Forecast.objects.filter(status=Forecast.Status.RUNNING):
+        left.end(now, error=INTERRUPTED)
+    waiting = Forecast.objects.filter(status=Forecast.Status.PENDING).order_by("pk").first()
+    return waiting if waiting is not None and waiting.begin(now) else None
+
+
+def arguments(params: Mapping[str, Any]) -> list[str]:
+    """Return the options of `facho forecast` that say the same."""
+    options = [
+        f"--{name}={params[name]}"
+        for name in ("olts", "pollers", "hours", "dead", "seed")
+        if params.get(name) is not None
+    ]
+    return options + [f"--job={_job(job)}" for job in params.get("jobs", ())]
+
+
+def _job(job: Mapping[str, Any]) -> str:
+    return f"{job['name']}:{job['interval_seconds']}:{job['seconds']}:{job['priority']}"

@@ -1,0 +1,150 @@
+"""Runs the engine on a virtual clock, over a fleet that there is or might be, and says what would come of it."""
+
+import asyncio
+import gc
+import logging
+import selectors
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from facho.adapters.clock import VirtualClock, VirtualTimeLoop
+from facho.engine.breaker import OPENS_AFTER
+from facho.engine.forecast import Fleet, ForecastLedger, ForecastNodes, SleepingRunner, on_grid
+from facho.engine.manager import PollerManager
+from facho.engine.model import CompositeNode, Node, Status
+from facho.engine.plan import HOUR, Work
+from facho.engine.pool import pollers_needed
+from facho.engine.schedule import first_check, group_chains
+from facho.engine.scheduler import Scheduler
+from facho.engine.tally import Tally
+from facho.runtime.fleets import asked
+
+# An engine that has just begun has nothing waiting. This long it runs before anything is counted, or dies.
+WARM_UP = timedelta(minutes=30)
+
+# Slots that are due in the last seconds still get this long to end.
+DRAIN = timedelta(minutes=15)
+
+# Told how many virtual hours have passed.
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be forecast. The start is the turn of an hour, so that every quota is a whole one."""
+
+    fleet: Fleet
+    pollers: int
+    hours: float
+    start: datetime
+    seed: int = 1
+    opens_after: int = OPENS_AFTER
+    warm_up: timedelta = WARM_UP
+
+
+def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, Any]:
+    """Return what comes of it, as plain values."""
+    nodes = tuple(on_grid(node, wish.start - wish.warm_up) for node in wish.fleet.nodes)
+    wish = replace(wish, fleet=replace(wish.fleet, nodes=nodes))
+    silenced = logging.getLogger("facho.engine")
+    level = silenced.level
+    # What a forecast runs into is no event of this installation.
+    silenced.setLevel(logging.CRITICAL + 1)
+    # Nothing that is made here lasts, and nothing of it is a cycle: looking for garbage would take a tenth of the time.
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=ForecastLoop) as runner:
+            tally = runner.run(_lived_through(wish, progress))
+    finally:
+        gc.enable()
+        silenced.setLevel(level)
+    return _described(wish) | tally.report() | {"pool": _pool(wish)}
+
+
+class ForecastLoop(VirtualTimeLoop):
+    """A virtual loop that never looks at a socket: there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = _Jump(self)
+
+
+class _Jump(selectors.SelectSelector):
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout:
+            self._loop.virtual_time += timeout
+        return []
+
+
+async def _lived_through(wish: Wish, progress: Progress) -> Tally:
+    clock, end = VirtualClock(wish.start - wish.warm_up), wish.start + timedelta(hours=wish.hours)
+    tally = Tally(wish.start, end, {node.id: node for node in wish.fleet.nodes}, wish.fleet.dead)
+    nodes = ForecastNodes(wish.fleet)
+    ledger = ForecastLedger(nodes, tally, wish.opens_after)
+
+    def sample(manager: PollerManager) -> None:
+        if wish.start <= clock.now() < end:
+            tally.sampled(manager.saturation.samples[-1], wish.pollers, 1.0, manager.saturation.is_saturated)
+
+    scheduler = Scheduler(
+        pollers=wish.pollers,
+        nodes=nodes,
+        ledger=ledger,
+        runner=SleepingRunner(wish.fleet, ledger, clock, seed=wish.seed, dead_from=wish.start),
+        clock=clock,
+        on_tick=sample,
+    )
+    while clock.now() < end + DRAIN:
+        await scheduler.step()
+        progress(min(max((clock.now() - wish.start) / HOUR, 0.0), wish.hours))
+        await clock.sleep(1.0)
+    await _give_up(scheduler.manager, tally)
+    ledger.account_for_broken()
+    return tally
+
+
+async def _give_up(manager: PollerManager, tally: Tally) -> None:
+    """Count what still waits as what it would become, and stop the rest."""
+    for retry in manager.retries.drain():
+        await manager.end(retry)
+    for waiting in list(manager.queue):
+        for link in waiting.composite.links:
+            tally.ended(link.id, waiting.composite.slot, Status.SKIPPED, waiting.main_cause)
+    await manager.stop()
+
+
+def _described(wish: Wish) -> dict[str, Any]:
+    return {
+        "olts": len({node.olt_id for node in wish.fleet.nodes}),
+        "dead": len(wish.fleet.dead),
+        "nodes": len(wish.fleet.nodes),
+        "pollers": wish.pollers,
+        "hours": wish.hours,
+        "seed": wish.seed,
+        "start": wish.start.isoformat(),
+    }
+
+
+def _pool(wish: Wish) -> dict[str, Any]:
+    """Return how many pollers it takes. What dies in the forecast may come back, and counts."""
+    need = pollers_needed(works(asked(wish.fleet), wish.fleet, wish.start), wish.start)
+    return {
+        "pollers": need.pollers,
+        "on_time": round(100 * need.on_time, 1),
+        "reachable": round(100 * need.reachable, 1),
+    }
+
+
+def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work]:
+    """Return the composites of a fleet with what is known of their durations."""
+    found = []
+    for master, chain in group_chains(nodes).values():
+        composite = CompositeNode(master, chain, master.next_check or first_check(master, start))
+        found.append(Work(composite, tuple(fleet.durations(link, start) for link in composite.links)))
+    return found

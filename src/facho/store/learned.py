@@ -1,0 +1,89 @@
+"""Nodes with what is known of how long they take: what plans and forecasts are made from."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.engine.forecast import Fleet
+from facho.engine.model import JobKind, Node
+from facho.engine.predict import USUAL, Prediction, expected
+
+# Read as plain values: thousands of model instances once a minute would be felt.
+COLUMNS = (
+    "pk",
+    "olt_id",
+    "olt__name",
+    "job__name",
+    "job__kind",
+    "own_interval_seconds",
+    "job__interval_seconds",
+    "own_priority",
+    "job__priority",
+    "own_enabled",
+    "job__enabled",
+    "master_id",
+    "next_run_at",
+    "job__timeout_seconds",
+    "job__retries",
+    "job__retry_delay_seconds",
+)
+
+
+def enabled_nodes() -> list[Node]:
+    """Return every node that is polled, in one query. What it asks for is left out."""
+    rows = WorkflowNode.objects.filter(olt__enabled=True).order_by("olt_id", "pk").values_list(*COLUMNS)
+    return [_node(dict(zip(COLUMNS, row, strict=True))) for row in rows if _is_enabled(row)]
+
+
+def _is_enabled(row: tuple[Any, ...]) -> bool:
+    own, by_job = row[COLUMNS.index("own_enabled")], row[COLUMNS.index("job__enabled")]
+    return bool(by_job if own is None else own)
+
+
+def _node(row: Mapping[str, Any]) -> Node:
+    own_priority = row["own_priority"]
+    return Node(
+        id=row["pk"],
+        olt_id=row["olt_id"],
+        name=row["job__name"],
+        kind=JobKind(row["job__kind"]),
+        interval=timedelta(seconds=row["own_interval_seconds"] or row["job__interval_seconds"]),
+        olt_name=row["olt__name"],
+        priority=row["job__priority"] if own_priority is None else own_priority,
+        master_id=row["master_id"],
+        next_check=row["next_run_at"],
+        timeout=timedelta(seconds=row["job__timeout_seconds"]),
+        retries=row["job__retries"],
+        retry_delay=timedelta(seconds=row["job__retry_delay_seconds"]),
+    )
+
+
+def profiles(olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
+    """Return what was learned of the durations of nodes, of these OLTs or of all."""
+    rows = WorkflowNode.objects.filter(olt__enabled=True)
+    if olt_ids is not None:
+        rows = rows.filter(olt_id__in=olt_ids)
+    return dict(rows.values_list("pk", "durations"))
+
+
+def prediction(node: Node, profile: Mapping[str, Any], at: datetime) -> Prediction:
+    """Return how long a node takes, or what is usual where it never ran."""
+    return expected(profile, at) or USUAL[node.kind]
+
+
+def fleet() -> Fleet:
+    """Return the OLTs of this installation as a forecast wants them. Those whose breaker is open are dead to it."""
+    known = profiles()
+    seen: dict[tuple[int, int], Prediction] = {}
+
+    def durations(node: Node, at: datetime) -> Prediction:
+        # A profile says the same for a whole hour of the day, and is asked for it thousands of times.
+        key = (node.id, at.hour)
+        if key not in seen:
+            seen[key] = prediction(node, known.get(node.id, {}), at)
+        return seen[key]
+
+    broken = Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False).values_list("pk", flat=True)
+    return Fleet(tuple(enabled_nodes()), durations, dead=frozenset(broken), broken=frozenset(broken))
