@@ -9,7 +9,6 @@ from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryLedger, MemoryNodes
 from facho.engine.model import Cause, Claim, CompositeNode, JobKind, Lease, Node, Outcome, Status, Traffic, Trigger
 from facho.engine.ports import PollerWatch
-from facho.engine.queue import WhyNot
 from facho.engine.retry import retry_at
 from facho.engine.scheduler import Scheduler
 
@@ -39,11 +38,6 @@ def make_composite(id: int = 1, *, slot: datetime = T0, chain: Sequence[Node] = 
     urgent = more.pop("urgent", False)
     trigger = more.pop("trigger", Trigger.SCHEDULE)
     return CompositeNode(make_node(id, **more), tuple(chain), slot, trigger, urgent)
-
-
-def busy(*olt_ids: int) -> WhyNot:
-    """Return what a queue is told where these OLTs, and nothing else, are in the way."""
-    return lambda waiting: Cause.OLT_BUSY if waiting.composite.olt_id in olt_ids else None
 
 
 class StandInRunner:

@@ -61,6 +61,24 @@ def test_the_queue_says_what_each_composite_waits_for(clock, virtually):
     assert shown["stats"]["busy_pollers"] == 1
 
 
+def test_what_waits_for_a_breaker_stands_in_the_queue_and_is_not_counted_as_delayed(clock, virtually):
+    async def story():
+        nodes = [make_node(1, olt_id=7, next_check=T0), make_node(2, olt_id=8, next_check=T0)]
+        world = World(clock, [make_node(3, olt_id=9, next_check=T0, priority=90), *nodes], pollers=1)
+        world.runner._seconds = lambda node, slot: 60.0
+        world.nodes.breakers[7] = T0
+        await world.run_for(8 * SEC)
+        return snapshot(world.scheduler.manager, clock.now())
+
+    shown = virtually(story())
+
+    assert [(item["node_id"], item["waiting_for"]) for item in shown["queue"]["next"]] == [
+        (1, "breaker_open"),
+        (2, "no_free_poller"),
+    ]
+    assert shown["queue"]["delayed"] == shown["stats"]["delayed"] == 1
+
+
 def test_a_composite_that_breaks_its_runner_frees_the_poller(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0)], pollers=1)

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from builders import MIN, SEC, T0, World, busy, make_composite, make_node
+from builders import MIN, SEC, T0, World, make_composite, make_node
 
 from facho.engine.model import Cause, Status, Trigger
 from facho.engine.queue import NodeQueue
@@ -179,10 +179,10 @@ def test_a_wait_that_ends_between_two_ticks_is_put_down_to_what_ended_it(clock, 
 def test_what_is_put_back_keeps_its_slot_beside_a_wish():
     queue = NodeQueue()
     queue.offer(make_composite(1, slot=T0), T0)
-    taken = queue.take(busy(), T0)
+    taken = queue.take(T0)
     queue.offer(make_composite(1, slot=T0 + 3 * SEC, trigger=Trigger.MANUAL, urgent=True), T0 + 3 * SEC)
 
-    queue.put_back(taken)
+    queue.put_back(taken, now=T0 + 3 * SEC)
 
     (waiting,) = queue
     assert (waiting.composite.slot, waiting.composite.trigger) == (T0, Trigger.SCHEDULE)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, busy, make_composite, make_node
+from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, make_composite, make_node
 
 from facho.engine.errors import OltUnreachable
 from facho.engine.model import Cause, Claim, Outcome, Status
@@ -69,9 +69,9 @@ def test_a_retry_is_no_older_than_the_time_it_was_planned_for():
     retry = Retry(Claim(make_composite(1, slot=T0), (1,), 1, T0 + 5 * MIN), (FAILED,), T0 + 2 * MIN)
     queue.offer(make_composite(2, olt_id=2, slot=T0 + 110 * SEC), T0 + 2 * MIN)
 
-    queue.offer_retry(retry)
+    queue.offer_retry(retry, T0 + 2 * MIN)
 
-    taken = queue.take(busy(), T0 + 2 * MIN)
+    taken = queue.take(T0 + 2 * MIN)
     assert taken.composite.id == 2
 
 

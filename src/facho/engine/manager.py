@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from typing import Protocol
 
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status
 from facho.engine.ports import Clock, Ledger, NodeRunner
-from facho.engine.queue import NodeQueue, Waiting, WhyNot
+from facho.engine.queue import NodeQueue, Waiting
 from facho.engine.retry import Retries, Retry, retry_of
 from facho.engine.schedule import is_delayed, may_make_way
 
@@ -102,13 +103,12 @@ class PollerManager:
         self.queue = NodeQueue()
         self.retries = Retries()
         self.saturation = Saturation()
-        # OLTs that are not asked because they never answer.
-        self.broken: Collection[int] = frozenset()
         self._runner = runner
         self._ledger = ledger
         self._clock = clock
         self._foreman = foreman
-        self._busy_olts: set[int] = set()
+        # Places in `pollers`, lowest first.
+        self._free = list(range(pollers))
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # Seconds that a composite last took.
@@ -121,48 +121,23 @@ class PollerManager:
 
     def renew(self, node_id: int, links: tuple[Node, tuple[Node, ...]]) -> None:
         """Let a composite that waits run as it is set up now, not as it was when it came in."""
-        waiting = self.queue.find(node_id)
-        if waiting is not None:
-            master, chain = links
-            waiting.composite = replace(waiting.composite, master=master, chain=chain)
+        self.queue.renew(node_id, *links, self._clock.now())
 
-    def why_not(self, now: datetime) -> WhyNot:
-        """Return what says, for as long as nobody is seated, what keeps a composite from running besides a poller."""
-        busy = self._busy_olts
-        # Found out only if somebody asks: most of the time nothing is late.
-        rivals: dict[int, int] = {}
+    def follow_breakers(self, broken: Collection[int]) -> None:
+        """Pass over OLTs that are not asked because they never answer."""
+        self.queue.follow_breakers(frozenset(broken), self._clock.now())
 
-        def why_not(waiting: Waiting) -> Cause | None:
-            composite = waiting.composite
-            if composite.olt_id in busy:
-                return Cause.OLT_BUSY
-            if composite.urgent:
-                return None
-            if composite.olt_id in self.broken:
-                return Cause.BREAKER_OPEN
-            return Cause.OLT_BUSY if self._makes_way(waiting, rivals, now) else None
-
-        return why_not
-
-    def _rivals(self) -> dict[int, int]:
-        """Return the highest priority that waits for each OLT."""
-        highest: dict[int, int] = {}
-        for waiting in self.queue:
-            olt_id, priority = waiting.composite.olt_id, waiting.composite.master.priority
-            highest[olt_id] = max(priority, highest.get(olt_id, priority))
-        return highest
-
-    def _makes_way(self, waiting: Waiting, rivals: dict[int, int], now: datetime) -> bool:
-        """Return whether something more important on the same OLT is due before this one would be done."""
-        composite, expected = waiting.composite, self._expected(waiting.composite)
+    def _makes_way(self, waiting: Waiting, now: datetime) -> datetime | None:
+        """Return until when a composite waits for something more important on its OLT; None: it goes now."""
+        composite, priority = waiting.composite, waiting.composite.master.priority
+        expected = 0.0 if composite.urgent else self._expected(composite)
         if not expected or not may_make_way(waiting.since, composite.master.interval, now):
-            return False
-        if not rivals:
-            rivals.update(self._rivals())
-        if rivals[composite.olt_id] > composite.master.priority:
-            return True
-        due = self._foreman.next_due(composite.olt_id, composite.master.priority)
-        return due is not None and now + timedelta(seconds=expected) > due
+            return None
+        due = self._foreman.next_due(composite.olt_id, priority)
+        is_due = due is not None and due < now + timedelta(seconds=expected)
+        if is_due or self.queue.highest_priority(composite.olt_id) > priority:
+            return waiting.since + composite.master.interval / 2
+        return None
 
     def _expected(self, composite: CompositeNode) -> float:
         """Return the seconds that a composite will take, as far as anybody knows."""
@@ -174,19 +149,15 @@ class PollerManager:
     def seat(self) -> None:
         """Give free pollers what may run."""
         now = self._clock.now()
-        for poller in self.pollers:
-            if self._stopping or not len(self.queue):
+        while self._free and not self._stopping:
+            waiting = self.queue.take(now, lambda item: self._makes_way(item, now))
+            if waiting is None:
                 return
-            if poller.is_free:
-                waiting = self.queue.take(self.why_not(now), now)
-                if waiting is None:
-                    return
-                self._begin(poller, waiting, now)
+            self._begin(self.pollers[heappop(self._free)], waiting, now)
 
     def _begin(self, poller: Poller, waiting: Waiting, now: datetime) -> None:
-        waiting.mark(Cause.NO_FREE_POLLER, now)
         poller.sit(waiting.composite, now)
-        self._busy_olts.add(waiting.composite.olt_id)
+        self.queue.block(waiting.composite.olt_id, now)
         self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
 
     async def _work(self, poller: Poller, waiting: Waiting) -> None:
@@ -201,10 +172,10 @@ class PollerManager:
             # The next tick seats again: a database that is away must not be asked in a tight loop.
             return
         finally:
-            # What waited for this OLT until now did not wait for a poller.
-            self._mark()
-            poller.rise(self._clock.now())
-            self._busy_olts.discard(waiting.composite.olt_id)
+            now = self._clock.now()
+            poller.rise(now)
+            self.queue.release(waiting.composite.olt_id, now)
+            heappush(self._free, poller.id - 1)
             self._tasks.pop(poller.id, None)
         self.seat()
 
@@ -230,7 +201,7 @@ class PollerManager:
             raise
         except Exception:
             # The database may be away for a while. Nothing has been asked of the OLT yet, so waiting costs it nothing.
-            self.queue.put_back(waiting)
+            self.queue.put_back(waiting, now=self._clock.now())
             raise
         if claim is None:
             self._foreman.refused(composite)
@@ -248,7 +219,7 @@ class PollerManager:
                 return replace(retry.claim, poller_id=poller.id)
         except BaseException:
             # Stopped, or the database is away: it waits on, until its slot is over.
-            self.queue.put_back(waiting)
+            self.queue.put_back(waiting, now=self._clock.now())
             raise
         await self.end(retry)
         return None
@@ -267,17 +238,13 @@ class PollerManager:
             await self._ledger.close(claim.execution_ids, stopped, lease=None, now=self._clock.now())
 
     def tick(self) -> None:
-        """Once a second: account for what waits, sample the load, fill the seats."""
-        for retry in self.retries.due(self._clock.now()):
-            self.queue.offer_retry(retry)
-        self._mark()
-        busy = sum(not poller.is_free for poller in self.pollers)
+        """Once a second: let in what is tried again, sample the load, fill the seats."""
+        now = self._clock.now()
+        for retry in self.retries.due(now):
+            self.queue.offer_retry(retry, now)
+        busy = len(self.pollers) - len(self._free)
         self._sample(100.0 * busy / len(self.pollers))
         self.seat()
-
-    def _mark(self) -> None:
-        now = self._clock.now()
-        self.queue.mark(self.why_not(now), now)
 
     def _sample(self, busy_percentage: float) -> None:
         before = self.saturation.is_saturated

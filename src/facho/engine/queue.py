@@ -1,15 +1,18 @@
 """The waiting room between the scheduler and the pollers."""
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from heapq import heappop, heappush
 
 from facho.engine.model import Cause, CompositeNode, Node, Trigger
 from facho.engine.retry import Retry
-from facho.engine.schedule import is_delayed, missed_slots, urgency
+from facho.engine.schedule import DELAYED_AFTER, is_delayed, missed_slots, urgency
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiting:
     """A composite that waits, and for what, in seconds by cause. The parts add up to the time since its slot."""
 
@@ -20,13 +23,28 @@ class Waiting:
     waits: dict[Cause, float] = field(default_factory=dict)
     # Set where its executions are claimed already, and wait for another attempt.
     retry: Retry | None = None
+    # What stands between it and a run at the moment.
+    cause: Cause = Cause.SCHEDULER_LATE
+    # Its place in the line; without one it has been passed over, until something happens at its OLT.
+    ticket: int | None = None
 
-    def mark(self, cause: Cause, now: datetime) -> None:
-        """Put the time since the last mark down to a cause."""
+    def mark(self, now: datetime) -> None:
+        """Put the time since the last mark down to what it has been waiting for."""
         seconds = (now - self.marked_at).total_seconds()
         if seconds > 0:
-            self.waits[cause] = self.waits.get(cause, 0.0) + seconds
+            self.waits[self.cause] = self.waits.get(self.cause, 0.0) + seconds
             self.marked_at = now
+
+    def wait_for(self, cause: Cause, now: datetime) -> None:
+        """Wait for something else from now on."""
+        if cause is not self.cause:
+            self.mark(now)
+            self.cause = cause
+
+    @property
+    def key(self) -> tuple[int, bool]:
+        """Return what there is only one of: a node's slot, and a node's retry."""
+        return self.composite.id, self.retry is not None
 
     @property
     def main_cause(self) -> Cause:
@@ -47,24 +65,32 @@ class Waiting:
     def renewed(self, now: datetime) -> "Waiting":
         """Return it with the latest slot that has come, for the ones before it are lost."""
         slot = self.composite.slot + self.lost_slots(now) * self.composite.master.interval
-        return Waiting(replace(self.composite, slot=slot), slot, self.since)
+        return Waiting(replace(self.composite, slot=slot), slot, self.since, cause=self.cause)
 
 
-# Says what stands between a composite and a run; None: nothing but a free poller.
-WhyNot = Callable[[Waiting], Cause | None]
+# Says when a composite that makes way for another should be looked at again at the latest; None: it need not make way.
+MakesWay = Callable[[Waiting], datetime | None]
 
 
 class NodeQueue:
     """Holds each composite once and gives out the most urgent one that may run.
 
     A busy OLT never blocks the others: its nodes are passed over, not waited
-    for. A retry waits beside the slots of its node, and never longer than
-    until the next of them.
+    for, and get into the line again when the OLT is free. So what it costs to
+    take one out does not depend on how many wait. A retry waits beside the
+    slots of its node, and never longer than until the next of them.
     """
 
     def __init__(self) -> None:
-        # By node, and whether it is a retry.
         self._waiting: dict[tuple[int, bool], Waiting] = {}
+        self._by_olt: defaultdict[int, dict[tuple[int, bool], Waiting]] = defaultdict(dict)
+        self._busy: set[int] = set()
+        self._broken: Collection[int] = frozenset()
+        self._tickets = itertools.count(1)
+        # By urgency; by when one must be looked at though nothing happened; by when slots end.
+        self._line: list[tuple[tuple[int, float, float, int], int, Waiting]] = []
+        self._alarms: list[tuple[datetime, int, Waiting]] = []
+        self._ends: list[tuple[datetime, int, Waiting]] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -74,59 +100,146 @@ class NodeQueue:
 
     def offer(self, composite: CompositeNode, now: datetime) -> None:
         """Take a composite in. One that waits already is not doubled: its slot and its urgency are kept together."""
-        waiting = Waiting(composite, composite.slot, composite.slot)
-        waiting.mark(Cause.SCHEDULER_LATE, now)
-        self.put_back(waiting)
+        self.put_back(Waiting(composite, composite.slot, composite.slot), now=now)
 
-    def offer_retry(self, retry: Retry) -> None:
+    def offer_retry(self, retry: Retry, now: datetime) -> None:
         """Take in what is to be tried again. It has not been waiting before its time came."""
-        self.put_back(Waiting(retry.claim.composite, retry.at, retry.at, retry=retry))
+        self.put_back(Waiting(retry.claim.composite, retry.at, retry.at, retry=retry), now=now)
 
-    def put_back(self, *waitings: Waiting) -> None:
+    def put_back(self, *waitings: Waiting, now: datetime) -> None:
         """Take in, or back, with the time it has waited."""
-        for waiting in waitings:
-            key = _key(waiting)
-            present = self._waiting.get(key)
-            self._waiting[key] = _merged(present, waiting) if present else waiting
+        for coming in waitings:
+            present = self._waiting.get(coming.key)
+            if present is not None:
+                self._remove(present)
+            self._keep(_merged(present, coming) if present else coming, now)
+
+    def _keep(self, waiting: Waiting, now: datetime) -> None:
+        self._waiting[waiting.key] = self._by_olt[waiting.composite.olt_id][waiting.key] = waiting
+        if waiting.expires_at is not None:
+            heappush(self._ends, (waiting.expires_at, next(self._tickets), waiting))
+        self._line_up(waiting, now)
+
+    def _line_up(self, waiting: Waiting, now: datetime) -> None:
+        """Give it a place by how urgent it is now, and another one when it becomes delayed."""
+        waiting.wait_for(self._blocked_by(waiting) or Cause.NO_FREE_POLLER, now)
+        waiting.ticket = next(self._tickets)
+        heappush(self._line, (_urgency(waiting, now), waiting.ticket, waiting))
+        if not is_delayed(waiting.since, now):
+            self._alarm(waiting, waiting.since + DELAYED_AFTER)
+
+    def _alarm(self, waiting: Waiting, at: datetime) -> None:
+        heappush(self._alarms, (at, next(self._tickets), waiting))
+
+    def renew(self, node_id: int, master: Node, chain: tuple[Node, ...], now: datetime) -> None:
+        """Let a composite that waits run as it is set up now, not as it was when it came in."""
+        waiting = self.find(node_id)
+        if waiting is not None and (waiting.composite.master, waiting.composite.chain) != (master, chain):
+            waiting.composite = replace(waiting.composite, master=master, chain=chain)
+            self._keep(waiting, now)
 
     def find(self, node_id: int) -> Waiting | None:
         return self._waiting.get((node_id, False))
 
-    def withdraw(self, node_id: int) -> Waiting | None:
-        return self._waiting.pop((node_id, False), None)
+    def withdraw(self, node_id: int, now: datetime) -> Waiting | None:
+        waiting = self.find(node_id)
+        if waiting is not None:
+            self._remove(waiting)
+            # Somebody may have made way for it.
+            self._line_up_olt(waiting.composite.olt_id, now)
+        return waiting
+
+    def _remove(self, waiting: Waiting) -> None:
+        waiting.ticket = None
+        del self._waiting[waiting.key]
+        del self._by_olt[waiting.composite.olt_id][waiting.key]
+
+    def _is_there(self, waiting: Waiting) -> bool:
+        return self._waiting.get(waiting.key) is waiting
 
     def expire(self, now: datetime) -> list[Waiting]:
         """Give out what has waited until its next slot came."""
-        expired = [waiting for waiting in self if waiting.expires_at is not None and waiting.expires_at <= now]
-        for waiting in expired:
-            del self._waiting[_key(waiting)]
+        expired = []
+        while self._ends and self._ends[0][0] <= now:
+            _, _, waiting = heappop(self._ends)
+            # Its interval may have become longer meanwhile, and then it is in here once more.
+            if self._is_there(waiting) and waiting.expires_at is not None and waiting.expires_at <= now:
+                waiting.mark(now)
+                self._remove(waiting)
+                expired.append(waiting)
+        for olt_id in {waiting.composite.olt_id for waiting in expired}:
+            self._line_up_olt(olt_id, now)
         return expired
 
-    def mark(self, why_not: WhyNot, now: datetime) -> None:
-        """Note for each one what it has been waiting for."""
-        for waiting in self:
-            waiting.mark(why_not(waiting) or Cause.NO_FREE_POLLER, now)
+    def block(self, olt_id: int, now: datetime) -> None:
+        """Pass over the nodes of an OLT that is busy from now on."""
+        self._busy.add(olt_id)
+        for waiting in self._by_olt[olt_id].values():
+            waiting.wait_for(Cause.OLT_BUSY, now)
 
-    def take(self, why_not: WhyNot, now: datetime) -> Waiting | None:
+    def release(self, olt_id: int, now: datetime) -> None:
+        """Let the nodes of an OLT into the line again."""
+        self._busy.discard(olt_id)
+        self._line_up_olt(olt_id, now)
+
+    def follow_breakers(self, broken: Collection[int], now: datetime) -> None:
+        """Pass over OLTs whose breaker is open, and let in those whose breaker was."""
+        changed = set(broken) ^ set(self._broken)
+        self._broken = broken
+        for olt_id in changed:
+            self._line_up_olt(olt_id, now)
+
+    def _line_up_olt(self, olt_id: int, now: datetime) -> None:
+        for waiting in self._by_olt[olt_id].values():
+            self._line_up(waiting, now)
+
+    def _blocked_by(self, waiting: Waiting) -> Cause | None:
+        if waiting.composite.olt_id in self._busy:
+            return Cause.OLT_BUSY
+        is_broken = waiting.composite.olt_id in self._broken and not waiting.composite.urgent
+        return Cause.BREAKER_OPEN if is_broken else None
+
+    def take(self, now: datetime, makes_way: MakesWay = lambda waiting: None) -> Waiting | None:
         """Give out the most urgent composite that may run."""
-        best, best_urgency = None, None
-        for waiting in self:
-            its_urgency = _urgency(waiting, now)
-            is_better = best_urgency is None or its_urgency < best_urgency
-            if is_better and why_not(waiting) is None:
-                best, best_urgency = waiting, its_urgency
-        return self._waiting.pop(_key(best)) if best else None
+        self._wake(now)
+        while self._line:
+            _, ticket, waiting = heappop(self._line)
+            if waiting.ticket == ticket and not self._passes_over(waiting, makes_way, now):
+                waiting.mark(now)
+                self._remove(waiting)
+                return waiting
+        return None
+
+    def _passes_over(self, waiting: Waiting, makes_way: MakesWay, now: datetime) -> bool:
+        """Return whether it may not run now; it is looked at again when something happens at its OLT."""
+        waiting.ticket = None
+        cause = self._blocked_by(waiting)
+        if cause is None:
+            again = makes_way(waiting)
+            if again is None:
+                return False
+            self._alarm(waiting, again)
+            cause = Cause.OLT_BUSY
+        waiting.wait_for(cause, now)
+        return True
+
+    def _wake(self, now: datetime) -> None:
+        while self._alarms and self._alarms[0][0] < now:
+            _, _, waiting = heappop(self._alarms)
+            if self._is_there(waiting):
+                self._line_up(waiting, now)
+
+    def highest_priority(self, olt_id: int) -> int:
+        """Return the highest priority that waits for an OLT."""
+        return max((waiting.composite.master.priority for waiting in self._by_olt[olt_id].values()), default=0)
 
     def in_order(self, now: datetime) -> list[Waiting]:
         """Return all of them, most urgent first."""
         return sorted(self, key=lambda waiting: _urgency(waiting, now))
 
     def delayed(self, now: datetime) -> int:
-        return sum(is_delayed(waiting.since, now) for waiting in self)
-
-
-def _key(waiting: Waiting) -> tuple[int, bool]:
-    return waiting.composite.id, waiting.retry is not None
+        """Return how many are late, but for those that wait for an OLT that never answers: that is told of it."""
+        return sum(is_delayed(each.since, now) for each in self if each.cause is not Cause.BREAKER_OPEN)
 
 
 def _urgency(waiting: Waiting, now: datetime) -> tuple[int, float, float, int]:

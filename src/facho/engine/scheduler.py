@@ -117,9 +117,9 @@ class Scheduler:
             renewed = [waiting.renewed(now) for waiting in expired]
             await self._ledger.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
         except BaseException:
-            self.manager.queue.put_back(*expired)
+            self.manager.queue.put_back(*expired, now=now)
             raise
-        self.manager.queue.put_back(*renewed)
+        self.manager.queue.put_back(*renewed, now=now)
         _tell_lost(lost)
 
     async def sync(self) -> None:
@@ -156,7 +156,7 @@ class Scheduler:
 
     def _follow_breakers(self) -> None:
         broken = {id_: standing.breaker_since for id_, standing in self._standings.items() if standing.breaker_since}
-        self.manager.broken = broken.keys()
+        self.manager.follow_breakers(broken)
         if self._prober is not None:
             self._prober.follow(broken)
 
@@ -208,7 +208,7 @@ class Scheduler:
         states: Mapping[int, OltState],
     ) -> None:
         for node_id in dropped:
-            self.manager.queue.withdraw(node_id)
+            self.manager.queue.withdraw(node_id, self._clock.now())
         self._grid.apply(dropped, composites, shift)
         for node_id, links in composites.items():
             self.manager.renew(node_id, links)

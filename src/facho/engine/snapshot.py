@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from facho.engine.manager import Poller, PollerManager
-from facho.engine.model import Cause
-from facho.engine.queue import Waiting, WhyNot
+from facho.engine.queue import Waiting
 
 # How much of the queue is shown.
 QUEUE_SHOWN = 50
@@ -13,14 +12,14 @@ QUEUE_SHOWN = 50
 
 def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
     """Return the pollers, the head of the queue and the pool's statistics."""
-    stats, why_not = _stats(manager, now), manager.why_not(now)
+    stats = _stats(manager, now)
     return {
         "at": now.isoformat(),
         "pollers": [_poller(poller, now, manager.started_at) for poller in manager.pollers],
         "queue": {
             "size": stats["queue_size"],
             "delayed": stats["delayed"],
-            "next": [_waiting(item, why_not, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
+            "next": [_waiting(item, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
         },
         "stats": stats,
     }
@@ -64,7 +63,7 @@ def _poller(poller: Poller, now: datetime, started_at: datetime) -> dict[str, An
     }
 
 
-def _waiting(waiting: Waiting, why_not: WhyNot, now: datetime) -> dict[str, Any]:
+def _waiting(waiting: Waiting, now: datetime) -> dict[str, Any]:
     composite = waiting.composite
     return {
         "node_id": composite.id,
@@ -77,5 +76,5 @@ def _waiting(waiting: Waiting, why_not: WhyNot, now: datetime) -> dict[str, Any]
         "trigger": composite.trigger.value,
         "links": len(composite.links),
         "attempt": waiting.retry.claim.attempt if waiting.retry else 1,
-        "waiting_for": (why_not(waiting) or Cause.NO_FREE_POLLER).value,
+        "waiting_for": waiting.cause.value,
     }
