@@ -86,7 +86,7 @@ def test_nothing_is_made_twice_and_hardly_anything_is_asked_for(power):
     with CaptureQueriesContext(connection) as queries:
         assert make_plans(T0 + 1 * MIN) == 0
 
-    assert len(queries) == 2
+    assert len(queries) == 3
     assert len(plans()) == 1
 
 
@@ -151,6 +151,19 @@ def test_a_node_that_comes_onto_the_grid_gets_into_the_plan(central, power):
     make_plans(T0 + 1 * MIN)
 
     assert minutes(plans(status="ACTIVE")[0]) == ["05", "07", "20", "22", "35", "37", "50", "52"]
+
+
+def test_a_plan_is_made_anew_when_it_is_known_how_long_a_job_takes(central):
+    node = apply(make_job(), central, seconds=None)
+    make_plans(T0)
+    WorkflowNode.objects.filter(pk=node.pk).update(durations=learn({}, 2.0, T0))
+
+    make_plans(T0 + 6 * MIN)
+    make_plans(T0 + 7 * MIN)
+
+    guessed, known = plans()
+    assert (guessed.status, known.status) == ("SUPERSEDED", "ACTIVE")
+    assert (guessed.needed_seconds, known.needed_seconds) == (0, 8)
 
 
 def test_a_disabled_olt_has_no_plan(power, central):

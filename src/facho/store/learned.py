@@ -60,6 +60,11 @@ def _node(row: Mapping[str, Any]) -> Node:
     )
 
 
+def that_have_run() -> set[int]:
+    """Return the nodes of which anything is known, without reading what it is."""
+    return set(WorkflowNode.objects.filter(olt__enabled=True).exclude(durations={}).values_list("pk", flat=True))
+
+
 def profiles(olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
     """Return what was learned of the durations of nodes, of these OLTs or of all."""
     rows = WorkflowNode.objects.filter(olt__enabled=True)

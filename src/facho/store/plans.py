@@ -100,14 +100,23 @@ def _setups() -> dict[int, Setup]:
     by_olt: dict[int, list[Node]] = {}
     for node in learned.enabled_nodes():
         by_olt.setdefault(node.olt_id, []).append(node)
+    have_run = learned.that_have_run()
     return {
-        olt_id: Setup(olt_id, nodes[0].olt_name, tuple(nodes), fingerprint(map(_settings, nodes)))
+        olt_id: Setup(
+            olt_id,
+            nodes[0].olt_name,
+            tuple(nodes),
+            fingerprint((*_settings(node), node.id in have_run) for node in nodes),
+        )
         for olt_id, nodes in by_olt.items()
     }
 
 
 def _settings(node: Node) -> tuple[object, ...]:
-    """Return what a plan depends on. When a node is due moves with every run; its grid does not."""
+    """Return what a plan depends on, besides whether anybody knows how long its nodes take.
+
+    When a node is due moves with every run; its grid does not.
+    """
     grid = None if node.next_check is None else ((node.next_check - EPOCH) % node.interval).total_seconds()
     return node.id, node.name, node.interval.total_seconds(), node.priority, node.master_id, grid
 
