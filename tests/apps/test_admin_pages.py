@@ -14,7 +14,7 @@ from django.urls import reverse
 from rest_framework.authtoken.models import TokenProxy
 
 from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
-from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.apps.polling.models import Execution, Poller, PollerStats
@@ -33,7 +33,7 @@ ENGINES = [
     Alert,
     Delivery,
 ]
-PEOPLES = [Olt, SnmpJob, Workflow, WorkflowNode, Rule, Channel]
+PEOPLES = [Olt, SnmpJob, Workflow, WorkflowNode, Rule, Channel, Forecast]
 
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 each_of_the_engine = pytest.mark.parametrize("model", ENGINES, ids=lambda model: model.__name__)
@@ -63,6 +63,7 @@ def everything(execution, onu, sur, norte):
         make(execution.node)
     make_delivery(make_channel(), make_alert(sur))
     make_rule()
+    Forecast.objects.create(params={"hours": 1})
     SnmpJobOid.objects.create(job=SnmpJob.objects.first(), name="cpu", oid="1.3.6.1", decode="integer")
 
 

@@ -21,6 +21,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
+from facho.apps.coordinator import admin_forecasts as admin_forecasts  # registers forecasts
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.filters import LEVELS
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation

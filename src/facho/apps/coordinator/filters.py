@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.inventory.filters import MomentFilter
 from facho.engine.events import Event
 from facho.engine.quota import hour_of
 
@@ -27,10 +28,8 @@ class YesNoFilter(django_filters.TypedChoiceFilter):
 class HourFilter(django_filters.FilterSet):
     """From and until an hour, each told by any time at its beginning or after."""
 
-    hour_after = django_filters.IsoDateTimeFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
-    hour_before = django_filters.IsoDateTimeFilter(
-        field_name="period_start", lookup_expr="lt", label="hour, until before"
-    )
+    hour_after = MomentFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
+    hour_before = MomentFilter(field_name="period_start", lookup_expr="lt", label="hour, until before")
 
 
 class QuotaFilter(HourFilter):
@@ -86,8 +85,8 @@ class LogFilter(django_filters.FilterSet):
     level = django_filters.ChoiceFilter(
         method="by_level", choices=[(level, level) for level in LEVELS], label="at least this level"
     )
-    after = django_filters.IsoDateTimeFilter(field_name="timestamp", lookup_expr="gte", label="time, from")
-    before = django_filters.IsoDateTimeFilter(field_name="timestamp", lookup_expr="lt", label="time, until before")
+    after = MomentFilter(field_name="timestamp", lookup_expr="gte", label="time, from")
+    before = MomentFilter(field_name="timestamp", lookup_expr="lt", label="time, until before")
 
     class Meta:
         model = CoordinatorLog

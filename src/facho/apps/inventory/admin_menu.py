@@ -34,6 +34,7 @@ SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
             (_("Quotas"), "speed", "coordinator.quotatracker"),
             (_("Violations"), "warning", "coordinator.quotaviolation"),
             (_("Plans"), "view_timeline", "coordinator.executionplan"),
+            (_("Forecasts"), "online_prediction", "coordinator.forecast"),
             (_("Log"), "article", "coordinator.coordinatorlog"),
         ],
     ),
