@@ -9,7 +9,7 @@ from builders import HOUR, MIN, SEC, T0, make_node
 from facho.engine.forecast import SILENCE, Fleet, on_grid
 from facho.engine.model import Cause, Status
 from facho.engine.predict import Prediction
-from facho.engine.tally import Tally
+from facho.engine.score import Score
 from facho.runtime.forecasting import ForecastLoop, Wish, forecast, works
 
 
@@ -204,17 +204,17 @@ def test_what_is_known_of_a_fleet_becomes_work_for_the_pool():
     assert [(work.composite.id, work.mean) for work in found] == [(1, 20.0)]
 
 
-def test_a_tally_judges_each_job_of_each_hour_by_itself():
+def test_a_score_judges_each_job_of_each_hour_by_itself():
     nodes = {1: make_node(1), 2: make_node(2)}
-    tally = Tally(T0, T0 + 2 * HOUR, nodes)
+    score = Score(T0, T0 + 2 * HOUR, nodes)
 
     for minute in range(0, 60, 5):
-        tally.ended(1, T0 + minute * MIN, Status.SUCCESS, None)
-        tally.ended(2, T0 + minute * MIN, Status.PARTIAL if minute < 30 else Status.FAILED, None)
-    tally.ended(1, T0 + HOUR, Status.SKIPPED, Cause.OLT_BUSY)
-    tally.ended(1, T0 + 2 * HOUR, Status.SKIPPED, Cause.OLT_BUSY)
+        score.ended(1, T0 + minute * MIN, Status.SUCCESS, None)
+        score.ended(2, T0 + minute * MIN, Status.PARTIAL if minute < 30 else Status.FAILED, None)
+    score.ended(1, T0 + HOUR, Status.SKIPPED, Cause.OLT_BUSY)
+    score.ended(1, T0 + 2 * HOUR, Status.SKIPPED, Cause.OLT_BUSY)
 
-    report = tally.report()
+    report = score.report()
     assert report["violations"] == {"HIGH": 1, "CRITICAL": 1}
     assert (report["required"], report["completed"], report["failed"], report["skipped"]) == (25, 18, 6, 1)
     assert report["lost"] == {"error": 6, "olt_busy": 1}
@@ -222,29 +222,29 @@ def test_a_tally_judges_each_job_of_each_hour_by_itself():
 
 def test_a_slot_that_was_lost_was_not_in_time():
     node = make_node(1)
-    tally = Tally(T0, T0 + HOUR, {1: node})
+    score = Score(T0, T0 + HOUR, {1: node})
 
     for minute, late in ((0, 0), (5, 5), (10, 6)):
-        tally.began(node, T0 + minute * MIN, T0 + minute * MIN + late * SEC)
-        tally.ended(1, T0 + minute * MIN, Status.SUCCESS, None)
-    tally.ended(1, T0 + 15 * MIN, Status.SKIPPED, Cause.OLT_BUSY)
+        score.began(node, T0 + minute * MIN, T0 + minute * MIN + late * SEC)
+        score.ended(1, T0 + minute * MIN, Status.SUCCESS, None)
+    score.ended(1, T0 + 15 * MIN, Status.SKIPPED, Cause.OLT_BUSY)
 
-    report = tally.report()
+    report = score.report()
     assert report["on_time"] == 50.0
     assert report["lateness"] == {"p50": 5.0, "p95": 6.0, "p99": 6.0, "max": 6.0}
 
 
 def test_how_late_a_dead_olt_began_is_nobodys_business():
     dead, well = make_node(1, olt_id=1), make_node(2, olt_id=2)
-    tally = Tally(T0, T0 + HOUR, {1: dead, 2: well}, dead=frozenset({1}))
+    score = Score(T0, T0 + HOUR, {1: dead, 2: well}, dead=frozenset({1}))
 
     for node, late in ((dead, 60), (well, 0)):
-        tally.began(node, T0, T0 + late * SEC)
-    tally.ended(1, T0, Status.FAILED, Cause.UNREACHABLE)
-    tally.ended(1, T0 + 5 * MIN, Status.SKIPPED, Cause.BREAKER_OPEN)
-    tally.ended(2, T0, Status.SUCCESS, None)
+        score.began(node, T0, T0 + late * SEC)
+    score.ended(1, T0, Status.FAILED, Cause.UNREACHABLE)
+    score.ended(1, T0 + 5 * MIN, Status.SKIPPED, Cause.BREAKER_OPEN)
+    score.ended(2, T0, Status.SUCCESS, None)
 
-    report = tally.report()
+    report = score.report()
     assert (report["on_time"], report["lateness"]["max"]) == (100.0, 0.0)
     assert report["compliance"] == pytest.approx(100 / 3, abs=0.01)
 

@@ -22,7 +22,7 @@ from facho.engine.model import JobKind, Node
 from facho.engine.predict import USUAL, expected, learn
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
-from facho.engine.tally import Tally
+from facho.engine.score import Score
 from facho.runtime.forecasting import Wish, forecast
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import MUTE
@@ -140,21 +140,21 @@ class Reality:
 
     def report(self, start, end):
         """Return what became of the slots between these times, counted as a forecast counts."""
-        tally = Tally(start, end, self.network.rows, frozenset(self.network.breakers))
+        score = Score(start, end, self.network.rows, frozenset(self.network.breakers))
         links = {
             id_: [node for node in self.network.rows.values() if node.master_id == id_] for id_ in self.network.rows
         }
         for row in self.ledger.rows:
             if row.claimed_at and row.master_id is None:
-                tally.began(row.node, row.slot, row.claimed_at)
+                score.began(row.node, row.slot, row.claimed_at)
             for number in range(row.slots):
                 slot = row.slot + number * row.node.interval
-                tally.ended(row.node.id, slot, row.status, row.cause)
+                score.ended(row.node.id, slot, row.status, row.cause)
                 if row.claimed_at is None:
                     # A slot that never began was lost for the chain as well.
                     for link in links[row.node.id]:
-                        tally.ended(link.id, slot, row.status, row.cause)
-        return tally.report()
+                        score.ended(link.id, slot, row.status, row.cause)
+        return score.report()
 
 
 def truth_and_forecast(pollers, mute=()):

@@ -28,7 +28,7 @@ from facho.engine.ports import Clock, PollerWatch
 from facho.engine.predict import Prediction
 from facho.engine.retry import retry_at
 from facho.engine.schedule import group_chains, missed_slots, next_check
-from facho.engine.tally import Tally
+from facho.engine.score import Score
 
 # A mute OLT is given up after this many seconds: a request and its repetitions.
 SILENCE = 15.0
@@ -89,9 +89,9 @@ class ForecastNodes:
 class ForecastLedger:
     """A Ledger that counts. Nobody else writes here, so whatever is claimed is there to be taken."""
 
-    def __init__(self, nodes: ForecastNodes, tally: Tally, opens_after: int = OPENS_AFTER) -> None:
+    def __init__(self, nodes: ForecastNodes, score: Score, opens_after: int = OPENS_AFTER) -> None:
         self._nodes = nodes
-        self._tally = tally
+        self._score = score
         self._opens_after = opens_after
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Node, datetime]] = {}
@@ -111,18 +111,18 @@ class ForecastLedger:
     def _skip(self, item: Skipped) -> None:
         for node in (item.node, *item.chain):
             for number in range(item.slots):
-                self._tally.ended(node.id, item.slot + number * item.node.interval, Status.SKIPPED, item.cause)
+                self._score.ended(node.id, item.slot + number * item.node.interval, Status.SKIPPED, item.cause)
         self._next[item.node.id] = item.slot + item.slots * item.node.interval
 
     def account_for_broken(self) -> None:
         """Count what was under way when a breaker opened, and the slots that are lost to it until the end."""
         for node, slot in self._open.values():
             if self._nodes.is_broken(node.olt_id):
-                self._tally.ended(node.id, slot, Status.FAILED, Cause.UNREACHABLE)
+                self._score.ended(node.id, slot, Status.FAILED, Cause.UNREACHABLE)
         for olt_id in self._nodes.broken():
             for master, chain in group_chains(self._nodes.of(olt_id)).values():
-                due = self._next.get(master.id) or master.next_check or self._tally.start
-                slots = max(0, -((due - self._tally.end) // master.interval))
+                due = self._next.get(master.id) or master.next_check or self._score.start
+                slots = max(0, -((due - self._score.end) // master.interval))
                 self._skip(Skipped(master, due, slots, Cause.BREAKER_OPEN, chain))
 
     async def claim(
@@ -133,7 +133,7 @@ class ForecastLedger:
         if missed:
             cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
             self._skip(Skipped(master, composite.slot + master.interval, missed, cause, composite.chain))
-        self._tally.began(master, composite.slot, now)
+        self._score.began(master, composite.slot, now)
         ids = tuple(next(self._ids) for _ in composite.links)
         for id_, node in zip(ids, composite.links, strict=True):
             self._open[id_] = (node, composite.slot)
@@ -155,7 +155,7 @@ class ForecastLedger:
     ) -> None:
         for id_ in execution_ids:
             node, slot = self._open.pop(id_)
-            self._tally.ended(node.id, slot, outcome.status, outcome.cause)
+            self._score.ended(node.id, slot, outcome.status, outcome.cause)
             if heard(outcome) is Heard.SILENCE:
                 self._count_silence(node.olt_id)
 

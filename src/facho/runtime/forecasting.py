@@ -18,7 +18,7 @@ from facho.engine.plan import HOUR, Work
 from facho.engine.pool import pollers_needed
 from facho.engine.schedule import first_check, group_chains
 from facho.engine.scheduler import Scheduler
-from facho.engine.tally import Tally
+from facho.engine.score import Score
 from facho.runtime.fleets import asked
 
 # An engine that has just begun has nothing waiting. This long it runs before anything is counted, or dies.
@@ -56,11 +56,11 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=ForecastLoop) as runner:
-            tally = runner.run(_lived_through(wish, progress))
+            score = runner.run(_lived_through(wish, progress))
     finally:
         gc.enable()
         silenced.setLevel(level)
-    return _described(wish) | tally.report() | {"pool": _pool(wish)}
+    return _described(wish) | score.report() | {"pool": _pool(wish)}
 
 
 class ForecastLoop(VirtualTimeLoop):
@@ -82,15 +82,15 @@ class _Jump(selectors.SelectSelector):
         return []
 
 
-async def _lived_through(wish: Wish, progress: Progress) -> Tally:
+async def _lived_through(wish: Wish, progress: Progress) -> Score:
     clock, end = VirtualClock(wish.start - wish.warm_up), wish.start + timedelta(hours=wish.hours)
-    tally = Tally(wish.start, end, {node.id: node for node in wish.fleet.nodes}, wish.fleet.dead)
+    score = Score(wish.start, end, {node.id: node for node in wish.fleet.nodes}, wish.fleet.dead)
     nodes = ForecastNodes(wish.fleet)
-    ledger = ForecastLedger(nodes, tally, wish.opens_after)
+    ledger = ForecastLedger(nodes, score, wish.opens_after)
 
     def sample(manager: PollerManager) -> None:
         if wish.start <= clock.now() < end:
-            tally.sampled(manager.saturation.samples[-1], wish.pollers, 1.0, manager.saturation.is_saturated)
+            score.sampled(manager.saturation.samples[-1], wish.pollers, 1.0, manager.saturation.is_saturated)
 
     scheduler = Scheduler(
         pollers=wish.pollers,
@@ -104,18 +104,18 @@ async def _lived_through(wish: Wish, progress: Progress) -> Tally:
         await scheduler.step()
         progress(min(max((clock.now() - wish.start) / HOUR, 0.0), wish.hours))
         await clock.sleep(1.0)
-    await _give_up(scheduler.manager, tally)
+    await _give_up(scheduler.manager, score)
     ledger.account_for_broken()
-    return tally
+    return score
 
 
-async def _give_up(manager: PollerManager, tally: Tally) -> None:
+async def _give_up(manager: PollerManager, score: Score) -> None:
     """Count what still waits as what it would become, and stop the rest."""
     for retry in manager.retries.drain():
         await manager.end(retry)
     for waiting in list(manager.queue):
         for link in waiting.composite.links:
-            tally.ended(link.id, waiting.composite.slot, Status.SKIPPED, waiting.main_cause)
+            score.ended(link.id, waiting.composite.slot, Status.SKIPPED, waiting.main_cause)
     await manager.stop()
 
 

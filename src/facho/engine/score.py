@@ -43,7 +43,7 @@ class Slots:
 
 
 @dataclass(slots=True)
-class Tally:
+class Score:
     """Counts slots that are due from `start` until before `end`, each once; those of a chain like its master's.
 
     Lateness is that of OLTs that answer: a dead one is never in time, and no pool would help it.
