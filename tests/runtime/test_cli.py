@@ -54,6 +54,21 @@ def empty(tmp_path_factory):
     return tmp_path_factory.mktemp("empty")
 
 
+def test_a_forecast_of_an_installation_needs_nothing_but_the_command(migrated):
+    nothing = facho("forecast", "--hours", "1", data=migrated)
+
+    assert nothing.returncode == 2
+    assert nothing.stderr.startswith("facho: Nothing is polled here")
+
+
+def test_a_forecast_of_a_database_that_is_not_there_says_what_to_do(tmp_path):
+    result = facho("forecast", "--hours", "1", data=tmp_path / "new")
+
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "facho migrate" in result.stderr
+
+
 def rows(data, query):
     with sqlite3.connect(data / "facho.sqlite3") as database:
         found = database.execute(query).fetchall()

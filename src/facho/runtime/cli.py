@@ -107,7 +107,6 @@ def _run_with_database(function: Callable[[argparse.Namespace], None], arguments
     """Run a command that needs an installation. What is wrong with that ends it with a sentence."""
     from facho.runtime.config import ConfigError
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
     try:
         function(arguments)
     except ConfigError as error:
@@ -118,6 +117,7 @@ def prepare() -> "Config":
     """Make sure that there is a data directory and a key, then start Django."""
     from facho.runtime import config as facho_config
 
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
     config = facho_config.load()
     facho_config.prepare(config)
     import django
@@ -141,7 +141,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
     from facho.runtime.lock import EngineLock
 
     logs.configure(config)
-    _refuse_on_errors()
+    refuse_on_errors()
     # Before the migrations: a database must not change under an engine that runs.
     with EngineLock(config):
         call_command("migrate", verbosity=0, interactive=False)
@@ -158,7 +158,7 @@ def run_demo(arguments: argparse.Namespace) -> None:
 
 def migrate(arguments: argparse.Namespace) -> None:
     prepare()
-    _refuse_on_errors()
+    refuse_on_errors()
     from django.core.management import call_command
 
     call_command("migrate", interactive=False)
@@ -166,7 +166,7 @@ def migrate(arguments: argparse.Namespace) -> None:
 
 def create_superuser(arguments: argparse.Namespace) -> None:
     prepare()
-    _refuse_on_errors(warnings_too=True)
+    refuse_on_errors(warnings_too=True)
     from django.core.management import CommandError, call_command
 
     from facho.runtime.config import ConfigError
@@ -184,21 +184,21 @@ def create_superuser(arguments: argparse.Namespace) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     config = prepare()
-    _refuse_on_errors(warnings_too=True)
+    refuse_on_errors(warnings_too=True)
     print(f"Everything is in order. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
 def rotate_keys(arguments: argparse.Namespace) -> None:
     config = prepare()
     # Before a new key is made: with a secret that cannot be read there is nothing to rotate.
-    _refuse_on_errors(warnings_too=True)
+    refuse_on_errors(warnings_too=True)
     from facho.runtime import keys
 
     count = keys.rotate(config)
     print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Restart Facho to use it.")
 
 
-def _refuse_on_errors(*, warnings_too: bool = False) -> None:
+def refuse_on_errors(*, warnings_too: bool = False) -> None:
     from django.core import checks
 
     from facho.runtime.config import ConfigError

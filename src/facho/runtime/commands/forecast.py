@@ -94,6 +94,7 @@ def _of_the_database(jobs: Sequence[fleets.JobWish], dead: float, start: datetim
 
     try:
         config = cli.prepare()
+        cli.refuse_on_errors(warnings_too=True)
     except ConfigError as error:
         raise CommandError(str(error)) from error
     from facho.store import learned
