@@ -94,12 +94,17 @@ def _of_the_database(jobs: Sequence[fleets.JobWish], dead: float, start: datetim
 
     try:
         config = cli.prepare()
-        cli.refuse_on_errors(warnings_too=True)
+        cli.refuse_on_errors()
     except ConfigError as error:
         raise CommandError(str(error)) from error
+    from django.db import DatabaseError
+
     from facho.store import learned
 
-    fleet = fleets.with_jobs(learned.fleet(), jobs, start)
+    try:
+        fleet = fleets.with_jobs(learned.fleet(), jobs, start)
+    except DatabaseError as error:
+        raise CommandError(f"The database is not up to date ({error}). Run `facho migrate`.") from error
     return fleets.with_dead(fleet, dead), config.pollers, config.breaker_after
 
 
