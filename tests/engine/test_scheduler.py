@@ -218,3 +218,23 @@ def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(clock, virtua
 
     assert slots(world.rows, 1, Status.SUCCESS) == [T0 + 10 * SEC]
     assert calls < 150
+
+
+def test_rows_are_looked_at_every_four_seconds_though_no_tick_is_as_late_as_the_one_before(clock, virtually):
+    looks = []
+
+    async def story():
+        world = World(clock, [make_node(1, next_check=T0 + HOUR)])
+
+        async def fingerprints(look=world.nodes.fingerprints):
+            looks.append(round((clock.now() - T0).total_seconds()))
+            return await look()
+
+        world.nodes.fingerprints = fingerprints
+        for _ in range(13):
+            await world.scheduler.step()
+            await clock.sleep(0.999)
+
+    virtually(story())
+
+    assert looks == [0, 4, 8, 12]

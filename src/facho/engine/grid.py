@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
@@ -36,6 +36,10 @@ class Grid:
         # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
         self._due: dict[int, datetime] = {}
         self._heap: list[tuple[datetime, int]] = []
+        # The interval that each master was put on the heap with.
+        self._intervals: dict[int, timedelta] = {}
+        # OLTs of masters that have another one by now: it was changed while a slot was being claimed.
+        self.outdated: set[int] = set()
 
     def __contains__(self, node_id: int) -> bool:
         return node_id in self._composites
@@ -44,9 +48,13 @@ class Grid:
         """Return the masters of these OLTs."""
         return {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
 
-    def put(self, node_id: int, due: datetime) -> None:
-        self._due[node_id] = due
+    def put(self, node_id: int, due: datetime, interval: timedelta) -> None:
+        """Let a master be due then, on a grid of this interval."""
+        self._due[node_id], self._intervals[node_id] = due, interval
         heappush(self._heap, (due, node_id))
+        master, _ = self._composites[node_id]
+        if master.interval != interval:
+            self.outdated.add(master.olt_id)
 
     def take_due(self, now: datetime) -> Iterator[CompositeNode]:
         """Give out what is due. Costs nothing for nodes that are not."""
@@ -89,8 +97,10 @@ class Grid:
         for node_id, links in composites.items():
             if node_id not in before or node_id in doubtful:
                 shift.dues[node_id] = _first_due(links, now, shift.skipped, is_start=is_start, together=together)
-            elif node_id in self._due and self._composites[node_id][0].interval != links[0].interval:
+            elif node_id in self._due and self._intervals[node_id] != links[0].interval:
                 shift.dues[node_id] = regrid(self._due[node_id], links[0].interval, now)
+                # Told even where its next slot stays: what it owes to the hour does not.
+                shift.checks[node_id] = shift.dues[node_id]
         shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
         return shift
 
@@ -99,13 +109,25 @@ class Grid:
         for node_id in dropped:
             known = self._composites.pop(node_id, None)
             self._due.pop(node_id, None)
+            self._intervals.pop(node_id, None)
             if known is not None:
                 self._by_olt.get(known[0].olt_id, set()).discard(node_id)
         for node_id, links in composites.items():
             self._composites[node_id] = links
             self._by_olt.setdefault(links[0].olt_id, set()).add(node_id)
         for node_id, due in shift.dues.items():
-            self.put(node_id, due)
+            self.put(node_id, due, composites[node_id][0].interval)
+        self._note_outdated(composites)
+
+    def _note_outdated(self, composites: Mapping[int, Links]) -> None:
+        """Note which of these OLTs have a master whose slot was claimed while it was being given another interval."""
+        masters = [master for master, _ in composites.values()]
+        self.outdated -= {master.olt_id for master in masters}
+        self.outdated |= {
+            master.olt_id
+            for master in masters
+            if master.id in self._due and self._intervals[master.id] != master.interval
+        }
 
 
 def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start: bool, together: int) -> datetime:
@@ -118,6 +140,9 @@ def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start:
         lost = missed_slots(due, master.interval, now) + 1
         skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN, chain))
         return next_check(due, master.interval, now)
+    if due > now + master.interval:
+        # Its interval was changed while the engine was down, or the clock of the machine was wrong.
+        return regrid(due, master.interval, now)
     return due
 
 

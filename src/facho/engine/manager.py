@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Protocol
 
 from facho.engine.events import Event, tell
-from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status
+from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status, Trigger
 from facho.engine.ports import Clock, Ledger, NodeRunner
 from facho.engine.queue import NodeQueue, Waiting
 from facho.engine.retry import Retries, Retry, retry_of
@@ -30,6 +30,8 @@ class Poller:
     def __init__(self, poller_id: int) -> None:
         self.id = poller_id
         self.composite: CompositeNode | None = None
+        # Whether it has made its first step: a task that is cancelled before it never gets to its end.
+        self.is_at_work = False
         self.link = 0
         self.node: Node | None = None
         self.busy_since: datetime | None = None
@@ -53,6 +55,7 @@ class Poller:
         if self.busy_since is not None:
             self.busy_time += (now - self.busy_since).total_seconds()
         self.composite = self.node = self.busy_since = None
+        self.is_at_work = False
         self.link = 0
 
 
@@ -113,6 +116,8 @@ class PollerManager:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # Seconds that a composite last took.
         self._took: dict[int, float] = {}
+        # The last slot of each master that was claimed.
+        self._slots: dict[int, datetime] = {}
         self.started_at = clock.now()
         self._stopping = False
 
@@ -161,7 +166,11 @@ class PollerManager:
         self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
 
     async def _work(self, poller: Poller, waiting: Waiting) -> None:
+        poller.is_at_work = True
         try:
+            if self._stopping:
+                self.queue.put_back(waiting, now=self._clock.now())
+                return
             claim = await (self._reclaim if waiting.retry else self._claim)(poller, waiting)
             if claim is not None:
                 outcomes = await self._runner.run(claim, poller)
@@ -197,7 +206,7 @@ class PollerManager:
             claim = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             # The slot may be ours by now, and nobody will run it.
-            await self._give_up(composite, await claiming)
+            await self._give_up(composite, claiming)
             raise
         except Exception:
             # The database may be away for a while. Nothing has been asked of the OLT yet, so waiting costs it nothing.
@@ -206,31 +215,50 @@ class PollerManager:
         if claim is None:
             self._foreman.refused(composite)
         else:
+            if composite.trigger is Trigger.SCHEDULE:
+                self._slots[composite.id] = composite.slot
             self._foreman.claimed(claim)
         return claim
 
     async def _reclaim(self, poller: Poller, waiting: Waiting) -> Claim | None:
-        """Take up what is to be tried again, unless somebody ended part of it: then the rest ends as it stood."""
+        """Take up what is to be tried again. If its slot or a part of it is over, it ends as it stood."""
         retry = waiting.retry
         if retry is None:
             return None
         try:
-            if await self._ledger.reclaim(retry.claim, poller_id=poller.id, now=self._clock.now()):
+            is_ours = not self._is_over(retry) and await self._ledger.reclaim(
+                retry.claim, poller_id=poller.id, now=self._clock.now()
+            )
+            # Asked twice: a slow database takes its time to give it to us.
+            if is_ours and not self._is_over(retry):
                 return replace(retry.claim, poller_id=poller.id)
+            await self.end(retry)
         except BaseException:
             # Stopped, or the database is away: it waits on, until its slot is over.
             self.queue.put_back(waiting, now=self._clock.now())
             raise
-        await self.end(retry)
         return None
+
+    def _is_over(self, retry: Retry) -> bool:
+        """Return whether the next slot has come: when it should, or earlier, where the interval is shorter now."""
+        slot, next_check = retry.claim.composite.slot, retry.claim.next_check
+        master = retry.claim.composite.master
+        is_late = next_check is not None and next_check <= self._clock.now()
+        return is_late or self._slots.get(master.master_id or master.id, slot) > slot
 
     async def end(self, retry: Retry, outcome: Outcome | None = None) -> None:
         """End executions that will not be tried again: as their last attempt did, unless told otherwise."""
         for execution_id, last in zip(retry.claim.execution_ids, retry.outcomes, strict=True):
             await self._ledger.close([execution_id], outcome or last, lease=None, now=self._clock.now())
 
-    async def _give_up(self, composite: CompositeNode, claim: Claim | None) -> None:
+    async def _give_up(self, composite: CompositeNode, claiming: Awaitable[Claim | None]) -> None:
         """End the executions of a slot that was taken in the moment of stopping."""
+        try:
+            claim = await claiming
+        except Exception:
+            # The database is away, and whether the slot was taken is found out when it is back.
+            logger.exception("%s could not be claimed", composite.master.name)
+            claim = None
         if claim is None:
             self._foreman.refused(composite)
         else:
@@ -254,19 +282,38 @@ class PollerManager:
         elif before and not self.saturation.is_saturated:
             tell(logger, Event.POOL_RELIEVED, busy=self.saturation.mean)
 
+    def is_busy(self, olt_id: int) -> bool:
+        """Return whether an OLT is being asked, or held."""
+        return self.queue.is_blocked(olt_id)
+
+    def hold(self, olt_id: int) -> None:
+        """Ask nothing of an OLT that somebody else asks."""
+        self.queue.block(olt_id, self._clock.now())
+
+    def release(self, olt_id: int) -> None:
+        """Let an OLT be asked again, from the next tick on."""
+        self.queue.release(olt_id, self._clock.now())
+
     def interrupt(self, olt_ids: Collection[int]) -> None:
         """Stop at once whatever runs on these OLTs. Their executions have been ended already."""
-        for poller in self.pollers:
-            if poller.composite is not None and poller.composite.olt_id in olt_ids and poller.id in self._tasks:
+        self._cancel(poller for poller in self.pollers if poller.composite and poller.composite.olt_id in olt_ids)
+
+    def _cancel(self, pollers: Iterable[Poller]) -> None:
+        # One that has not made its first step makes it, and finds its slot taken, or that we are stopping.
+        for poller in pollers:
+            if poller.is_at_work and poller.id in self._tasks:
                 self._tasks[poller.id].cancel()
 
     async def stop(self) -> None:
         """Interrupt what runs, end what waits for a retry, and wait until it has been written down."""
         self._stopping = True
         tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
+        self._cancel(self.pollers)
         await asyncio.gather(*tasks, return_exceptions=True)
         left = [*self.retries.drain(), *(waiting.retry for waiting in self.queue if waiting.retry)]
-        for retry in left:
-            await self.end(retry, Outcome(Status.INTERRUPTED, Cause.STOPPED))
+        try:
+            for retry in left:
+                await self.end(retry, Outcome(Status.INTERRUPTED, Cause.STOPPED))
+        except Exception:
+            # The database is away. The rest of the engine must stop all the same; the next start ends what is left.
+            logger.exception("what waits for another attempt could not be ended")

@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Protocol
 
 from facho.engine import oid
 from facho.engine.breaker import PROBE_EVERY, first_probe
 from facho.engine.errors import NoAnswer, OltBusy, OltGone, SnmpError
 from facho.engine.model import Olt
 from facho.engine.ports import Clock, Ledger, NodeSource, OltLeases, Snmp
+from facho.engine.schedule import next_check
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +20,16 @@ SYS_UP_TIME = oid.parse("1.3.6.1.2.1.1.3.0")
 
 # An OLT that has come back answers a single scalar in far less.
 TIMEOUT = 5.0
+
+
+class Gate(Protocol):
+    """Who else asks OLTs: is told which one is being probed, and says which one is being asked."""
+
+    def is_busy(self, olt_id: int) -> bool: ...
+
+    def hold(self, olt_id: int) -> None: ...
+
+    def release(self, olt_id: int) -> None: ...
 
 
 class Prober:
@@ -39,24 +51,34 @@ class Prober:
         """Take over which breakers are open, and since when."""
         self._next = {olt_id: self._next.get(olt_id) or first_probe(olt_id, since) for olt_id, since in broken.items()}
 
-    def tick(self, now: datetime) -> None:
+    def tick(self, now: datetime, gate: Gate) -> None:
         """Begin the probes that are due; one that is still under way is not doubled."""
         for olt_id, due in self._next.items():
-            if due <= now and olt_id not in self._tasks:
-                self._next[olt_id] = max(due + PROBE_EVERY, now)
-                self._tasks[olt_id] = asyncio.create_task(self._run(olt_id), name=f"probe-{olt_id}")
+            if due <= now and not gate.is_busy(olt_id):
+                self._next[olt_id] = next_check(due, PROBE_EVERY, now)
+                # After a restart, or a stall, all of them would be due at once: each waits for its own second.
+                if now - due < PROBE_EVERY:
+                    self._begin(olt_id, gate)
+
+    def _begin(self, olt_id: int, gate: Gate) -> None:
+        gate.hold(olt_id)
+        task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id), name=f"probe-{olt_id}")
+        # Not in the task itself: one that is stopped before its first step never gets to its end.
+        task.add_done_callback(lambda _: self._ended(olt_id, gate))
+
+    def _ended(self, olt_id: int, gate: Gate) -> None:
+        del self._tasks[olt_id]
+        gate.release(olt_id)
 
     async def _run(self, olt_id: int) -> None:
         try:
             await self.probe(olt_id)
         except (OltBusy, OltGone):
-            # A person is asking it by hand, or does not want it asked any more.
+            # Somebody else is asking it, or a person does not want it asked any more.
             logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
         except Exception:
             # The next minute tries again, whatever this one ran into.
             logger.exception("OLT %d could not be probed", olt_id)
-        finally:
-            self._tasks.pop(olt_id, None)
 
     async def probe(self, olt_id: int) -> None:
         """Ask an OLT one thing, and note whether it answered."""

@@ -171,6 +171,9 @@ class NodeQueue:
             self._line_up_olt(olt_id, now)
         return expired
 
+    def is_blocked(self, olt_id: int) -> bool:
+        return olt_id in self._busy
+
     def block(self, olt_id: int, now: datetime) -> None:
         """Pass over the nodes of an OLT that is busy from now on."""
         self._busy.add(olt_id)
@@ -251,7 +254,8 @@ def _merged(present: Waiting, coming: Waiting) -> Waiting:
 
     A slot that is due is never lost to a manual run: the run serves both, and has waited since the slot.
     """
-    kept = present if present.composite.trigger is Trigger.SCHEDULE else coming
+    is_same = present.composite.slot == coming.composite.slot and present.composite.trigger is coming.composite.trigger
+    kept = present if is_same or present.composite.trigger is Trigger.SCHEDULE else coming
     urgent = present.composite.urgent or coming.composite.urgent
     master, chain = _newest(present, coming)
     kept.composite = replace(kept.composite, master=master, chain=chain, urgent=urgent)

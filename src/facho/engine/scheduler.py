@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 TICK = timedelta(seconds=1)
 
-# Whatever goes through Facho moves a revision, and is seen at the next tick. What anybody else
-# does to the rows is seen by comparing fingerprints this often.
-LOOK_EVERY = timedelta(seconds=4)
+# Whatever goes through Facho moves a revision, and is seen at the next tick. What anybody else does to the
+# rows is seen by comparing fingerprints every fourth tick; ticks come some milliseconds early or late.
+LOOK_EVERY = timedelta(seconds=3.5)
 
 # The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
 CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
@@ -71,16 +71,16 @@ class Scheduler:
 
     async def step(self) -> None:
         """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
-        try:
-            await self.sync()
-            await self.expire()
-        except Exception:
-            # The database may be away; what is in memory goes on, and the next tick tries again.
-            logger.exception("what changed could not be read; going on with what is known")
+        for write in (self.sync, self.expire):
+            try:
+                await write()
+            except Exception:
+                # The database may be away; what is in memory goes on, and the next tick tries again.
+                logger.exception("the database could not be followed; going on with what is known")
         self.tick(self._clock.now())
         self.manager.tick()
         if self._prober is not None:
-            self._prober.tick(self._clock.now())
+            self._prober.tick(self._clock.now(), self.manager)
         self._on_tick(self.manager)
 
     def tick(self, now: datetime) -> None:
@@ -91,7 +91,7 @@ class Scheduler:
     def claimed(self, claim: Claim) -> None:
         """Put a master whose slot was taken back on the grid."""
         if claim.next_check is not None and claim.composite.id in self._grid:
-            self._grid.put(claim.composite.id, claim.next_check)
+            self._grid.put(claim.composite.id, claim.next_check, claim.composite.master.interval)
 
     def refused(self, composite: CompositeNode) -> None:
         """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
@@ -126,20 +126,22 @@ class Scheduler:
         """Take over what changed in the database since the last time."""
         standings = await self._nodes.standings()
         fingerprints = await self._look()
-        if standings is self._standings and fingerprints is self._fingerprints and not self._refused:
+        is_known = standings is self._standings and fingerprints is self._fingerprints
+        if is_known and not self._refused and not self._grid.outdated:
             # A source that has everything in memory says so by giving out the same mapping again.
             return
+        # Before anything that may fail: an OLT that never answers is not to be asked meanwhile.
+        self._follow_breakers(standings)
         # More may be refused while we read: those are for the next time.
         refused = dict(self._refused)
         changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
-        changed |= {composite.olt_id for composite in refused.values()} & standings.keys()
+        changed |= (self._grid.outdated | {each.olt_id for each in refused.values()}) & standings.keys()
         gone = self._standings.keys() - standings.keys()
         if changed or gone or refused:
             states = await self._nodes.states(changed) if changed else {}
             await self._take_over(changed | gone, states, refused)
         self._refused = {id_: each for id_, each in self._refused.items() if refused.get(id_) is not each}
         self._standings, self._fingerprints = standings, fingerprints
-        self._follow_breakers()
         self._has_started = True
 
     async def _look(self) -> Mapping[int, str]:
@@ -154,8 +156,8 @@ class Scheduler:
         known = self._standings.get(olt_id)
         return known is None or known.revision != standing.revision or fingerprint != self._fingerprints.get(olt_id)
 
-    def _follow_breakers(self) -> None:
-        broken = {id_: standing.breaker_since for id_, standing in self._standings.items() if standing.breaker_since}
+    def _follow_breakers(self, standings: Mapping[int, Standing]) -> None:
+        broken = {id_: standing.breaker_since for id_, standing in standings.items() if standing.breaker_since}
         self.manager.follow_breakers(broken)
         if self._prober is not None:
             self._prober.follow(broken)

@@ -24,6 +24,8 @@ from collect_fakes import (
 )
 
 from facho.engine.brand import Manners
+from facho.engine.collect.requester import SYS_UP_TIME
+from facho.engine.errors import OltUnreachable
 from facho.engine.model import Completeness, JobKind, KnownOnu
 from facho.engine.snmp import Version
 
@@ -77,12 +79,12 @@ async def test_an_onu_in_any_other_state_is_asked_with_the_optical_timeout(clock
     ]
 
 
-async def test_dark_onus_alone_cost_no_request(clock):
+async def test_dark_onus_alone_cost_no_request_but_whether_the_olt_is_there(clock):
     agent = FakeAgent(clock, make_mib(ONUS))
 
     collected = await run(agent, make_node(JobKind.GET, "rx_dbm"), onus=known(ONUS, "offline"))
 
-    assert agent.log == []
+    assert [request.oids for request in agent.log] == [[SYS_UP_TIME]]
     assert collected.completeness is Completeness.COMPLETE
     assert all(values == {"rx_dbm": None} for values in values_of(collected).values())
 
@@ -91,8 +93,18 @@ async def test_an_inventory_without_onus_is_empty_and_says_what_has_to_come_firs
     collected = await run(FakeAgent(clock, make_mib(ONUS)), make_node(JobKind.GET, "name"), onus=[])
 
     assert collected.completeness is Completeness.EMPTY
-    assert collected.traffic.pdus == 0
+    assert collected.traffic.pdus == 1
     assert "discovery" in collected.errors[0]
+
+
+@pytest.mark.parametrize(
+    "onus", [pytest.param([], id="nobody is known"), pytest.param(known(ONUS, "offline"), id="all are dark")]
+)
+async def test_a_mute_olt_is_unreachable_even_where_there_is_nothing_to_ask(clock, onus):
+    agent = FakeAgent(clock, make_mib(ONUS), Faults(dies_after=0))
+
+    with pytest.raises(OltUnreachable):
+        await run(agent, make_node(JobKind.GET, "rx_dbm"), onus=onus)
 
 
 @pytest.mark.parametrize("accuses", ["right", "none", "first"])

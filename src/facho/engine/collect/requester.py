@@ -182,7 +182,7 @@ class Requester:
                 failure: SnmpError = error
             except NoAnswer as error:
                 failure = error
-                await self._check_alive()
+                await self.check_alive()
             attempts = attempts[1:]
             if not attempts:
                 raise failure
@@ -197,10 +197,11 @@ class Requester:
             if self.answers == answers_before:
                 was_silent, self._answers_at_silence = self._answers_at_silence == self.answers, self.answers
                 if checks and (was_silent or len(attempts) > 2):
-                    await self._check_alive()
+                    await self.check_alive()
             raise
 
-    async def _check_alive(self) -> None:
+    async def check_alive(self) -> None:
+        """Ask for the least there is; `RunOver` if nobody answers that either."""
         try:
             await self._try(self._ask_uptime, self._lanes[False], range(ALIVE_RETRIES + 1))
         except NoAnswer:

@@ -118,6 +118,9 @@ class Run:
         try:
             await self._scalars.read([(scalar.oid,) for scalar in self._plan.scalars])
             await self._read_columns()
+            if not self._requester.pdus:
+                # Nobody known, or all of them dark: that there is nothing to ask must not pass for an answer.
+                await self._requester.check_alive()
         except RunOver as over:
             self._cut = str(over)
         except Refused:
