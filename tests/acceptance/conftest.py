@@ -43,6 +43,16 @@ class Fleet:
         assert self._process.stdout is not None
         self.olts: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
 
+    def say(self, line: str) -> dict[str, Any]:
+        """Do something to an OLT, as `facho.simulator.control` has it, and return what came of it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert answer["ok"], answer
+        return answer
+
     def close(self) -> None:
         self._process.communicate("")
 

@@ -103,6 +103,10 @@ class Coordinator:
         """Tick for so long, and let the chores be done in between."""
         self._loop.run(self._run_for(span))
 
+    def tick_once(self) -> None:
+        """Tick, and leave the chores for later."""
+        self._loop.run(self.scheduler.step())
+
     async def _run_for(self, span: timedelta) -> None:
         end, done = self.clock.now() + span, None
         while self.clock.now() < end:

@@ -31,8 +31,9 @@ def free_port() -> int:
 class Installation:
     """A running Facho."""
 
-    def __init__(self, data: Path, *arguments: str) -> None:
+    def __init__(self, data: Path, *arguments: str, settings: dict[str, str] | None = None) -> None:
         self.data = data
+        self._settings = settings or {}
         self.port = free_port()
         self._arguments = arguments
         self._token: str | None = None
@@ -46,6 +47,7 @@ class Installation:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FACHO_")},
             "FACHO_DATA_DIR": str(self.data),
+            **self._settings,
         }
         command = [sys.executable, "-m", "facho.runtime.cli", *self._arguments, f"--port={self.port}"]
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=None, text=True)

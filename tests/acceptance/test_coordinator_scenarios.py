@@ -147,6 +147,33 @@ def test_a_new_interval_counts_for_the_rest_of_the_hour(world):
     assert after.status == QuotaTracker.Status.COMPLETED
 
 
+def test_a_deleted_task_owes_nothing_at_once(world):
+    olt = add_olt()
+    node = add_node(olt, "Optical power", interval=1 * MIN)
+
+    world.run_for(20 * MIN + 30 * SEC)
+    node.job.delete()
+    world.tick_once()
+
+    row = quota(olt, "Optical power")
+    assert (row.status, row.quota_pending) == (QuotaTracker.Status.INTERRUPTED, 0)
+    assert row.quota_required == row.quota_completed > 0
+
+
+def test_a_longer_interval_is_owed_less_at_once(world):
+    olt = add_olt()
+    node = add_node(olt, "Optical power", interval=1 * MIN)
+
+    world.run_for(20 * MIN + 30 * SEC)
+    node.job.interval_seconds = 600
+    node.job.save()
+    world.tick_once()
+
+    row = quota(olt, "Optical power")
+    assert row.quota_pending == 4
+    assert row.quota_required == row.quota_completed + 4
+
+
 def test_a_silent_olt_is_critical_within_the_hour_and_its_attempts_are_rows(world):
     olt = add_olt("OLT-SUR-03")
     add_node(olt, "Optical power")

@@ -63,5 +63,5 @@ def test_what_came_of_it_is_a_page_to_be_read(admin_page):
 
     for said in ("93.2 %", "561 / 602", "OLT-NORTE-02", "Optical power", "no poller was free"):
         assert said in shown, said
-    assert "olts 20, hours 1" in listed
+    assert "OLTs: 20, hours: 1" in listed
     assert ">9<" in "".join(listed.split())

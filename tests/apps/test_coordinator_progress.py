@@ -6,7 +6,8 @@ import pytest
 from cast import T0, make_quota, make_violation
 
 from facho.apps.coordinator import queries
-from facho.apps.coordinator.progress import Progress, risk
+from facho.apps.coordinator.models import QuotaTracker
+from facho.apps.coordinator.progress import Progress, risk, risk_of
 
 HOUR = timedelta(hours=1)
 
@@ -22,10 +23,24 @@ HOUR = timedelta(hours=1)
         pytest.param(Progress(12, 3, 2, 1, 6), 30, "lost", id="three missed: 9 of 12 is not enough any more"),
         pytest.param(Progress(4, 2, 0, 1, 1), 50, "lost", id="one of four discoveries missed is too many"),
         pytest.param(Progress(0, 0, 0, 0, 0), 50, "on_course", id="nothing is due"),
+        pytest.param(Progress(6, 0, 0, 0, 6), 31, "on_course", id="enabled at half past, and not due yet"),
+        pytest.param(Progress(6, 5, 0, 0, 1), 57, "on_course", id="enabled at half past, and always in time"),
     ],
 )
 def test_an_hour_that_runs_is_judged_by_what_came_and_what_is_to_come(progress, minute, expected):
-    assert risk(progress, T0, T0 + HOUR, T0 + timedelta(minutes=minute)) == expected
+    assert risk(progress, T0 + HOUR, timedelta(minutes=5), T0 + timedelta(minutes=minute)) == expected
+
+
+@pytest.mark.parametrize("chained_one", [False, True], ids=["a master", "a link, which has its interval"])
+def test_an_hour_is_behind_by_the_interval_of_its_node(node, chained, chained_one):
+    make_quota(chained if chained_one else node, completed=0, pending=12, status="IN_PROGRESS")
+    interval = node.interval_seconds
+
+    [row] = QuotaTracker.objects.annotate(every=queries.EVERY)
+
+    assert row.every == interval
+    assert risk_of(row, T0 + HOUR - timedelta(seconds=interval * 12 - 1)) == "on_course"
+    assert risk_of(row, T0 + HOUR - timedelta(seconds=interval * 10)) == "behind"
 
 
 def test_what_a_person_disabled_is_missing_for_nobody(node):
@@ -34,7 +49,7 @@ def test_what_a_person_disabled_is_missing_for_nobody(node):
     progress = Progress.of(quota)
 
     assert (progress.percent, progress.came) == (100.0, 6)
-    assert risk(progress, T0, T0 + HOUR, T0 + timedelta(minutes=59)) == "on_course"
+    assert risk(progress, T0 + HOUR, timedelta(minutes=5), T0 + timedelta(minutes=59)) == "on_course"
     assert queries.Cell(T0, quota).tone == "ok"
 
 

@@ -64,6 +64,15 @@ async def test_one_that_fails_says_why():
     assert "at least 10 seconds" in failed.error
 
 
+async def test_people_are_told_the_last_line_of_a_traceback_and_the_log_has_all_of_it(caplog):
+    Forecast.objects.create(params=WISH)
+
+    await runs("def plan():\n    raise ValueError('no plan')\nplan()").step(T0)
+
+    assert Forecast.objects.get().error == "ValueError: no plan"
+    assert "Traceback" in caplog.text
+
+
 async def test_one_that_takes_too_long_is_given_up(tmp_path):
     Forecast.objects.create(params=WISH)
     script = "import os, sys, time; sys.stderr.write(str(os.getpid())); time.sleep(60)"

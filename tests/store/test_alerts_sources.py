@@ -143,8 +143,8 @@ def test_a_violation_says_what_was_missing_and_what_to_do(central):
 
     assert said([firing]) == ["OLT-CENTRAL-01: Optical power got 6 of 12 runs in an hour"]
     assert text.lines(firing.code, firing.params) == [
-        "Severity: HIGH. Hour from 2026-03-01 09:00 UTC on.",
-        "Causes: olt_busy 6.",
+        "Severity: high. Hour from 2026-03-01 09:00 UTC on.",
+        "Causes: the OLT was busy: 6.",
         "There were too few pollers: raise FACHO_POLLERS.",
     ]
 

@@ -105,6 +105,9 @@ async def _stop(engine: build.Engine, server: Server, tasks: set["asyncio.Task[N
     for task in tasks:
         if task.get_name() != "web":
             task.cancel()
+    # What the scheduler had in hand must be back in the queue before the queue is cleared. Web is asked to stop, and
+    # does when the bus has closed its streams.
+    await asyncio.gather(*(task for task in tasks if task.get_name() != "web"), return_exceptions=True)
     await engine.close()
     await asyncio.gather(*tasks, return_exceptions=True)
     for task in crashed:

@@ -74,8 +74,15 @@ class ForecastRuns:
         finally:
             await _end(process)
         if process.returncode:
-            return None, complaint.decode(errors="replace").strip()[-LONGEST_ERROR:] or f"status {process.returncode}"
+            return None, _reason(complaint.decode(errors="replace").strip(), process.returncode)
         return json.loads(said), ""
+
+
+def _reason(complaint: str, status: int) -> str:
+    """Return what people are told of a command that failed: its last line. A traceback is for the log."""
+    if "\n" in complaint:
+        logger.error("a forecast failed:\n%s", complaint)
+    return complaint.rpartition("\n")[2][-LONGEST_ERROR:] or f"status {status}"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

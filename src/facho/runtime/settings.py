@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "facho.apps.inventory.middleware.UtcApi",
 ]
 
 ROOT_URLCONF = "facho.runtime.urls"

@@ -226,6 +226,7 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
         ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=tally.OPEN), Cause.DISABLED, now)
         concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
         concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
+        concerned |= tally.orphaned(now)
         interrupted = tally.owe(concerned, now)
     tally.tell_interrupted(interrupted)
     return len(ended)

@@ -168,6 +168,12 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
     return {key[0] for key, (_, status) in changed.items() if status == INTERRUPTED != known.get(key, ("", ""))[1]}
 
 
+def orphaned(now: datetime) -> set[int]:
+    """Return the OLTs with rows of this hour that wait for a node which was deleted."""
+    rows = QuotaTracker.objects.filter(period_start=hour_of(now), node__isnull=True, quota_pending__gt=0)
+    return set(rows.order_by().values_list("olt_id", flat=True))
+
+
 def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str]]:
     """Return what is pending in each row of the hour, and its status; of most of them nothing else is needed."""
     rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()

@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import (
     ChoicesDropdownFilter,
@@ -52,7 +52,7 @@ class DeliveryInline(EnginesInline):
     ordering = ["id"]
     show_change_link = True
 
-    @display(description=_("due"))
+    @display(description=pgettext_lazy("delivery", "due"))
     def due(self, delivery: Delivery) -> str:
         return exactly(delivery.due_at) or "-"
 
@@ -217,7 +217,7 @@ class DeliveryAdmin(EnginesAdmin):
     def created(self, delivery: Delivery) -> str | None:
         return exactly(delivery.created_at)
 
-    @display(description=_("due"))
+    @display(description=pgettext_lazy("delivery", "due"))
     def due(self, delivery: Delivery) -> str | None:
         return exactly(delivery.due_at)
 

@@ -3,6 +3,7 @@
 import django_filters
 
 from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.inventory.filters import IdFilter, MomentFilter
 
 
 class ChannelFilter(django_filters.FilterSet):
@@ -16,7 +17,7 @@ class ChannelFilter(django_filters.FilterSet):
 class RuleFilter(django_filters.FilterSet):
     """By kind and severity, and by where it leads."""
 
-    channel = django_filters.NumberFilter(field_name="channels", label="a channel that it tells")
+    channel = IdFilter(field_name="channels", label="a channel that it tells")
 
     class Meta:
         model = Rule
@@ -26,18 +27,16 @@ class RuleFilter(django_filters.FilterSet):
 class AlertFilter(django_filters.FilterSet):
     """By what and where, by time, and whether somebody has to look."""
 
-    rule = django_filters.NumberFilter(field_name="rule_id", label="rule")
-    olt = django_filters.NumberFilter(field_name="olt_id", label="OLT")
+    rule = IdFilter(field_name="rule_id", label="rule")
+    olt = IdFilter(field_name="olt_id", label="OLT")
     is_open = django_filters.BooleanFilter(
         field_name="recovered_at", lookup_expr="isnull", label="whether it has not recovered"
     )
     is_acknowledged = django_filters.BooleanFilter(
         field_name="acknowledged_at", lookup_expr="isnull", exclude=True, label="whether somebody looks after it"
     )
-    opened_after = django_filters.IsoDateTimeFilter(field_name="opened_at", lookup_expr="gte", label="opened, from")
-    opened_before = django_filters.IsoDateTimeFilter(
-        field_name="opened_at", lookup_expr="lt", label="opened, until before"
-    )
+    opened_after = MomentFilter(field_name="opened_at", lookup_expr="gte", label="opened, from")
+    opened_before = MomentFilter(field_name="opened_at", lookup_expr="lt", label="opened, until before")
 
     class Meta:
         model = Alert
@@ -47,8 +46,8 @@ class AlertFilter(django_filters.FilterSet):
 class DeliveryFilter(django_filters.FilterSet):
     """By alert and channel, and what became of it."""
 
-    alert = django_filters.NumberFilter(field_name="alert_id", label="alert")
-    channel = django_filters.NumberFilter(field_name="channel_id", label="channel")
+    alert = IdFilter(field_name="alert_id", label="alert")
+    channel = IdFilter(field_name="channel_id", label="channel")
 
     class Meta:
         model = Delivery

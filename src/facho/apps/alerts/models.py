@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from facho.apps.alerts import text
 from facho.apps.alerts.kinds import RuleKind, clean_params, defaults
@@ -61,7 +62,7 @@ class Channel(models.Model):
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     kind = models.CharField(_("type"), max_length=10, choices=Kind.choices)
-    enabled = models.BooleanField(_("enabled"), default=True)
+    enabled = models.BooleanField(pgettext_lazy("channel", "enabled"), default=True)
     language = models.CharField(
         _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Of its messages.")
     )
@@ -290,7 +291,7 @@ class Delivery(models.Model):
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     created_at = models.DateTimeField(_("created"))
     # When it may go out first: later than it was created if quiet hours hold it.
-    due_at = models.DateTimeField(_("due"))
+    due_at = models.DateTimeField(pgettext_lazy("delivery", "due"))
     # NULL once nothing more will be tried.
     next_try_at = models.DateTimeField(_("next try"), null=True)
     sent_at = models.DateTimeField(_("sent at"), null=True)

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.translation import gettext, gettext_noop, ngettext
 
 from facho.apps.coordinator.advice import violation_advice
+from facho.apps.coordinator.text import WORDS, spoken
 from facho.engine.events import Event
 
 # What is wrong, and that it is over. A place is "slot/port".
@@ -79,8 +80,8 @@ class _Known(dict[str, Any]):
 
 def _event_sentence(params: Mapping[str, Any]) -> str:
     try:
-        return str(gettext(Event[str(params.get("event"))].sentence) % params.get("details", {}))
-    except (KeyError, TypeError, ValueError):
+        return str(gettext(Event[str(params.get("event"))].sentence) % spoken(params.get("details", {})))
+    except (KeyError, TypeError, ValueError, AttributeError):
         # An event of another version, or with other details: the log's own words are the best there is.
         return str(params.get("message", "?"))
 
@@ -104,9 +105,9 @@ def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
 
 
 def _of_violation(params: Mapping[str, Any]) -> list[str]:
-    said = [gettext("Severity: %(severity)s. Hour from %(hour)s on.") % params]
+    said = [gettext("Severity: %(severity)s. Hour from %(hour)s on.") % _Known(spoken(params))]
     causes = params["causes"]
     if isinstance(causes, dict) and causes:
-        listed = ", ".join(f"{cause} {count}" for cause, count in causes.items())
+        listed = ", ".join(f"{WORDS['cause'].get(cause, cause)}: {count}" for cause, count in causes.items())
         said.append(gettext("Causes: %(causes)s.") % {"causes": listed})
     return [*said, *violation_advice(params)]

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from unfold.contrib.filters.admin import (
     BooleanRadioFilter,
     ChoicesDropdownFilter,
@@ -25,8 +26,8 @@ from facho.apps.coordinator import admin_forecasts as admin_forecasts  # registe
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.filters import LEVELS
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.coordinator.progress import RISKS, Progress, risk
-from facho.apps.coordinator.queries import OLT_HEAVY
+from facho.apps.coordinator.progress import RISKS, Progress, risk_of
+from facho.apps.coordinator.queries import EVERY, OLT_HEAVY
 from facho.apps.coordinator.text import sentence
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
@@ -102,16 +103,20 @@ class QuotaAdmin(HourAdmin):
     fields = [("olt", "node", "task_type"), ("hour", "status"), ("mean_seconds", "updated_at")]
     readonly_fields = ["hour", "mean_seconds"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        quotas: QuerySet[Any] = super().get_queryset(request).annotate(every=EVERY)
+        return quotas
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         quota = context["original"]
         context["progress"] = Progress.of(quota)
-        context["risk"] = RISKS.get(_risk(quota) or "")
+        context["risk"] = RISKS.get(risk_of(quota, timezone.now()) or "")
         page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return page
 
-    @display(description=_("completed"), ordering="quota_completed")
+    @display(description=pgettext_lazy("runs", "completed"), ordering="quota_completed")
     def bar(self, quota: QuotaTracker) -> str:
         return render_to_string("coordinator/_quota_cell.html", {"progress": Progress.of(quota)})
 
@@ -121,20 +126,12 @@ class QuotaAdmin(HourAdmin):
 
     @display(description=_("course"), label=RISK_COLOURS)
     def risk_badge(self, quota: QuotaTracker) -> tuple[str, Any] | None:
-        word = _risk(quota)
+        word = risk_of(quota, timezone.now())
         return (word, RISKS[word]) if word else None
 
     @display(description=_("a run took (s)"), empty_value="-")
     def mean_seconds(self, quota: QuotaTracker) -> float | None:
         return None if quota.avg_duration_ms is None else quota.avg_duration_ms / 1000
-
-
-def _risk(quota: QuotaTracker) -> str | None:
-    """Return how an hour is likely to end, as long as it runs."""
-    now = timezone.now()
-    if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
-        return None
-    return risk(Progress.of(quota), quota.period_start, quota.period_end, now)
 
 
 @admin.register(QuotaViolation)
@@ -167,7 +164,7 @@ class ViolationAdmin(HourAdmin):
     def severity_badge(self, violation: QuotaViolation) -> tuple[str, Any]:
         return violation.severity, violation.get_severity_display()
 
-    @display(description=_("completed"))
+    @display(description=pgettext_lazy("runs", "completed"))
     def numbers(self, violation: QuotaViolation) -> str:
         return render_to_string("coordinator/_quota_cell.html", {"progress": _reported(violation.report)})
 

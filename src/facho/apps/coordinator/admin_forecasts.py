@@ -108,8 +108,9 @@ class ForecastAdmin(ModelAdmin):
 
     @display(description=_("asked"))
     def asked(self, forecast: Forecast) -> str:
-        shown = ("olts", "pollers", "hours", "dead")
-        return ", ".join(f"{name} {forecast.params[name]}" for name in shown if forecast.params.get(name))
+        shown = {name: field.label for name, field in WishForm.base_fields.items()}
+        known = forecast.params
+        return ", ".join(f"{label}: {known[name]}" for name, label in shown.items() if known.get(name))
 
     @display(description=_("quota (%)"), empty_value="-")
     def compliance(self, forecast: Forecast) -> Any:

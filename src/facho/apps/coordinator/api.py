@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.filters import LogFilter, PlanFilter, QuotaFilter, ViolationFilter
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.queries import EVERY
 from facho.apps.coordinator.serializers import (
     ExplanationSerializer,
     LogSerializer,
@@ -30,7 +31,7 @@ OLT_NAME = F("olt__name")
 class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     """What each job on each OLT owed and got, hour by hour."""
 
-    queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME)
+    queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME, every=EVERY)
     serializer_class = QuotaSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = QuotaFilter

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
@@ -40,10 +41,10 @@ class QuotaTracker(models.Model):
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
     quota_required = models.PositiveIntegerField(_("required"), default=0)
-    quota_completed = models.PositiveIntegerField(_("completed"), default=0)
-    quota_failed = models.PositiveIntegerField(_("failed"), default=0)
-    quota_skipped = models.PositiveIntegerField(_("skipped"), default=0)
-    quota_pending = models.PositiveIntegerField(_("pending"), default=0)
+    quota_completed = models.PositiveIntegerField(pgettext_lazy("runs", "completed"), default=0)
+    quota_failed = models.PositiveIntegerField(pgettext_lazy("runs", "failed"), default=0)
+    quota_skipped = models.PositiveIntegerField(pgettext_lazy("runs", "skipped"), default=0)
+    quota_pending = models.PositiveIntegerField(pgettext_lazy("runs", "pending"), default=0)
     # How many were skipped or failed, by cause; those without a cause by the kind of their error.
     causes = models.JSONField(_("causes"), default=dict)
     total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
@@ -155,7 +156,7 @@ class ExecutionPlan(models.Model):
     class Status(models.TextChoices):
         ACTIVE = "ACTIVE", _("active")
         # The hour is over; the plan says what really happened beside what was expected.
-        COMPLETED = "COMPLETED", _("completed")
+        COMPLETED = "COMPLETED", pgettext_lazy("plan", "completed")
         # Something was changed within the hour, and another plan took its place.
         SUPERSEDED = "SUPERSEDED", _("superseded")
         # The OLT was disabled within the hour.
@@ -176,8 +177,8 @@ class ExecutionPlan(models.Model):
     # What would make it feasible, as events are told: see `engine/plan.py`.
     advice = models.JSONField(_("advice"), default=list)
     total_tasks = models.PositiveIntegerField(_("slots"), default=0)
-    completed_tasks = models.PositiveIntegerField(_("completed"), default=0)
-    failed_tasks = models.PositiveIntegerField(_("failed"), default=0)
+    completed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "completed"), default=0)
+    failed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "failed"), default=0)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -207,7 +208,7 @@ class Forecast(models.Model):
         PENDING = "PENDING", _("pending")
         RUNNING = "RUNNING", _("running")
         DONE = "DONE", _("done")
-        FAILED = "FAILED", _("failed")
+        FAILED = "FAILED", pgettext_lazy("forecast", "failed")
 
     requested_at = models.DateTimeField(_("requested"), auto_now_add=True)
     by = models.ForeignKey(

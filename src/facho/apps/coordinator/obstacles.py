@@ -63,10 +63,10 @@ def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:
     }
     said = _("The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d executions.") % known
     if olt.breaker_answered_at is not None:
-        said = f"{said} {_('It answers again, and waits for a person to close the breaker.')}"
-        return [Obstacle("breaker_waits", "bad", said, since=olt.breaker_opened_at)]
-    said = f"{said} {_('It is probed once a minute.')}"
-    return [Obstacle("breaker_open", "bad", said, since=olt.breaker_opened_at)]
+        waits = _("It answers again, and waits for a person to close the breaker.")
+        return [Obstacle("breaker_waits", "bad", f"{said} {waits}", since=olt.breaker_opened_at)]
+    probed = _("It is probed once a minute.")
+    return [Obstacle("breaker_open", "bad", f"{said} {probed}", since=olt.breaker_opened_at)]
 
 
 def _engine(news: Mapping[str, Any]) -> list[Obstacle]:

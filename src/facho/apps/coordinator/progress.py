@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.engine.model import Cause
@@ -15,10 +16,10 @@ UNDER_WAY = 1
 
 PARTS = ("completed", "failed", "skipped", "pending")
 PART_NAMES = {
-    "completed": _("completed"),
-    "failed": _("failed"),
-    "skipped": _("skipped"),
-    "pending": _("pending"),
+    "completed": pgettext_lazy("runs", "completed"),
+    "failed": pgettext_lazy("runs", "failed"),
+    "skipped": pgettext_lazy("runs", "skipped"),
+    "pending": pgettext_lazy("runs", "pending"),
 }
 
 ON_COURSE, BEHIND, AT_RISK, LOST = "on_course", "behind", "at_risk", "lost"
@@ -87,18 +88,26 @@ class Progress:
         return ", ".join(f"{number} {PART_NAMES[part]}" for part, number, *_bar in self.stack())
 
 
-def risk(progress: Progress, start: datetime, end: datetime, now: datetime) -> str:
+def risk(progress: Progress, end: datetime, every: timedelta | None, now: datetime) -> str:
     """Return how a quota of an hour that is not over is likely to end.
 
     LOST: even if all that is to come goes well, it stays below what is asked
     for. AT_RISK: at the rate of those that came it would. BEHIND: slots that
-    should have ended by now have not.
+    should have ended by now have not, for more are pending than fit into the
+    rest of the hour. Told by its rest, since a job may have begun in its middle.
     """
     enough = progress.wanted * ENOUGH
     if 100 * (progress.completed + progress.pending) < enough:
         return LOST
     if progress.came and 100 * progress.completed < ENOUGH * progress.came:
         return AT_RISK
-    elapsed = min(max((now - start) / (end - start), 0.0), 1.0)
-    overdue = int(progress.wanted * elapsed) - progress.came
-    return BEHIND if overdue > UNDER_WAY else ON_COURSE
+    to_come = -(-max(end - now, timedelta(0)) // every) if every else progress.pending
+    return BEHIND if progress.pending - to_come > UNDER_WAY else ON_COURSE
+
+
+def risk_of(quota: QuotaTracker, now: datetime) -> str | None:
+    """Return the same of a row that has the `every` of `queries.EVERY`; None where its hour is over."""
+    if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
+        return None
+    seconds = getattr(quota, "every", None)
+    return risk(Progress.of(quota), quota.period_end, timedelta(seconds=seconds) if seconds else None, now)

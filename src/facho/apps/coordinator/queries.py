@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.coordinator.progress import PARTS, Progress
@@ -16,6 +17,14 @@ GRAVE_PERCENT = 50
 
 # A page that shows an OLT by name reads nothing else of it; least of all its secrets leave the database.
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
+# The interval in seconds that counts for the node of a quota: a chained one has that of its master.
+EVERY = Coalesce(
+    "node__master__own_interval_seconds",
+    "node__master__job__interval_seconds",
+    "node__own_interval_seconds",
+    "node__job__interval_seconds",
+)
 
 # A judged quota says how its hour ended; while it runs, there is nothing to say yet.
 UNJUDGED = QuotaTracker.Status.IN_PROGRESS

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.coordinator.progress import RISKS, Progress, risk
+from facho.apps.coordinator.progress import RISKS, Progress, risk_of
 from facho.apps.coordinator.text import sentence
 from facho.apps.polling.models import STATUS_CHOICES
 
@@ -55,10 +55,7 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
 
     @extend_schema_field(serializers.ChoiceField(choices=list(RISKS), allow_null=True))
     def get_risk(self, quota: QuotaTracker) -> str | None:
-        now = self.context["now"]
-        if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
-            return None
-        return risk(Progress.of(quota), quota.period_start, quota.period_end, now)
+        return risk_of(quota, self.context["now"])
 
 
 class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):

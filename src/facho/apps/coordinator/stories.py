@@ -110,11 +110,13 @@ def _of_success(run: Any, now: datetime) -> tuple[str, str]:
     took = (_("It took %(span)s in %(n)d attempts.") if run.attempts_made > 1 else _("It took %(span)s.")) % known
     if is_late(run):
         return "late", f"{_late(run)} {took}"
-    return "ok", f"{_('It ran on time.')} {took}"
+    on_time = _("It ran on time.")
+    return "ok", f"{on_time} {took}"
 
 
 def _of_partial(run: Any, now: datetime) -> tuple[str, str]:
-    return "late", with_reason(f"{_('It read only a part.')} {_late(run)}".strip(), run)
+    said = _("It read only a part.")
+    return "late", with_reason(f"{said} {_late(run)}".strip(), run)
 
 
 def _of_failed(run: Any, now: datetime) -> tuple[str, str]:

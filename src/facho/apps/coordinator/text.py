@@ -25,16 +25,20 @@ TIMES = frozenset({"slot", "at", "hour"})
 def sentence(log: CoordinatorLog) -> str:
     """Return what a log entry says; as it was written where its event, or one of its details, is not known any more."""
     try:
-        details = {name: _said(name, value) for name, value in log.details.items()}
-        return gettext(Event[log.event_type].sentence) % details
+        return gettext(Event[log.event_type].sentence) % spoken(log.details)
     except (KeyError, TypeError, ValueError, AttributeError):
         return log.message
+
+
+def spoken(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return details as sentences have them: words of ours in the reader's language, times in the reader's zone."""
+    return {name: _said(name, value) for name, value in details.items()}
 
 
 def _said(name: str, value: Any) -> Any:
     if name in TIMES:
         return _time(value)
-    word = WORDS.get(name, {}).get(value)
+    word = WORDS[name].get(value) if name in WORDS else None
     return value if word is None else str(word)
 
 

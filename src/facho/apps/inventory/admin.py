@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from import_export.admin import ImportExportModelAdmin
 from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter, RadioFilter
@@ -42,7 +42,7 @@ class BreakerFilter(RadioFilter):
     all_option = ["", _("All")]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("open", _("Open")), ("closed", _("Closed"))]
+        return [("open", pgettext_lazy("breaker", "Open")), ("closed", pgettext_lazy("breaker", "Closed"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Olt]) -> QuerySet[Olt]:
         if self.value() not in ("open", "closed"):
@@ -57,7 +57,9 @@ class BreakerMixin:
     def breaker_badge(self, olt: Olt) -> tuple[str, Any] | None:
         if olt.breaker_opened_at is None:
             return None
-        return ("answers", _("answers, waits")) if olt.breaker_answered_at else ("open", _("open"))
+        if olt.breaker_answered_at is not None:
+            return "answers", _("answers, waits")
+        return "open", pgettext_lazy("breaker", "open")
 
     @display(description=_("breaker"))
     def breaker_story(self, olt: Olt) -> str:

@@ -3,9 +3,12 @@
 from typing import Any
 
 import django_filters
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db.models import F, QuerySet
 from django.db.models.expressions import OrderBy
 from django.utils.translation import gettext_lazy as _
+from django_filters.fields import IsoDateTimeField
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.filters import OrderingFilter, SearchFilter
 from rest_framework.request import Request
@@ -27,6 +30,39 @@ class NullsLastOrdering(OrderingFilter):
     def _nulls_last(name: str) -> OrderBy:
         field = F(name.removeprefix("-"))
         return field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True)
+
+
+# No database has an id beyond these: the largest BIGINT.
+LARGEST_ID = 2**63 - 1
+
+# Near the ends of the calendar another time zone is already beyond them.
+FIRST_YEAR, LAST_YEAR = 2, 9998
+
+
+class IdFilter(django_filters.NumberFilter):
+    """The id of a row. One that nobody has finds nothing; one that nobody can have is refused."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, min_value=0, decimal_places=0, **kwargs)
+
+    def get_max_validator(self) -> MaxValueValidator:
+        return MaxValueValidator(LARGEST_ID)
+
+
+class MomentField(IsoDateTimeField):
+    """A time with its zone, which every zone has."""
+
+    def clean(self, value: Any) -> Any:
+        moment = super().clean(value)
+        if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
+            raise ValidationError(self.error_messages["invalid"], code="invalid")
+        return moment
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    """A time as the API writes it."""
+
+    field_class = MomentField
 
 
 # What every list understands: filters by column, `search`, and `ordering`.

@@ -4,6 +4,7 @@ import django_filters
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 
+from facho.apps.inventory.filters import IdFilter
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 
 
@@ -11,7 +12,7 @@ class JobFilter(django_filters.FilterSet):
     """`olt` finds the jobs that are applied to it."""
 
     brand = django_filters.CharFilter()
-    olt = django_filters.NumberFilter(field_name="nodes__olt_id", label="olt")
+    olt = IdFilter(field_name="nodes__olt_id", label="olt")
     is_master = django_filters.BooleanFilter(field_name="follows", lookup_expr="isnull", label="is_master")
 
     class Meta:

@@ -2,22 +2,23 @@
 
 import django_filters
 
+from facho.apps.inventory.filters import IdFilter, MomentFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution
 
 
 class ExecutionFilter(django_filters.FilterSet):
     """By whom and when, how it ended, and by its place in a chain."""
 
-    node = django_filters.NumberFilter(field_name="node_id", label="node")
-    poller = django_filters.NumberFilter(field_name="poller_id", label="poller")
+    node = IdFilter(field_name="node_id", label="node")
+    poller = IdFilter(field_name="poller_id", label="poller")
     status = django_filters.MultipleChoiceFilter(choices=STATUS_CHOICES, label="status, may be repeated")
-    master = django_filters.NumberFilter(field_name="master_execution_id", label="the execution of the master")
+    master = IdFilter(field_name="master_execution_id", label="the execution of the master")
     is_master = django_filters.BooleanFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
     is_retrying = django_filters.BooleanFilter(
         field_name="retry_at", lookup_expr="isnull", exclude=True, label="whether it waits for a further attempt"
     )
-    slot_after = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="gte", label="slot, from")
-    slot_before = django_filters.IsoDateTimeFilter(field_name="slot", lookup_expr="lt", label="slot, until before")
+    slot_after = MomentFilter(field_name="slot", lookup_expr="gte", label="slot, from")
+    slot_before = MomentFilter(field_name="slot", lookup_expr="lt", label="slot, until before")
 
     class Meta:
         model = Execution
