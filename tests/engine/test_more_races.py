@@ -176,6 +176,25 @@ def test_a_slot_is_accounted_for_whose_claim_failed_in_the_moment_its_olt_was_di
     assert accounted(world, 1) == [(T0 + 10 * SEC, 1, Status.SKIPPED, Cause.DISABLED)]
 
 
+@pytest.mark.parametrize(
+    ("asleep", "slots", "cause"),
+    [
+        pytest.param(0, 1, Cause.DISABLED, id="in the second in which it was due"),
+        pytest.param(700, 3, Cause.SCHEDULER_LATE, id="after a machine that slept"),
+    ],
+)
+def test_slots_that_nobody_came_to_are_accounted_for_when_their_olt_is_disabled(clock, virtually, asleep, slots, cause):
+    async def story():
+        world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
+        await world.run_for(10 * SEC)
+        await clock.sleep(asleep)
+        world.nodes.enable(1, False)
+        await world.run_for(5 * SEC)
+        return world
+
+    assert accounted(virtually(story()), 1) == [(T0 + 10 * SEC, slots, Status.SKIPPED, cause)]
+
+
 def test_a_slot_expires_although_a_change_of_another_olt_cannot_be_read(clock, virtually):
     async def story():
         nodes = [make_node(1, next_check=T0), make_node(2, next_check=T0 + 1 * SEC, interval=1 * MIN)]

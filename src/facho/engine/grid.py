@@ -92,7 +92,7 @@ class Grid:
         shift = Shift()
         for node_id in (before | set(doubtful)) - composites.keys():
             shift.checks[node_id] = None
-            shift.skipped += _slot_of_dropped(waiting.get(node_id), now)
+            shift.skipped += _slot_of_dropped(waiting.get(node_id) or self._overdue(node_id, now), now)
         together = len(composites.keys() - before)
         for node_id, links in composites.items():
             if node_id not in before or node_id in doubtful:
@@ -103,6 +103,11 @@ class Grid:
                 shift.checks[node_id] = shift.dues[node_id]
         shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
         return shift
+
+    def _overdue(self, node_id: int, now: datetime) -> CompositeNode | None:
+        """Return a composite that should have been given out by now: the scheduler comes late to it."""
+        due = self._due.get(node_id)
+        return CompositeNode(*self._composites[node_id], due) if due is not None and due <= now else None
 
     def apply(self, dropped: Collection[int], composites: Mapping[int, Links], shift: Shift) -> None:
         """Follow a change that has been written down."""
@@ -147,8 +152,9 @@ def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start:
 
 
 def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
-    """Return the slots that a node was waiting with when it was disabled."""
+    """Return the slots that a node was waiting with when it was disabled; more than one only a stall leaves behind."""
     if composite is None or composite.trigger is not Trigger.SCHEDULE:
         return []
     lost = missed_slots(composite.slot, composite.master.interval, now) + 1
-    return [Skipped(composite.master, composite.slot, lost, Cause.DISABLED, composite.chain)]
+    cause = Cause.DISABLED if lost == 1 else Cause.SCHEDULER_LATE
+    return [Skipped(composite.master, composite.slot, lost, cause, composite.chain)]
