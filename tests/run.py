@@ -54,7 +54,7 @@ def tests() -> None:
         if server.url is None:
             skipped.append(f"the database suites on PostgreSQL: {server.reason}")
         else:
-            step("tests on PostgreSQL", "pytest", "-q", *DATABASE_SUITES, DATABASE_URL=server.url)
+            step("tests on PostgreSQL", "pytest", "-q", "-n", "2", *DATABASE_SUITES, DATABASE_URL=server.url)
     if chromium() is None:
         skipped.append("the browser tests: there is no Chromium. Install it: apt-get install chromium")
     else:

@@ -236,6 +236,35 @@ def test_at_night_only_what_is_critical_is_told(policy, at, silence):
     assert (verdict.at, verdict.silence) == (at, silence)
 
 
+def test_that_it_is_over_is_told_later_rather_than_never_where_the_limit_is_reached():
+    over = open_alert(absent_since=T0 + 20 * MIN)
+
+    decision = only(decide([], [over], Policy(most_per_hour=2), [T0, T0 + 10 * MIN], T0 + 30 * MIN))
+
+    assert decision.news is News.RECOVERED
+    assert (decision.verdict.at, decision.verdict.silence) == (T0 + HOUR, None)
+
+
+def test_what_is_told_later_because_of_the_limit_is_not_told_at_night():
+    over = open_alert(opened_at=MIDNIGHT - 3 * HOUR, absent_since=MIDNIGHT - 140 * MIN)
+    policy, said = Policy(most_per_hour=1, quiet=NIGHT), [MIDNIGHT - 150 * MIN]
+
+    decision = only(decide([], [replace(over, first_told_at=said[0])], policy, said, MIDNIGHT - 130 * MIN))
+
+    assert decision.verdict.at == MIDNIGHT + 7 * HOUR
+
+
+def test_repetitions_leave_half_of_the_limit_to_what_is_new():
+    policy = Policy(most_per_hour=4, repeat_every=10 * MIN)
+    told = open_alert(last_told_at=T0 - 10 * MIN)
+    new = Firing("olt:2", "olt_unreachable", {"olt": "OLT-NORTE-02"}, olt_id=2)
+
+    again, first = decide([SUR, new], [told], policy, [T0 - 20 * MIN, T0 - 10 * MIN], T0)
+
+    assert again.news is None
+    assert (first.news, first.verdict.at) == (News.RAISED, T0)
+
+
 def test_what_is_above_the_limit_is_opened_and_not_told():
     firings = [Firing(f"olt:{number}", "olt_unreachable") for number in range(5)]
 

@@ -189,16 +189,28 @@ def test_a_violation_that_nobody_is_told_of_is_not(sur, noc):
     assert not violation.notified
 
 
+def test_a_channel_that_is_dead_gathers_no_repetitions(sur, noc):
+    make_rule(channels=[noc, make_channel("boss")], repeat_minutes=10)
+    look(T0)
+    Delivery.objects.filter(channel=noc).update(status="SENT", next_try_at=None)
+
+    look(T0 + 10 * MIN)
+
+    assert deliveries(channel=noc) == [("raised", "SENT"), ("repeated", "PENDING")]
+    assert deliveries(channel__name="boss") == [("raised", "PENDING")]
+
+
 def test_an_alert_is_repeated_until_it_is_acknowledged(sur, noc):
     make_rule(channels=[noc], repeat_minutes=10)
     look(T0)
+    Delivery.objects.update(status="SENT", next_try_at=None)
 
     look(T0 + 10 * MIN)
     look(T0 + 11 * MIN)
     Alert.objects.get().acknowledge(by=User.objects.create(username="boss"))
     look(T0 + 30 * MIN)
 
-    assert deliveries() == [("raised", "PENDING"), ("repeated", "PENDING")]
+    assert deliveries() == [("raised", "SENT"), ("repeated", "PENDING")]
     assert Alert.objects.get().last_told_at == T0 + 10 * MIN
 
 

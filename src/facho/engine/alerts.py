@@ -116,15 +116,30 @@ class Policy:
     # What comes back within this time was never gone.
     recover_after: timedelta = timedelta(seconds=60)
 
-    def when(self, now: datetime, said: Sequence[datetime]) -> "Verdict":
-        """Return when a message of now may be told, given when others of the rule were and will be."""
-        until = self.quiet.until(now) if self.quiet and self.severity is not Severity.CRITICAL else None
+    def when(self, news: News, now: datetime, said: Sequence[datetime]) -> "Verdict":
+        """Return when a message of now may be told, given when others of the rule were and will be.
+
+        Above the limit, that something is over is told later: who was told
+        that it began would believe in it for ever. Repetitions have half of
+        the limit, so that they do not keep anybody from hearing of what is new.
+        """
+        until = self._quiet_until(now)
         if until is not None and not self.holds:
             return Verdict(silence=Silence.QUIET_HOURS)
-        at = until or now
-        if self.most_per_hour is not None and not fits(at, said, self.most_per_hour):
-            return Verdict(silence=Silence.RATE_LIMIT)
-        return Verdict(at=at)
+        at, most = until or now, self.most_per_hour
+        if most is None or fits(at, said, max(most // 2, 1) if news is News.REPEATED else most):
+            return Verdict(at=at)
+        if news is News.RECOVERED:
+            return Verdict(at=self._later(at, said, most))
+        return Verdict(silence=Silence.RATE_LIMIT)
+
+    def _quiet_until(self, at: datetime) -> datetime | None:
+        return self.quiet.until(at) if self.quiet and self.severity is not Severity.CRITICAL else None
+
+    def _later(self, at: datetime, said: Sequence[datetime], most: int) -> datetime:
+        """Return the first time that is not quiet and has room for one more; there is some an hour after the last."""
+        free = [self._quiet_until(each + HOUR) or each + HOUR for each in sorted(said) if each + HOUR > at]
+        return next(time for time in free if fits(time, said, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +184,9 @@ def _on_firing(
     firing: Firing, alert: OpenAlert | None, policy: Policy, told: list[datetime], now: datetime
 ) -> Decision:
     if alert is None:
-        return Decision(firing.key, None, firing, News.RAISED, _say(policy, told, now))
+        return Decision(firing.key, None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
     if _repeat_is_due(alert, policy, now):
-        verdict = _say(policy, told, now)
+        verdict = _say(policy, News.REPEATED, told, now)
         # One that may not be told now is simply not due yet: it leaves no trace every few seconds.
         if verdict.at is not None:
             return Decision(firing.key, alert, firing, News.REPEATED, verdict)
@@ -191,11 +206,11 @@ def _on_absence(alert: OpenAlert, policy: Policy, told: list[datetime], now: dat
         return Decision(alert.key, alert, None, News.RECOVERED, Verdict(silence=Silence.UNTOLD))
     if not policy.tells_recovery:
         return Decision(alert.key, alert, None, News.RECOVERED, Verdict(silence=Silence.UNWANTED))
-    return Decision(alert.key, alert, None, News.RECOVERED, _say(policy, told, now))
+    return Decision(alert.key, alert, None, News.RECOVERED, _say(policy, News.RECOVERED, told, now))
 
 
-def _say(policy: Policy, told: list[datetime], now: datetime) -> Verdict:
-    verdict = policy.when(now, told)
+def _say(policy: Policy, news: News, told: list[datetime], now: datetime) -> Verdict:
+    verdict = policy.when(news, now, told)
     if verdict.at is not None:
         told.append(verdict.at)
     return verdict

@@ -200,13 +200,24 @@ def _write(changes: Changes) -> None:
         changes.changed, ["params", "absent_since", "count", "first_told_at", "last_told_at"], batch_size=200
     )
     _rows(changes.absent).update(absent_since=now)
+    untold = _untold(changes)
     messages = [
         _delivery(alert, news, verdict, channel.pk, channel.name, now)
         for alert, news, verdict, channels in changes.messages
         for channel in channels
+        if news is not News.REPEATED or (alert.pk, channel.pk) not in untold
     ]
     Delivery.objects.bulk_create(messages + _recover(changes))
     QuotaViolation.objects.filter(pk__in=changes.notified, notified=False).update(notified=True, notified_at=now)
+
+
+def _untold(changes: Changes) -> set[tuple[int | None, int | None]]:
+    """Return the alerts whose last message has not reached a channel: repeating it would only pile up behind it."""
+    repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
+    if not repeated:
+        return set()
+    pending = Delivery.objects.filter(alert__in=repeated, status=Delivery.Status.PENDING)
+    return set(pending.order_by().values_list("alert_id", "channel_id"))
 
 
 def _rows(alerts: Iterable[Alert]) -> Any:
