@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import viewsets
@@ -19,6 +19,7 @@ from facho.apps.coordinator.serializers import (
     ExplanationSerializer,
     LogSerializer,
     PlanSerializer,
+    PlanSummarySerializer,
     QuotaSerializer,
     ViolationSerializer,
 )
@@ -57,11 +58,17 @@ class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """What each OLT's hour is expected to look like, and what became of it."""
 
     queryset = ExecutionPlan.objects.annotate(olt_name=OLT_NAME)
-    serializer_class = PlanSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = PlanFilter
     search_fields = ["olt__name"]
     ordering_fields = ["id", "period_start", "olt__name", "utilisation", "needed_seconds", "status"]
+
+    def get_queryset(self) -> QuerySet[ExecutionPlan]:
+        plans = super().get_queryset()
+        return plans.defer("plan_data") if self.action == "list" else plans
+
+    def get_serializer_class(self) -> type[PlanSummarySerializer]:
+        return PlanSummarySerializer if self.action == "list" else PlanSerializer
 
 
 class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):

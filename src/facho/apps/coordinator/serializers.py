@@ -110,11 +110,10 @@ class PlannedSlotSerializer(PlannedLinkSerializer):
     chain = PlannedLinkSerializer(many=True, required=False)
 
 
-class PlanSerializer(serializers.ModelSerializer[ExecutionPlan]):
-    """What an OLT's hour is expected to look like, and what became of it."""
+class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
+    """An OLT's hour in numbers. Its slots are hundreds, and stand with the plan itself."""
 
     olt_name = serializers.CharField(read_only=True)
-    plan_data = serializers.SerializerMethodField()
     advice = serializers.SerializerMethodField(help_text="What would make it feasible, in the language of the request.")
 
     class Meta:
@@ -133,18 +132,26 @@ class PlanSerializer(serializers.ModelSerializer[ExecutionPlan]):
             "total_tasks",
             "completed_tasks",
             "failed_tasks",
-            "plan_data",
             "created_at",
             "updated_at",
         ]
+
+    def get_advice(self, plan: ExecutionPlan) -> list[str]:
+        return plan_advice(plan.advice)
+
+
+class PlanSerializer(PlanSummarySerializer):
+    """What an OLT's hour is expected to look like, and what became of it."""
+
+    plan_data = serializers.SerializerMethodField()
+
+    class Meta(PlanSummarySerializer.Meta):
+        fields = [*PlanSummarySerializer.Meta.fields, "plan_data"]
 
     @extend_schema_field(PlannedSlotSerializer(many=True))
     def get_plan_data(self, plan: ExecutionPlan) -> Any:
         # As it is kept: a plan of an older Facho may lack what a newer one writes.
         return plan.plan_data
-
-    def get_advice(self, plan: ExecutionPlan) -> list[str]:
-        return plan_advice(plan.advice)
 
 
 class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
