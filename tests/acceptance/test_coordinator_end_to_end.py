@@ -136,7 +136,8 @@ def test_disabling_an_olt_ends_its_run_and_not_one_more_request_leaves(facho: St
     assert ended["cause"] == "disabled"
     # The request that was under way is noted when its answer is due.
     assert still_asked <= asked + 1
-    assert facho.get("logs/", olt=olt["id"], event="OLT_DISABLED")["results"]
+    # Events are written every few seconds.
+    facho.wait_for(lambda: facho.get("logs/", olt=olt["id"], event="OLT_DISABLED")["results"])
     quota = facho.quota(node)
     assert (quota["status"], quota["quota_pending"], quota["causes"]) == ("INTERRUPTED", 0, {"disabled": 1})
     assert facho.unbalanced() == []
