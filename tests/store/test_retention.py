@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import re
-from datetime import timedelta
 from functools import partial
 
 import pytest
 from builders import HOUR, T0
 from django.db import IntegrityError, OperationalError, connection
 from django.test.utils import CaptureQueriesContext
+from retention_rows import DAY, RULES, Watch, make_history, sweep
 
 from contracts.worlds import Inline, done
 from facho.apps.alerts.models import Alert, Delivery
@@ -19,29 +19,9 @@ from facho.apps.polling.models import Execution, ExecutionAttempt, PollerStats
 from facho.apps.telemetry.models import Onu, OnuHistory
 from facho.engine.events import Event
 from facho.store import retention
-from facho.store.retention import Sweep, next_size, rules
-
-DAY = timedelta(days=1)
-RULES = rules(logs=7, executions=30, history=90)
+from facho.store.retention import Sweep, next_size
 
 pytestmark = pytest.mark.django_db
-
-
-class Watch:
-    """A clock that goes on by so much each time somebody looks at it, and writes down how long others slept."""
-
-    def __init__(self, step=0.0):
-        self.step = step
-        self.at = 0.0
-        self.slept = []
-
-    def monotonic(self):
-        self.at += self.step
-        return self.at
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-        self.at += seconds
 
 
 @pytest.fixture
@@ -52,15 +32,6 @@ def olt(db):
 @pytest.fixture
 def onu(olt):
     return Onu.objects.create(olt=olt, index="1.7", onu=7, first_seen_at=T0, read_at=T0)
-
-
-def sweep(now=T0, *, clock=None, thread=None, only=None):
-    chosen = [rule for rule in RULES if only in (None, rule.label)]
-    done(Sweep(thread=thread or Inline(), clock=clock or Watch(), rules=chosen).run(now))
-
-
-def make_history(onu, ages):
-    OnuHistory.objects.bulk_create(OnuHistory(onu=onu, at=T0 - age) for age in ages)
 
 
 def make_execution(olt, age, status="SUCCESS", master=None):
@@ -85,23 +56,23 @@ def hours(model, olt, **more):
 
 
 @pytest.mark.parametrize(
-    ("size", "seconds", "expected"),
+    ("size", "held", "expected"),
     [
-        pytest.param(100, 0.026, 50, id="too long: half of it"),
-        pytest.param(100, 0.025, 100, id="just not too long: as it is"),
+        pytest.param(100, 0.04, 25, id="too long: as many as would have been short"),
+        pytest.param(100, 0.02, 100, id="just not too long: as it is"),
         pytest.param(100, 0.01, 100, id="just not short: as it is"),
-        pytest.param(100, 0.009, 150, id="short: half as much again"),
-        pytest.param(10, 3.0, 10, id="never fewer than ten"),
-        pytest.param(15, 3.0, 10, id="down to ten"),
-        pytest.param(5000, 0.001, 5000, id="never more than five thousand"),
-        pytest.param(4000, 0.001, 5000, id="up to five thousand"),
+        pytest.param(100, 0.009, 125, id="short: a quarter more"),
+        pytest.param(20, 3.0, 20, id="never fewer than twenty"),
+        pytest.param(50, 3.0, 20, id="down to twenty"),
+        pytest.param(200, 0.001, 200, id="never more than two hundred"),
+        pytest.param(180, 0.001, 200, id="up to two hundred"),
     ],
 )
-def test_a_batch_is_sized_by_how_long_the_last_one_took(size, seconds, expected):
-    assert next_size(size, seconds) == expected
+def test_a_batch_is_sized_by_how_long_the_last_one_held_the_lock(size, held, expected):
+    assert next_size(size, held) == expected
 
 
-@pytest.mark.parametrize("cost", [1e-6, 1e-5, 1e-4, 5e-4])
+@pytest.mark.parametrize("cost", [1e-6, 1e-5, 8e-5, 2e-4, 5e-4])
 def test_whatever_a_row_costs_the_batches_settle_below_the_limit(cost):
     size, longest = retention.FIRST, []
     for _ in range(60):
@@ -321,20 +292,21 @@ def test_each_batch_is_a_transaction_and_a_job_of_its_own(onu, monkeypatch):
     clock = Watch(step=0.005)
     sweep(thread=Counting(), clock=clock, only="telemetry.OnuHistory")
 
-    # Short ones grow by half; in between, others get their turn.
-    assert deleted == [10, 15, 10, 0]
+    # Short ones grow by a quarter; in between, others get their turn.
+    assert deleted == [10, 12, 13, 0]
     assert len(clock.slept) == 3
 
 
 @pytest.mark.parametrize(
     ("took", "pause"),
     [
-        pytest.param(0.04, 0.12, id="three times as long as it took"),
+        pytest.param(0.04, 0.36, id="three times as long as it took"),
         pytest.param(0.001, 0.02, id="and never quite none"),
     ],
 )
 def test_after_a_batch_the_others_have_their_turn(onu, took, pause):
     make_history(onu, [91 * DAY] * 5)
+    # It is looked at when a batch begins, when it has the lock, when it has it no more, and when all is done.
     clock = Watch(step=took)
 
     sweep(clock=clock, only="telemetry.OnuHistory")
@@ -342,15 +314,16 @@ def test_after_a_batch_the_others_have_their_turn(onu, took, pause):
     assert clock.slept == [pytest.approx(pause)]
 
 
-def test_what_a_table_can_bear_is_remembered_for_the_next_run(onu):
-    slow = Sweep(thread=Inline(), clock=Watch(step=0.2), rules=[rule for rule in RULES if rule.time == "at"])
+def test_what_a_table_can_bear_is_remembered_for_the_next_run(onu, monkeypatch):
+    monkeypatch.setattr(retention, "FIRST", 500)
+    slow = Sweep(thread=Inline(), clock=Watch(step=1 / 32), rules=[rule for rule in RULES if rule.time == "at"])
     sizes = []
     for _ in range(3):
         make_history(onu, [91 * DAY] * 10)
         sizes += slow._sizes.values()
         done(slow.run(T0))
 
-    assert sizes == [100, 50, 25]
+    assert sizes == [500, 160, 51]
 
 
 def test_a_run_has_an_end_and_the_next_one_goes_on(onu, monkeypatch):
@@ -413,7 +386,7 @@ def test_a_database_that_goes_away_halfway_is_asked_once_a_table_and_what_is_gon
     with pytest.raises(OperationalError):
         sweep(thread=thread)
 
-    assert [record.details["rows"] for record in caplog.records] == [100]
+    assert [record.details["rows"] for record in caplog.records] == [50]
     assert thread.jobs == len(RULES) + 1
 
 

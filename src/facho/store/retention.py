@@ -1,32 +1,44 @@
-"""What is too old to keep goes, in batches so small that nobody who writes has to wait for them."""
+"""What is too old to keep goes, in batches so small that nobody who writes has to wait for them.
 
+A batch is aimed at a fifth of the 0.1 s that nobody may have the write lock for, and has nothing in it that takes long
+now and then: no waiting for the disk, no collecting of garbage. What is not ours to bound comes on top of it: a machine
+that stands still, and the one fsync of a few bytes with which SQLite begins its log anew every few batches.
+"""
+
+import gc
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, Model, OuterRef
 from django.db.models.functions import Coalesce
 
 from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.telemetry.models import OnuHistory
 from facho.engine.events import Event, tell
 from facho.engine.model import Status
 from facho.engine.ports import Clock
+from facho.store import partitions
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
 
 # Rows of a batch: the bounds, and what a table begins with.
-LEAST, MOST, FIRST = 10, 5000, 100
+LEAST, MOST, FIRST = 20, 200, 50
 
-# A batch that took longer, in seconds, was too large; one that took less may have more rows. No batch may hold the
-# write lock for 0.1 s, and on a busy machine one in a hundred takes four times as long as the one before it.
-TOO_LONG, SHORT = 0.025, 0.01
+# Rows after which SQLite is told to move pages on. It does so by itself within the commit that comes to a thousand
+# pages; a reading is up to 1.7 of them, because each lies on a page of its own in the index by ONU.
+CHECKPOINT_AFTER = 400
+
+# A batch that held the write lock for longer, in seconds, was too large; one that held it for less may have more rows.
+TOO_LONG, SHORT = 0.02, 0.01
 
 # After a batch the thread is left to others for this many times as long as the batch took, and at least so long: the
 # engine writes in the same thread, and has three quarters of it however much there is to sweep.
@@ -74,12 +86,20 @@ def rules(*, logs: int, executions: int, history: int) -> list[Keep]:
     ]
 
 
-def next_size(size: int, seconds: float) -> int:
-    """Return how many rows the batch after one of this size may have, by how long that one took."""
-    if seconds > TOO_LONG:
-        return max(size // 2, LEAST)
-    if seconds < SHORT:
-        return min(size * 3 // 2, MOST)
+class Batch(NamedTuple):
+    """How many rows went, how long others could not write meanwhile, and how long the thread was busy, in seconds."""
+
+    rows: int
+    held: float
+    took: float
+
+
+def next_size(size: int, held: float) -> int:
+    """Return how many rows the batch after one of this size may have: down at once, and up again little by little."""
+    if held > TOO_LONG:
+        return max(int(size * SHORT / held), LEAST)
+    if held < SHORT:
+        return min(size * 5 // 4, MOST)
     return size
 
 
@@ -95,6 +115,7 @@ class Sweep:
         self._clock = clock
         self._rules = tuple(rules)
         self._sizes = dict.fromkeys(self._rules, FIRST)
+        self._since_checkpoint = 0
 
     async def run(self, now: datetime) -> None:
         """Sweep until nothing is left, or the time for it is over."""
@@ -115,25 +136,98 @@ class Sweep:
         while waiting and self._clock.monotonic() < end:
             rule = waiting.popleft()
             try:
-                rows, seconds = await self._thread.run(partial(self._batch, rule, now))
+                batch = await self._thread.run(partial(self._batch, rule, now))
             except DatabaseError as error:
                 # Something is wrong with this table, or with all of them; each is tried once.
                 errors.append(error)
                 continue
-            if rows:
-                gone[rule] += rows
+            if batch.rows:
+                gone[rule] += batch.rows
                 waiting.append(rule)
-                self._sizes[rule] = next_size(self._sizes[rule], seconds)
-                await self._clock.sleep(max(seconds * PAUSE_FACTOR, SHORTEST_PAUSE))
+                self._sizes[rule] = next_size(self._sizes[rule], batch.held)
+                await self._clock.sleep(max(batch.took * PAUSE_FACTOR, SHORTEST_PAUSE))
 
-    def _batch(self, rule: Keep, now: datetime) -> tuple[int, float]:
-        """Delete the oldest rows, and return how many those were and how long it took."""
+    def _batch(self, rule: Keep, now: datetime) -> Batch:
+        """Delete the oldest rows. Only the deleting itself is done with the write lock."""
         begun = self._clock.monotonic()
         before = now - timedelta(days=rule.days)
-        find = _executions if rule.model is Execution else partial(_oldest, rule)
-        doomed = find(before, self._sizes[rule])
-        rows = _delete(rule.model, doomed) if doomed else 0
-        return rows, self._clock.monotonic() - begun
+        if _is_partitioned(rule.model):
+            before = partitions.start_of_day(before)
+            dropped = partitions.drop_oldest(before)
+            if dropped != 0:
+                took = self._clock.monotonic() - begun
+                return Batch(dropped or 0, took, took)
+        doomed = _find(rule, before, self._sizes[rule])
+        if not doomed:
+            return Batch(0, 0.0, 0.0)
+        with _no_waiting_for_disk(), _no_collecting(), transaction.atomic():
+            # Others may have had the lock until here.
+            locked = self._clock.monotonic()
+            rows = _delete(rule.model, doomed)
+        held = self._clock.monotonic() - locked
+        self._since_checkpoint += rows
+        if self._since_checkpoint >= CHECKPOINT_AFTER:
+            self._since_checkpoint = 0
+            _checkpoint()
+        return Batch(rows, held, self._clock.monotonic() - begun)
+
+
+def _is_tunable() -> bool:
+    """Return whether this is SQLite, and not within a transaction: there it takes no orders."""
+    return connection.vendor == "sqlite" and not connection.in_atomic_block
+
+
+@contextmanager
+def _no_waiting_for_disk() -> Iterator[None]:
+    """Let SQLite commit without an fsync, which would be waited for with the write lock.
+
+    Should the plug be pulled then, some rows are back and go once more. Whoever commits
+    next has the log on the disk up to there, as has the next checkpoint.
+    """
+    if not _is_tunable():
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA synchronous")
+        [before] = cursor.fetchone()
+        cursor.execute("PRAGMA synchronous=NORMAL")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA synchronous={before}")
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Keep Python from looking for garbage: at times that takes 0.08 s, and whoever has the write lock has to wait."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _checkpoint() -> None:
+    """Let SQLite bring its log to the disk and move the pages in it to their place. It needs no write lock for that."""
+    if _is_tunable():
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def _is_partitioned(model: type[Model]) -> bool:
+    return model is OnuHistory and partitions.are_used()
+
+
+def _find(rule: Keep, before: datetime, size: int) -> list[Any]:
+    """Return what `_delete` has to know of the oldest rows that are too old: ids, or ids and times."""
+    if rule.model is Execution:
+        return _executions(before, size)
+    if _is_partitioned(rule.model):
+        return partitions.oldest_strays(before, size)
+    return _oldest(rule, before, size)
 
 
 def _oldest(rule: Keep, before: datetime, size: int) -> list[Any]:
@@ -165,11 +259,12 @@ def _executions(before: datetime, size: int) -> list[int]:
     return list(ended.order_by("slot").values_list("pk", flat=True)[:size])
 
 
-@transaction.atomic
 def _delete(model: type[Model], pks: list[Any]) -> int:
     """Delete rows with all that hangs on them, and return how many of the model's own that were."""
     if model is Execution:
         return _delete_executions(pks)
+    if _is_partitioned(model):
+        return partitions.delete_strays(pks)
     _, by_model = model._default_manager.filter(pk__in=pks).delete()
     return by_model.get(model._meta.label, 0)
 
