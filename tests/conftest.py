@@ -1,16 +1,62 @@
-"""What every test shares: an installation of its own, made before Django reads its settings."""
+"""What every test shares: an installation of its own, made before Django reads its settings, and servers."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 import django
+import pytest
 from hypothesis import settings
+
+from servers import LaunchedPostgres, LaunchedRedis, NoServerError, postgres, redis
 
 # A busy machine is no reason to fail; and what CI says of a change must not depend on luck.
 settings.register_profile("facho", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("facho")
 
 os.environ["FACHO_DATA_DIR"] = tempfile.mkdtemp(prefix="facho-tests-")
+atexit.register(shutil.rmtree, os.environ["FACHO_DATA_DIR"], ignore_errors=True)
 os.environ["FACHO_SECRET_KEYS"] = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
 os.environ["DJANGO_SETTINGS_MODULE"] = "facho.runtime.settings"
 django.setup()
+
+
+@pytest.fixture(scope="session")
+def redis_url():
+    """A Redis that all tests share: use names of your own in it."""
+    with redis() as server:
+        yield server.url or without(server.reason)
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    """A PostgreSQL that all tests share: make a database of your own on it, as `servers.database_of_its_own` does."""
+    with postgres() as server:
+        yield server.url or without(server.reason)
+
+
+@pytest.fixture
+def own_redis():
+    """A Redis for one test, which may stop, kill, pause and start it."""
+    yield from launched(LaunchedRedis)
+
+
+@pytest.fixture
+def own_postgres():
+    """A PostgreSQL for one test, which may stop, kill, pause and start it: what it committed is there again."""
+    yield from launched(lambda: LaunchedPostgres(durable=True))
+
+
+def launched(launch):
+    try:
+        server = launch()
+    except NoServerError as error:
+        without(str(error))
+    with server:
+        yield server
+
+
+def without(reason):
+    """A person may go on without a server; what CI says must not depend on what happens to be installed."""
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)

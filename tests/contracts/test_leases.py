@@ -1,18 +1,30 @@
 """What every lease promises: at most one holder an OLT, and a token that tells the present one from those before."""
 
 import asyncio
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
+from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.engine.errors import OltBusy
+from facho.store.leases import DbLeases
 
 CENTRAL, NORTE = 1, 2
 
 
-@pytest.fixture(params=[LocalLeases], ids=["local"])
-def leases(request):
-    return request.param()
+@pytest.fixture(params=["local", "database"])
+def make_leases(request, make_thread):
+    """Return what gives leases as another start, or another process, would have them."""
+    if request.param == "local":
+        return LocalLeases
+    return lambda: DbLeases(make_thread(f"leases-{uuid4().hex}"), SystemClock())
+
+
+@pytest.fixture
+def leases(make_leases):
+    return make_leases()
 
 
 async def test_an_olt_has_one_holder_and_the_refusal_names_it(leases):
@@ -67,11 +79,28 @@ async def test_a_holder_that_is_cancelled_gives_it_back(leases):
         assert lease.holder == "noc/2"
 
 
-async def test_tokens_go_on_growing_after_a_restart(leases):
+async def test_a_lease_is_good_as_long_as_it_is_held(leases):
+    async with leases.hold(CENTRAL, "noc/1") as lease:
+        assert leases.is_valid(lease)
+        assert not leases.is_valid(replace(lease, token=lease.token - 1))
+
+    assert not leases.is_valid(lease)
+
+
+async def test_who_holds_it_again_cannot_use_the_earlier_lease(leases):
     async with leases.hold(CENTRAL, "noc/1") as before:
         pass
 
-    async with type(leases)().hold(CENTRAL, "noc/1") as after:
+    async with leases.hold(CENTRAL, "noc/1") as now:
+        assert leases.is_valid(now)
+        assert not leases.is_valid(before)
+
+
+async def test_tokens_go_on_growing_after_a_restart(leases, make_leases):
+    async with leases.hold(CENTRAL, "noc/1") as before:
+        pass
+
+    async with make_leases().hold(CENTRAL, "noc/1") as after:
         assert after.token > before.token
 
 

@@ -304,7 +304,7 @@ def test_recovering_interrupts_everything_a_dead_engine_left_open(world, power):
     running, pending = world.claim(scheduled(power, names)).execution_ids
     world.start(running)
 
-    counts = [done(world.ledger.recover(T0 + 1 * MIN)) for _ in range(2)]
+    counts = [done(world.ledger.recover(T0 + 1 * MIN)).interrupted for _ in range(2)]
 
     assert counts == [2, 0]
     assert world.row(finished).status is Status.SUCCESS

@@ -129,7 +129,7 @@ def test_what_waits_can_be_ended_without_a_lease(world, claim):
 
 
 def test_recovering_ends_what_waits_for_a_further_attempt(world, claim):
-    count = done(world.ledger.recover(LATER))
+    count = done(world.ledger.recover(LATER)).interrupted
 
     assert count == 2
     assert [(row.status, row.retry_at) for row in world.rows()] == [(Status.INTERRUPTED, None)] * 2

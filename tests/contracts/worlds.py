@@ -81,6 +81,14 @@ class World:
         """Let breakers wait for a person, from now on."""
         raise NotImplementedError
 
+    def held_elsewhere(self) -> None:
+        """Let another process hold the OLT."""
+        raise NotImplementedError
+
+    def taken_over(self) -> None:
+        """Let another process have got the lease of the OLT after ours was over."""
+        raise NotImplementedError
+
     def delete(self, node: Node) -> None:
         raise NotImplementedError
 
@@ -165,6 +173,12 @@ class MemoryWorld(World):
     def recovers_by_hand(self):
         self.ledger = MemoryLedger(self.nodes, auto_recover=False)
 
+    def held_elsewhere(self):
+        self.ledger.held.add(self.olt_id)
+
+    def taken_over(self):
+        self.ledger.tokens[self.olt_id] = PRESENT + 1
+
     def delete(self, node):
         self.nodes.remove(node.id)
 
@@ -224,6 +238,15 @@ class DbWorld(World):
             olt_id=olt_id or self.olt_id, job=job, master_id=master_id, next_run_at=next_check
         )
         return next(node for node in self.polled(row.olt_id) if node.id == row.pk)
+
+    def held_elsewhere(self):
+        from facho.store import leases
+
+        assert leases.acquire(leases.key_of(self.olt_id), "noc-2/1", timedelta(minutes=5)) is not None
+
+    def taken_over(self):
+        # Tokens are counted from the time, which is far behind those of the tests.
+        self.held_elsewhere()
 
     def wish(self, node, at):
         self._row(node).request_run(at)

@@ -154,7 +154,7 @@ def test_stopping_comes_to_an_end_although_the_database_is_away(clock, virtually
         world.ledger.close = away
         await world.scheduler.manager.stop()
         world.ledger.close = type(world.ledger).close.__get__(world.ledger)
-        return await world.ledger.recover(clock.now())
+        return (await world.ledger.recover(clock.now())).interrupted
 
     assert virtually(story()) == 1
 

@@ -114,6 +114,20 @@ def test_an_olt_disabled_before_its_turn_is_not_asked(stage, virtually):
     assert "disabled" in outcomes[0].error
 
 
+def test_what_was_so_long_under_way_that_its_slot_is_over_is_not_asked_for(stage, virtually):
+    play = stage()
+
+    async def story():
+        claim = await play.claim()
+        await play.clock.sleep((claim.next_check - play.clock.now()).total_seconds())
+        return await play.runner.run(claim, play)
+
+    virtually(story())
+
+    assert play.asked == []
+    assert play.ended == [(Status.SKIPPED, Cause.NO_FREE_POLLER)] * 3
+
+
 def test_an_olt_that_somebody_else_holds_is_not_asked(stage, virtually):
     play = stage()
 

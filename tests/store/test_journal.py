@@ -19,6 +19,7 @@ from facho.engine.events import Event, tell
 from facho.engine.model import Cause
 from facho.store import journal as journal_module
 from facho.store.journal import EventRows, Journal
+from facho.store.pool import Pool
 
 pytestmark = pytest.mark.django_db
 
@@ -51,9 +52,7 @@ class Desk:
         self.thread = Away()
         self.events = EventRows(backlog)
         logger.addHandler(self.events)
-        self.journal = Journal(
-            bus=self.bus, clock=SystemClock(), thread=self.thread, events=self.events, worker="noc-1"
-        )
+        self.journal = Journal(bus=self.bus, clock=SystemClock(), thread=self.thread, events=self.events, pool=Pool())
 
     def step(self):
         done(self.journal.step())
@@ -96,6 +95,8 @@ def desk(make_desk):
 def poller(number, **more):
     return {
         "id": number,
+        "worker": "noc-1",
+        "host": "noc",
         "status": "FREE",
         "olt_id": None,
         "node_id": None,
@@ -237,7 +238,7 @@ def test_events_that_come_while_a_full_backlog_is_written_are_not_lost(make_desk
 
 async def test_a_journal_that_is_stopped_while_it_writes_does_not_write_twice(make_thread, monkeypatch):
     thread, events = make_thread("store-write"), EventRows()
-    journal = Journal(bus=LocalBus(), clock=SystemClock(), thread=thread, events=events, worker="noc-1")
+    journal = Journal(bus=LocalBus(), clock=SystemClock(), thread=thread, events=events, pool=Pool())
     events.handle(logging.makeLogRecord({"event": Event.ENGINE_STOPPED, "msg": "it stops", "levelname": "INFO"}))
     begun, go_on = threading.Event(), threading.Event()
     write = journal_module._write_events
@@ -345,7 +346,7 @@ async def test_the_journal_goes_on_after_a_beat_that_failed(monkeypatch):
 
     thread = Away()
     thread.away = True
-    journal = Journal(bus=LocalBus(), clock=Clock(), thread=thread, events=EventRows(), worker="noc-1")
+    journal = Journal(bus=LocalBus(), clock=Clock(), thread=thread, events=EventRows(), pool=Pool())
 
     with pytest.raises(asyncio.CancelledError):
         await journal.run()

@@ -1,5 +1,6 @@
 """Nodes and ledger without a database: for the virtual clock, where a day of polling takes seconds."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from facho.engine.model import (
     Node,
     Olt,
     Outcome,
+    Recovery,
     Skipped,
     Standing,
     Status,
@@ -148,6 +150,10 @@ class MemoryLedger:
         self._running: dict[int, int] = {}
         self._failures: dict[int, int] = {}
         self.rows: list[Row] = []
+        # OLTs that another process holds, as far as this one can know of any.
+        self.held: set[int] = set()
+        # By OLT, the last token that anybody got for it, where that was not us.
+        self.tokens: dict[int, int] = {}
 
     async def reschedule(
         self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
@@ -204,7 +210,7 @@ class MemoryLedger:
             row.poller_id, row.retry_at = poller_id, None
         return True
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         row = self.rows[execution_id]
         if row.status is not Status.PENDING:
             return False
@@ -214,6 +220,7 @@ class MemoryLedger:
         self._running[row.node.olt_id] = row.id
         row.status, row.started_at, row.token = Status.RUNNING, row.started_at or now, lease.token
         row.retry_at = None
+        row.poller_id = row.poller_id if poller_id is None else poller_id
         row.attempts.append(Attempt(now))
         return True
 
@@ -230,7 +237,7 @@ class MemoryLedger:
             if row.status is Status.RUNNING:
                 row.attempts[-1].end(outcome, now)
                 self._running.pop(row.node.olt_id, None)
-            row.status, row.retry_at, row.token = Status.PENDING, retry_at, None
+            row.status, row.retry_at, row.token, row.outcome = Status.PENDING, retry_at, None, outcome
 
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
@@ -241,6 +248,8 @@ class MemoryLedger:
 
     def _ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[Row]:
         """Return those that are open, and that a holder of this lease may end."""
+        if lease is not None and self.tokens.get(lease.olt_id, 0) > lease.token:
+            return []
         rows = [self._open[execution_id] for execution_id in execution_ids if execution_id in self._open]
         return [row for row in rows if row.token is None or (lease is not None and row.token == lease.token)]
 
@@ -269,11 +278,19 @@ class MemoryLedger:
             self._failures.pop(olt_id, None)
             self._nodes.breakers.pop(olt_id, None)
 
-    async def recover(self, now: datetime) -> int:
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        return {id_: _standing(self.rows[id_]) for id_ in execution_ids if id_ < len(self.rows)}
+
+    async def recover(self, now: datetime) -> Recovery:
         left = list(self._open.values())
+        running: defaultdict[int, list[int]] = defaultdict(list)
         for row in left:
-            self._end(row, Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN), now)
-        return len(left)
+            if row.node.olt_id in self.held:
+                running[row.node.olt_id].append(row.id)
+            else:
+                self._end(row, Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN), now)
+        kept = {olt_id: tuple(ids) for olt_id, ids in running.items()}
+        return Recovery(len(left) - sum(map(len, kept.values())), kept)
 
     def _hear(self, olt_id: int, outcome: Outcome, now: datetime) -> None:
         """Let an outcome count for, or against, the breaker of its OLT."""
@@ -321,3 +338,9 @@ class MemoryLedger:
         node = self._nodes.rows.get(node_id)
         if node is not None:
             self._nodes.rows[node_id] = change(node)
+
+
+def _standing(row: Row) -> Outcome:
+    """Return how an execution stands; while it waits for another attempt, how the last one ended."""
+    last = row.outcome or Outcome(row.status)
+    return replace(last, status=row.status, retry_at=row.retry_at)

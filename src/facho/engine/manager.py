@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from facho.engine.events import Event, tell
@@ -112,6 +112,8 @@ class PollerManager:
         self._foreman = foreman
         # Places in `pollers`, lowest first.
         self._free = list(range(pollers))
+        # How many there are to be; those beyond it leave when they are free.
+        self._seats = pollers
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # Seconds that a composite last took.
@@ -131,6 +133,17 @@ class PollerManager:
     def follow_breakers(self, broken: Collection[int]) -> None:
         """Pass over OLTs that are not asked because they never answer."""
         self.queue.follow_breakers(frozenset(broken), self._clock.now())
+
+    def resize(self, pollers: int) -> None:
+        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        self._seats = pollers
+        while len(self.pollers) < pollers:
+            self.pollers.append(Poller(len(self.pollers) + 1))
+            heappush(self._free, len(self.pollers) - 1)
+        while len(self.pollers) > pollers and self.pollers[-1].is_free:
+            self._free.remove(len(self.pollers) - 1)
+            heapify(self._free)
+            self.pollers.pop()
 
     def _makes_way(self, waiting: Waiting, now: datetime) -> datetime | None:
         """Return until when a composite waits for something more important on its OLT; None: it goes now."""
@@ -155,6 +168,8 @@ class PollerManager:
         """Give free pollers what may run."""
         now = self._clock.now()
         while self._free and not self._stopping:
+            if self._free[0] >= self._seats:
+                return
             waiting = self.queue.take(now, lambda item: self._makes_way(item, now))
             if waiting is None:
                 return
@@ -186,6 +201,7 @@ class PollerManager:
             self.queue.release(waiting.composite.olt_id, now)
             heappush(self._free, poller.id - 1)
             self._tasks.pop(poller.id, None)
+            self.resize(self._seats)
         self.seat()
 
     def _note(self, poller: Poller, waiting: Waiting, retry: Retry | None) -> None:
@@ -271,7 +287,8 @@ class PollerManager:
         for retry in self.retries.due(now):
             self.queue.offer_retry(retry, now)
         busy = len(self.pollers) - len(self._free)
-        self._sample(100.0 * busy / len(self.pollers))
+        # Without any pollers there is nothing to be had, and whoever waits is told so.
+        self._sample(100.0 * min(1.0, busy / self._seats) if self._seats else 100.0 * bool(self.queue))
         self.seat()
 
     def _sample(self, busy_percentage: float) -> None:
@@ -281,6 +298,12 @@ class PollerManager:
             tell(logger, Event.POOL_SATURATED, busy=self.saturation.mean)
         elif before and not self.saturation.is_saturated:
             tell(logger, Event.POOL_RELIEVED, busy=self.saturation.mean)
+
+    @property
+    def waiting_executions(self) -> set[int]:
+        """Return the executions that wait here for another attempt."""
+        waiting = [*self.retries, *(item.retry for item in self.queue if item.retry)]
+        return {id_ for retry in waiting for id_ in retry.claim.execution_ids}
 
     def is_busy(self, olt_id: int) -> bool:
         """Return whether an OLT is being asked, or held."""

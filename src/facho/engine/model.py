@@ -1,7 +1,7 @@
 """The values that travel through Facho. Frozen: who wants another one makes another one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -197,6 +197,15 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Recovery:
+    """What an engine finds at its start: how many executions it had to end, and what goes on without it."""
+
+    interrupted: int = 0
+    # By OLT, the executions that somebody else still runs.
+    running: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What was read of one ONU in one run. A value that the device does not have is None."""
 
@@ -288,3 +297,13 @@ class Outcome:
     # Whether the same try may succeed later.
     is_temporary: bool = True
     retry_at: datetime | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nobody works on the execution now: it has ended, or waits for another attempt."""
+        return self.status not in (Status.PENDING, Status.RUNNING) or self.retry_at is not None
+
+    def as_last(self) -> "Outcome":
+        """Return how an execution that waits for another attempt ends if there is none: as its last one did."""
+        status = Status.FAILED if self.error_class else Status.SKIPPED
+        return replace(self, status=status, retry_at=None)

@@ -17,6 +17,7 @@ from facho.engine.model import (
     Node,
     Olt,
     Outcome,
+    Recovery,
     Skipped,
     Standing,
 )
@@ -93,10 +94,11 @@ class Ledger(Protocol):
     async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
         """Take executions up again that wait for a further attempt; False if one of them was ended meanwhile."""
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         """Begin an attempt at a claimed execution. False if it was begun, ended or interrupted by somebody else.
 
         What an earlier holder left running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
+        `poller_id` says who runs it, where that is not who it was claimed for.
         """
 
     async def put_off(
@@ -128,8 +130,14 @@ class Ledger(Protocol):
     async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
         """Close the breakers of OLTs that have another address or credentials now: the silence was another's."""
 
-    async def recover(self, now: datetime) -> int:
-        """End what a dead engine left open as INTERRUPTED, and return how many there were."""
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        """Return how executions stand: with a status that is not final yet, unless they are over.
+
+        One that waits for a further attempt is PENDING with a `retry_at`, and has the error of its last one.
+        """
+
+    async def recover(self, now: datetime) -> Recovery:
+        """End what a dead engine left open as INTERRUPTED. What somebody else still holds the OLT for goes on."""
 
 
 class ReadingSink(Protocol):
@@ -157,6 +165,9 @@ class OltLeases(Protocol):
 
     def hold(self, olt_id: int, holder: str) -> AbstractAsyncContextManager[Lease]:
         """Hold the OLT inside a `with`; `OltBusy` if somebody else does."""
+
+    def is_valid(self, lease: Lease) -> bool:
+        """Return whether a lease is still ours for certain, told without asking anybody. Asked before every PDU."""
 
 
 class PollerWatch(Protocol):

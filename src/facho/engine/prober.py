@@ -8,8 +8,9 @@ from typing import Protocol
 
 from facho.engine import oid
 from facho.engine.breaker import PROBE_EVERY, first_probe
-from facho.engine.errors import NoAnswer, OltBusy, OltGone, SnmpError
-from facho.engine.model import Olt
+from facho.engine.errors import LeaseLost, NoAnswer, OltBusy, OltGone, SnmpError
+from facho.engine.leased import LeasedSnmp
+from facho.engine.model import Lease, Olt
 from facho.engine.ports import Clock, Ledger, NodeSource, OltLeases, Snmp
 from facho.engine.schedule import next_check
 
@@ -73,7 +74,7 @@ class Prober:
     async def _run(self, olt_id: int) -> None:
         try:
             await self.probe(olt_id)
-        except (OltBusy, OltGone):
+        except (OltBusy, OltGone, LeaseLost):
             # Somebody else is asking it, or a person does not want it asked any more.
             logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
         except Exception:
@@ -83,16 +84,17 @@ class Prober:
     async def probe(self, olt_id: int) -> None:
         """Ask an OLT one thing, and note whether it answered."""
         olt = await self._nodes.olt(olt_id)
-        async with self._leases.hold(olt_id, f"{self._name}/probe"):
-            answered = await self._answers(olt)
+        async with self._leases.hold(olt_id, f"{self._name}/probe") as lease:
+            answered = await self._answers(olt, lease)
         if answered:
             await self._ledger.answered(olt_id, now=self._clock.now())
         else:
             await self._ledger.probed(olt_id, now=self._clock.now())
 
-    async def _answers(self, olt: Olt) -> bool:
+    async def _answers(self, olt: Olt, lease: Lease) -> bool:
+        snmp = LeasedSnmp(self._snmp, lambda: self._leases.is_valid(lease))
         try:
-            await self._snmp.get(olt.agent, [SYS_UP_TIME], timeout=TIMEOUT)
+            await snmp.get(olt.agent, [SYS_UP_TIME], timeout=TIMEOUT)
         except NoAnswer:
             return False
         except SnmpError as error:

@@ -1,6 +1,6 @@
 """Whether a run that failed is tried again, and when. A retry never outlives its slot."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heappop, heappush
@@ -53,6 +53,9 @@ class Retries:
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[Retry]:
+        return (retry for _, _, retry in self._heap)
 
     def add(self, retry: Retry) -> None:
         # No two wait with the same executions, so retries themselves are never compared.

@@ -11,6 +11,7 @@ from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import collect
 from facho.engine.errors import FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
 from facho.engine.events import Event, tell
+from facho.engine.leased import LeasedSnmp
 from facho.engine.model import (
     Cause,
     Claim,
@@ -72,6 +73,10 @@ class Runner:
         outcomes: list[Outcome] = []
         lease = None
         try:
+            if claim.next_check is not None and claim.next_check <= self._clock.now():
+                # It was long on its way here, and by now it would only take the place of the next one.
+                await self._close_rest(claim, lease, outcomes, Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER))
+                return outcomes
             olt = await self._nodes.olt(claim.composite.olt_id)
             async with self._leases.hold(olt.id, f"{self._name}/{claim.poller_id}") as lease:
                 await self._run_links(claim, olt, lease, watch, outcomes)
@@ -92,7 +97,8 @@ class Runner:
         links = zip(claim.composite.links, claim.execution_ids, strict=True)
         for position, (node, execution_id) in enumerate(links, 1):
             watch.link_started(position, node)
-            if not await self._ledger.start(execution_id, lease=lease, now=self._clock.now()):
+            now = self._clock.now()
+            if not await self._ledger.start(execution_id, lease=lease, now=now, poller_id=claim.poller_id):
                 # Somebody ended it meanwhile: it is no longer ours to run.
                 outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
                 continue
@@ -137,7 +143,7 @@ class Runner:
             node,
             olt,
             self._brand(olt.brand),
-            snmp=self._snmp,
+            snmp=self._leased(lease),
             clock=self._clock,
             deadline=started + node.timeout,
             known=known,
@@ -155,7 +161,7 @@ class Runner:
         """Find out whose make an OLT is. Nobody's that is known is a failure, for a person has to do something."""
         identity = await identify(
             olt.agent,
-            snmp=self._snmp,
+            snmp=self._leased(lease),
             clock=self._clock,
             deadline=self._clock.now() + node.timeout,
             candidates=self._candidates,
@@ -165,6 +171,9 @@ class Runner:
         await self._sink.identified(node, execution_id, brand, _seen(identity), lease=lease)
         status = Status.SUCCESS if brand else Status.FAILED
         return Outcome(status, error=identity.remark, traffic=identity.traffic)
+
+    def _leased(self, lease: Lease) -> Snmp:
+        return LeasedSnmp(self._snmp, lambda: self._leases.is_valid(lease))
 
     async def _close_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], outcome: Outcome) -> None:
         """End the links that have not ended yet, all in the same way."""

@@ -58,20 +58,44 @@ class Scheduler:
         # Slots that were not there to be taken; the next sync finds out what became of their nodes.
         self._refused: dict[int, CompositeNode] = {}
         self._has_started = False
+        # By OLT, what an earlier scheduler gave out and somebody still runs.
+        self._adopted: dict[int, tuple[int, ...]] = {}
 
     async def run(self) -> None:
         """Tick for ever, on the second."""
-        interrupted = await self._ledger.recover(self._clock.now())
-        if interrupted:
-            tell(logger, Event.EXECUTIONS_RECOVERED, executions=interrupted)
+        await self.recover()
         while True:
             await self.step()
             now = self._clock.now()
             await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
 
+    async def recover(self) -> None:
+        """End what a dead engine left open, and ask nothing of OLTs on which something goes on without it."""
+        recovery = await self._ledger.recover(self._clock.now())
+        if recovery.interrupted:
+            tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
+        self._adopted = dict(recovery.running)
+        for olt_id in self._adopted:
+            self.manager.hold(olt_id)
+
+    async def follow(self) -> None:
+        """Release OLTs on which what an earlier scheduler gave out is over. Nobody tries that again."""
+        if not self._adopted:
+            return
+        known = await self._ledger.progress([id_ for ids in self._adopted.values() for id_ in ids])
+        for olt_id, ids in list(self._adopted.items()):
+            found = {id_: known[id_] for id_ in ids if id_ in known}
+            if all(outcome.is_over for outcome in found.values()):
+                for id_, outcome in found.items():
+                    if outcome.retry_at is not None:
+                        last = outcome.as_last()
+                        await self._ledger.close([id_], last, lease=None, now=self._clock.now())
+                del self._adopted[olt_id]
+                self.manager.release(olt_id)
+
     async def step(self) -> None:
         """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
-        for write in (self.sync, self.expire):
+        for write in (self.sync, self.expire, self.follow):
             try:
                 await write()
             except Exception:

@@ -1,5 +1,6 @@
 """How things stand, as plain values for whoever watches. Published once a tick."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +11,19 @@ from facho.engine.queue import Waiting
 QUEUE_SHOWN = 50
 
 
-def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
-    """Return the pollers, the head of the queue and the pool's statistics."""
-    stats = _stats(manager, now)
+def snapshot(
+    manager: PollerManager, now: datetime, pollers: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return the pollers, the head of the queue and the pool's statistics.
+
+    `pollers` are those of the workers, where they run elsewhere; otherwise they are the manager's own.
+    """
+    if pollers is None:
+        pollers = describe(manager.pollers, now, manager.started_at)
+    stats = _stats(manager, pollers, now)
     return {
         "at": now.isoformat(),
-        "pollers": [_poller(poller, now, manager.started_at) for poller in manager.pollers],
+        "pollers": pollers,
         "queue": {
             "size": stats["queue_size"],
             "delayed": stats["delayed"],
@@ -25,9 +33,16 @@ def snapshot(manager: PollerManager, now: datetime) -> dict[str, Any]:
     }
 
 
-def _stats(manager: PollerManager, now: datetime) -> dict[str, Any]:
-    pollers, saturation = manager.pollers, manager.saturation
-    busy = sum(not poller.is_free for poller in pollers)
+def describe(
+    pollers: Iterable[Poller], now: datetime, started_at: datetime, worker: str = "", host: str = ""
+) -> list[dict[str, Any]]:
+    """Return what pollers do, as plain values, and where they are."""
+    return [{**_poller(poller, now, started_at), "worker": worker, "host": host} for poller in pollers]
+
+
+def _stats(manager: PollerManager, pollers: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    saturation = manager.saturation
+    busy = sum(poller["status"] == "BUSY" for poller in pollers)
     return {
         "total_pollers": len(pollers),
         "free_pollers": len(pollers) - busy,
@@ -37,8 +52,8 @@ def _stats(manager: PollerManager, now: datetime) -> dict[str, Any]:
         "is_saturated": saturation.is_saturated,
         "queue_size": len(manager.queue),
         "delayed": manager.queue.delayed(now),
-        "total_tasks_completed": sum(poller.tasks_completed for poller in pollers),
-        "total_tasks_delayed": sum(poller.tasks_delayed for poller in pollers),
+        "total_tasks_completed": sum(poller["tasks_completed"] for poller in pollers),
+        "total_tasks_delayed": sum(poller["tasks_delayed"] for poller in pollers),
     }
 
 

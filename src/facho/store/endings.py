@@ -13,7 +13,7 @@ from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.engine.model import Cause, Lease, Outcome, Status, Trigger
 from facho.engine.predict import learn
 from facho.engine.quota import hour_of
-from facho.store import breakers, coverage, tally
+from facho.store import breakers, coverage, leases, tally
 from facho.store.breakers import Breaker, Policy, Turn
 
 # An OLT whose answers take this long is shown as slow.
@@ -71,6 +71,8 @@ def _ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecu
     """Return those that are open, and that a holder of this lease may end."""
     ours = Q(lease_token__isnull=True)
     if lease is not None:
+        if leases.is_superseded(lease):
+            return []
         ours |= Q(lease_token=lease.token)
     return _read(Execution.objects.filter(ours, pk__in=execution_ids, status__in=tally.OPEN))
 
@@ -99,6 +101,7 @@ def put_off(execution_ids: Sequence[int], outcome: Outcome, retry_at: datetime, 
         status=Status.PENDING,
         retry_at=retry_at,
         lease_token=None,
+        cause=outcome.cause or "",
         error=outcome.error,
         error_class=outcome.error_class,
     )

@@ -4,7 +4,6 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -13,9 +12,9 @@ from django.db import transaction
 
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import Poller, PollerStats
 from facho.engine.events import Event, tell
 from facho.engine.ports import Clock, EventBus
+from facho.store.pool import Pool
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
@@ -106,13 +105,15 @@ def _storable(text: str) -> str:
 class Journal:
     """Writes every few seconds what was told and what the bus last said. Losing a beat loses no fact."""
 
-    def __init__(self, *, bus: EventBus, clock: Clock, thread: DbThread, events: EventRows, worker: str) -> None:
+    def __init__(
+        self, *, bus: EventBus, clock: Clock, thread: DbThread, events: EventRows, pool: Pool | None = None
+    ) -> None:
         self._bus = bus
         self._clock = clock
         self._thread = thread
         self._events = events
-        self._worker = worker
-        self._minute: str | None = None
+        # Who keeps the snapshots, where that is ours to do.
+        self._pool = pool
 
     async def run(self) -> None:
         while True:
@@ -149,10 +150,8 @@ class Journal:
 
     async def _write_snapshot(self) -> None:
         snapshot = self._bus.latest("snapshot")
-        if snapshot is not None:
-            minute = str(snapshot["at"])[:16]
-            await self._thread.run(partial(_write_snapshot, snapshot, self._worker, minute != self._minute))
-            self._minute = minute
+        if snapshot is not None and self._pool is not None:
+            await self._thread.run(partial(self._pool.write, snapshot))
 
 
 @transaction.atomic
@@ -162,50 +161,3 @@ def _write_events(rows: list[Columns]) -> None:
     CoordinatorLog.objects.bulk_create(
         CoordinatorLog(**row | {"olt_id": row["olt_id"] if row["olt_id"] in present else None}) for row in rows
     )
-
-
-@transaction.atomic
-def _write_snapshot(snapshot: Mapping[str, Any], worker: str, is_new_minute: bool) -> None:
-    _write_pollers(snapshot, worker)
-    if is_new_minute:
-        _write_stats(snapshot)
-
-
-def _write_pollers(snapshot: Mapping[str, Any], worker: str) -> None:
-    rows = [
-        Poller(
-            poller_id=poller["id"],
-            worker=worker,
-            status=poller["status"],
-            current_olt_id=poller["olt_id"],
-            current_node_id=poller["node_id"],
-            link=poller["link"],
-            links=poller["links"],
-            busy_since=poller["busy_since"] and datetime.fromisoformat(poller["busy_since"]),
-            busy_time=poller["busy_time"],
-            total_time=poller["total_time"],
-            tasks_completed=poller["tasks_completed"],
-            tasks_delayed=poller["tasks_delayed"],
-            updated_at=datetime.fromisoformat(snapshot["at"]),
-        )
-        for poller in snapshot["pollers"]
-    ]
-    fields = [field.name for field in Poller._meta.concrete_fields if field.name not in ("id", "poller_id")]
-    Poller.objects.bulk_create(rows, update_conflicts=True, unique_fields=["poller_id"], update_fields=fields)
-    Poller.objects.exclude(poller_id__in=[row.poller_id for row in rows]).delete()
-
-
-def _write_stats(snapshot: Mapping[str, Any]) -> None:
-    stats = snapshot["stats"]
-    names = (
-        "total_pollers",
-        "busy_pollers",
-        "busy_percentage",
-        "queue_size",
-        "delayed",
-        "is_saturated",
-        "total_tasks_completed",
-        "total_tasks_delayed",
-    )
-    timestamp = datetime.fromisoformat(snapshot["at"]).replace(second=0, microsecond=0)
-    PollerStats.objects.update_or_create(timestamp=timestamp, defaults={name: stats[name] for name in names})

@@ -1,7 +1,9 @@
 """Who ran what, when, and how it ended: each step one transaction of the `store-write` thread."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Max, Q
@@ -11,39 +13,63 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.engine.breaker import OPENS_AFTER
 from facho.engine.errors import OltBusy
-from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Skipped, Status, Trigger
+from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Recovery, Skipped, Status, Trigger
 from facho.engine.schedule import missed_slots, next_check
-from facho.store import breakers, endings, tally
+from facho.store import breakers, endings, leases, tally
 from facho.store.breakers import Policy
 from facho.store.threads import DbThread
 
 # Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
 AT_ONCE = 250
 
+T = TypeVar("T")
+
 
 class DbLedger:
-    """Claims by conditional update: whoever changes the row first has it, and everybody can tell who that was."""
+    """Claims by conditional update: whoever changes the row first has it, and everybody can tell who that was.
 
-    def __init__(self, thread: DbThread, *, breaker_after: int = OPENS_AFTER, auto_recover: bool = True) -> None:
+    Where several schedulers take turns, each write of one passes its `fence` in
+    the same transaction: it raises `LeaseLost` for one whose turn is over.
+    """
+
+    def __init__(
+        self,
+        thread: DbThread,
+        *,
+        breaker_after: int = OPENS_AFTER,
+        auto_recover: bool = True,
+        fence: Callable[[], None] | None = None,
+    ) -> None:
         self._thread = thread
         self._policy = Policy(breaker_after, auto_recover)
+        self._fence = fence
+
+    async def _write(self, work: Callable[[], T]) -> T:
+        return await self._thread.run(lambda: self._fenced(work))
+
+    def _fenced(self, work: Callable[[], T]) -> T:
+        if self._fence is None:
+            return work()
+        with transaction.atomic():
+            self._fence()
+            return work()
 
     async def reschedule(
         self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
     ) -> None:
         if checks or skipped:
-            await self._thread.run(lambda: _reschedule(checks, skipped, now))
+            await self._write(lambda: _reschedule(checks, skipped, now))
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
-        return await self._thread.run(lambda: _claim(composite, poller_id, now, waits))
+        return await self._write(lambda: _claim(composite, poller_id, now, waits))
 
     async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
-        return await self._thread.run(lambda: _reclaim(claim, poller_id))
+        return await self._write(lambda: _reclaim(claim, poller_id))
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
-        return await self._thread.run(lambda: _start(execution_id, lease, now))
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
+        return await self._thread.run(lambda: _start(execution_id, lease, now, poller_id))
 
     async def put_off(
         self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
@@ -53,22 +79,25 @@ class DbLedger:
     async def close(
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
     ) -> None:
-        await self._thread.run(lambda: _close(execution_ids, outcome, lease, self._policy, now))
+        await self._write(lambda: _close(execution_ids, outcome, lease, self._policy, now))
 
     async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
-        return await self._thread.run(lambda: _abort(olt_ids, node_ids, now))
+        return await self._write(lambda: _abort(olt_ids, node_ids, now))
 
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
-        return await self._thread.run(lambda: breakers.answered(olt_id, self._policy, now))
+        return await self._write(lambda: breakers.answered(olt_id, self._policy, now))
 
     async def probed(self, olt_id: int, *, now: datetime) -> None:
-        await self._thread.run(lambda: breakers.probed(olt_id, now))
+        await self._write(lambda: breakers.probed(olt_id, now))
 
     async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
-        await self._thread.run(lambda: breakers.forgive(olt_ids))
+        await self._write(lambda: breakers.forgive(olt_ids))
 
-    async def recover(self, now: datetime) -> int:
-        return await self._thread.run(lambda: _recover(now))
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        return await self._thread.run(lambda: _progress(execution_ids))
+
+    async def recover(self, now: datetime) -> Recovery:
+        return await self._write(lambda: _recover(now, is_shared=self._fence is not None))
 
 
 def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> None:
@@ -178,7 +207,7 @@ def _reclaim(claim: Claim, poller_id: int) -> bool:
     return True
 
 
-def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
+def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None) -> bool:
     try:
         with transaction.atomic():
             # The database missed the close of an earlier holder: its row must not block the OLT for ever.
@@ -190,6 +219,7 @@ def _start(execution_id: int, lease: Lease, now: datetime) -> bool:
                 started_at=Coalesce(F("started_at"), now),
                 lease_token=lease.token,
                 retry_at=None,
+                **({} if poller_id is None else {"poller_id": poller_id}),
             )
             if begun:
                 WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
@@ -228,10 +258,34 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
         concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
         concerned |= tally.orphaned(now)
         interrupted = tally.owe(concerned, now)
+        leases.revoke(olt_ids)
     tally.tell_interrupted(interrupted)
     return len(ended)
 
 
+def _progress(execution_ids: Collection[int]) -> dict[int, Outcome]:
+    rows = Execution.objects.filter(pk__in=execution_ids)
+    columns = ("pk", "status", "cause", "error", "error_class", "retry_at")
+    return {
+        id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=retry_at)
+        for id_, status, cause, error, error_class, retry_at in rows.values_list(*columns)
+    }
+
+
 @transaction.atomic
-def _recover(now: datetime) -> int:
-    return len(endings.interrupt(Execution.objects.filter(status__in=tally.OPEN), Cause.ENGINE_DOWN, now))
+def _recover(now: datetime, *, is_shared: bool) -> Recovery:
+    live = set(leases.live())
+    if is_shared:
+        # A database that was away outlasts every lease, and what began before it may wait in the spool of a worker.
+        # Whoever looks for dead workers gives them time to bring it in.
+        begun = Execution.objects.filter(status=Status.RUNNING).values_list("olt_id", flat=True)
+        live |= {leases.key_of(olt_id) for olt_id in begun}
+    running: defaultdict[int, list[int]] = defaultdict(list)
+    left = []
+    for id_, olt_id in Execution.objects.filter(status__in=tally.OPEN).order_by("pk").values_list("pk", "olt_id"):
+        if leases.key_of(olt_id) in live:
+            running[olt_id].append(id_)
+        else:
+            left.append(id_)
+    ended = endings.interrupt(Execution.objects.filter(pk__in=left, status__in=tally.OPEN), Cause.ENGINE_DOWN, now)
+    return Recovery(len(ended), {olt_id: tuple(ids) for olt_id, ids in running.items()})

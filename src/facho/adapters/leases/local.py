@@ -26,3 +26,6 @@ class LocalLeases:
             yield lease
         finally:
             del self._held[olt_id]
+
+    def is_valid(self, lease: Lease) -> bool:
+        return self._held.get(lease.olt_id) is lease

@@ -18,6 +18,8 @@ STATUS_CHOICES = [
     (Status.INTERRUPTED.value, _("interrupted")),
     (Status.SKIPPED.value, _("skipped")),
 ]
+# Of executions that are not over.
+OPEN_STATUSES = (Status.PENDING.value, Status.RUNNING.value)
 CAUSE_CHOICES = [
     (Cause.OLT_BUSY.value, _("the OLT was busy")),
     (Cause.NO_FREE_POLLER.value, _("no poller was free")),
@@ -174,6 +176,7 @@ class Poller(models.Model):
 
     poller_id = models.PositiveIntegerField(_("poller"), unique=True)
     worker = models.CharField(_("worker"), max_length=200, blank=True)
+    host = models.CharField(_("machine"), max_length=200, blank=True)
     status = models.CharField(_("status"), max_length=4, choices=Status.choices, default=Status.FREE)
     current_olt_id = models.BigIntegerField(_("OLT"), null=True)
     current_node_id = models.BigIntegerField(_("node"), null=True)
@@ -194,6 +197,28 @@ class Poller(models.Model):
 
     def __str__(self) -> str:
         return f"Poller {self.poller_id}"
+
+
+class Lease(models.Model):
+    """Who may ask an OLT, or who the active scheduler is. Times are the database's own: it is the one clock of all."""
+
+    # "olt:7", or "scheduler".
+    key = models.CharField(_("what"), max_length=60, primary_key=True)
+    holder = models.CharField(_("holder"), max_length=200)
+    # Grows with each holder, so that a late one can be told from the present one.
+    token = models.BigIntegerField(_("token"))
+    expires_at = models.DateTimeField(_("expires"))
+    # Not to be renewed any more: somebody wants it back.
+    revoked = models.BooleanField(_("revoked"), default=False)
+
+    class Meta:
+        db_table = "leases"
+        ordering = ["key"]
+        verbose_name = _("lease")
+        verbose_name_plural = _("leases")
+
+    def __str__(self) -> str:
+        return f"{self.key} ({self.holder})"
 
 
 class PollerStats(models.Model):

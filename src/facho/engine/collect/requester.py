@@ -9,7 +9,7 @@ from datetime import datetime
 from facho.engine.brand import Manners
 from facho.engine.collect.pace import Pace
 from facho.engine.collect.timer import Timer
-from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
+from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer, SnmpError
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
 from facho.engine.ports import Clock, Snmp
@@ -69,6 +69,8 @@ class Requester:
         # One step after the start: the run before this one may have asked just now.
         self._next_send = self._started + self._spacing
         self._over = ""
+        # The OLT is no longer ours to ask.
+        self.is_disowned = False
         # How many answers there were when the last request was given up.
         self._answers_at_silence = -1
         # Whether an agent that should know GETBULK has answered one; None before the first.
@@ -241,6 +243,11 @@ class Requester:
                 lane.timer.expired()
                 lane.pace.lost(self._clock.monotonic(), self._under_way - 1)
                 raise
+            except LeaseLost:
+                # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
+                self._pdus -= 1
+                self.is_disowned = True
+                raise self._end("the lease of the OLT was over") from None
             self._count(answer, lane, sent, attempt)
         finally:
             self._leave(lane)

@@ -18,7 +18,7 @@ from facho.engine.collect.rows import DARK, Turn
 from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
 from facho.engine.collect.size import Size
 from facho.engine.collect.tables import Table, table_name
-from facho.engine.errors import FachoError, OltUnreachable, Refused
+from facho.engine.errors import FachoError, LeaseLost, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.ports import Clock, Snmp
 
@@ -66,6 +66,8 @@ async def collect(
         requester.on_answer = lambda: watch(run.progress())
     try:
         await run.read()
+        if requester.is_disowned and not requester.answers:
+            raise LeaseLost("the lease of the OLT was over before it answered anything")
         if requester.pdus and not requester.answers:
             raise _unreachable(olt, requester)
     except FachoError as error:

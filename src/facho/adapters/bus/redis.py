@@ -1,0 +1,331 @@
+"""News between processes: a local bus in each of them, joined by one channel of Redis."""
+
+import asyncio
+import json
+import logging
+import random
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import uuid4
+
+from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisLost
+from redis.exceptions import RedisError, ResponseError
+
+from facho.adapters.bus.local import LocalBus, News
+from facho.engine.ports import Clock
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "facho:"
+# While Redis is away this much waits to be sent; then the oldest is dropped.
+OUTBOX = 1024
+# Seconds after which what still waits is no news any more. An interruption that was asked for before must not hit
+# what was started since.
+PERISHED_AFTER = 10.0
+# The last snapshot is there for this many seconds, for who comes later. Its own time says how old it is.
+SNAPSHOT_TTL = 60
+# Seconds to connect in, and for an answer.
+PATIENCE = 3.0
+# Seconds of silence after which Redis is asked whether it is there; as many again, and it is not.
+SILENCE = 2.0
+# Seconds to wait before the next try to connect: doubled each time, to the longest.
+FIRST_DELAY, LONGEST_DELAY = 0.1, 2.0
+# Seconds that a stop gives to what still waits to be sent.
+FAREWELL = 1.0
+# Of so many senders and topics it is known what was heard last.
+REMEMBERED = 4096
+
+
+class RedisBus:
+    """Tells its own watchers at once, and those of every other process on the same Redis as soon as it can.
+
+    Without Redis nobody waits and nothing fails: the others hear nothing, until
+    it is back. Payloads must be JSON: elsewhere a tuple arrives as a list, and
+    a number that is a key as text. Call it from the thread of its loop;
+    `latest` may be asked from any.
+    """
+
+    def __init__(self, url: str, *, clock: Clock, prefix: str = PREFIX) -> None:
+        self._url, self._clock = url, clock
+        self._place, database = _place(url)
+        # Unlike keys, channels are common to all databases of a server.
+        self._channel = f"{prefix}news:{database}"
+        self._snapshot_key = f"{prefix}latest:snapshot"
+        self._local = LocalBus()
+        self._sender = uuid4().hex
+        self._number = 0
+        self._outbox = _Outbox(clock)
+        self._heard = _Heard(self._sender)
+        self._connected = asyncio.Event()
+        # What the log said last: None is nothing yet.
+        self._told_away: bool | None = None
+        self._told_refusal = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<RedisBus {self._place}, {'connected' if self.is_connected else 'not connected'}>"
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether the news of others is heard now."""
+        return self._connected.is_set()
+
+    async def until_connected(self) -> None:
+        await self._connected.wait()
+
+    async def start(self) -> None:
+        """Begin to look for Redis, and go on for ever. Never fails, and waits for nothing."""
+        self._task = asyncio.create_task(self._run(), name="redis-bus")
+
+    async def stop(self) -> None:
+        """End all subscriptions, send what still waits, for a second at most, and leave Redis."""
+        self.close()
+        if self._task is None:
+            return
+        if self.is_connected:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._outbox.emptied.wait(), FAREWELL)
+        await _end([self._task], every=FAREWELL)
+        self._task = None
+        self._connected.clear()
+
+    def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
+        self._local.publish(topic, payload)
+        self._number += 1
+        letter = _Letter(self._sender, self._number, topic, payload)
+        try:
+            self._outbox.put(letter, letter.write())
+        except (TypeError, ValueError, RecursionError):
+            # Who tells news is not to fail for it.
+            logger.exception("news of %s is not JSON: only this process hears it", topic)
+
+    def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
+        return self._local.subscribe(topics)
+
+    def latest(self, topic: str) -> Mapping[str, Any] | None:
+        return self._local.latest(topic)
+
+    def close(self) -> None:
+        """End all subscriptions. Others still hear what is told, until `stop`."""
+        self._local.close()
+
+    async def _run(self) -> None:
+        tries = 0
+        while True:
+            try:
+                await self._visit()
+            except Exception as error:
+                # Whatever it was, the next try may find a Redis that works.
+                tries = 0 if self.is_connected else tries + 1
+                self._lost(error)
+            longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(tries, 10))
+            await self._clock.sleep(random.uniform(longest / 2, longest))
+
+    async def _visit(self) -> None:
+        """Connect, hear and tell; raises as soon as one of it fails."""
+        async with self._client() as client, client.pubsub() as channel:
+            await channel.subscribe(self._channel)
+            if await channel.get_message(timeout=PATIENCE) is None:
+                raise RedisLost(f"no answer in {PATIENCE:.0f} s")
+            # Only once we listen: a snapshot is then either under the key already, or will be heard.
+            await self._catch_up(client)
+            self._found()
+            both = [asyncio.create_task(self._listen(channel)), asyncio.create_task(self._send(client))]
+            try:
+                ended, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                await ended.pop()
+            finally:
+                await _end(both, every=FAREWELL / 10)
+
+    def _client(self) -> Redis:
+        # The library's own retries would hide a loss, and hold up what is behind it.
+        retry = Retry(NoBackoff(), 0)
+        return Redis.from_url(
+            self._url, retry=retry, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE, protocol=2
+        )
+
+    async def _catch_up(self, client: Redis) -> None:
+        try:
+            data = await client.get(self._snapshot_key)
+        except ResponseError as error:
+            logger.debug("%s cannot be read: %s", self._snapshot_key, error)
+            return
+        if data is not None:
+            self._hear(data)
+
+    async def _listen(self, channel: PubSub) -> None:
+        asked = False
+        while True:
+            message = await channel.get_message(timeout=SILENCE)
+            if message is None and asked:
+                raise RedisLost(f"nothing heard for {2 * SILENCE:.0f} s")
+            if message is None:
+                await channel.ping()
+            elif message["type"] == "message":
+                self._hear(message["data"])
+                # Many may lie in the buffer: let those who watch keep up with them.
+                await self._clock.sleep(0)
+            asked = message is None
+
+    def _hear(self, data: object) -> None:
+        letter = _Letter.read(data)
+        if letter is None:
+            logger.debug("what came over %s is no news of ours: %.80r", self._channel, data)
+        elif self._heard.is_new(letter):
+            self._local.publish(letter.topic, letter.payload)
+
+    async def _send(self, client: Redis) -> None:
+        while True:
+            await self._outbox.filled.wait()
+            batch = self._outbox.waiting()
+            if not batch:
+                continue
+            async with client.pipeline(transaction=False) as pipeline:
+                snapshots = [data for letter, data in batch if letter.topic == "snapshot"]
+                if snapshots:
+                    # Before it is told: who begins to listen in between finds it under the key.
+                    pipeline.set(self._snapshot_key, snapshots[-1], ex=SNAPSHOT_TTL)
+                for _, data in batch:
+                    pipeline.publish(self._channel, data)
+                answers = await pipeline.execute(raise_on_error=False)
+            self._outbox.sent(batch[-1][0].number)
+            self._note_refusals(answers)
+
+    def _note_refusals(self, answers: list[Any]) -> None:
+        """Say it once a connection when Redis does not take what is sent, being full or not allowing it."""
+        refusal = next((answer for answer in answers if isinstance(answer, Exception)), None)
+        if refusal is not None and not self._told_refusal:
+            logger.warning("Redis at %s does not take all news: %s", self._place, refusal)
+            self._told_refusal = True
+
+    def _found(self) -> None:
+        self._told_away = self._told_refusal = False
+        self._connected.set()
+        logger.info("Redis at %s carries the news", self._place)
+
+    def _lost(self, error: Exception) -> None:
+        self._connected.clear()
+        if not self._told_away:
+            # The trace only of what nobody expects to happen when a server goes away.
+            unexpected = None if isinstance(error, RedisError | OSError) else error
+            reason = str(error) or type(error).__name__
+            logger.warning("Redis at %s is away, and news stays here: %s", self._place, reason, exc_info=unexpected)
+        self._told_away = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    """One piece of news as it travels. The number grows with each that its sender tells."""
+
+    sender: str
+    number: int
+    topic: str
+    payload: Mapping[str, Any]
+
+    def write(self) -> bytes:
+        return json.dumps([self.sender, self.number, self.topic, self.payload], separators=(",", ":")).encode()
+
+    @classmethod
+    def read(cls, data: object) -> Self | None:
+        """Return what was sent, None if that was not one of us."""
+        if not isinstance(data, bytes):
+            return None
+        try:
+            parts = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+        match parts:
+            case [str(sender), int(number), str(topic), dict(payload)]:
+                return cls(sender, number, topic, payload)
+        return None
+
+
+class _Outbox:
+    """What waits to be sent, in order; bounded in number and in age."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._letters: deque[tuple[float, _Letter, bytes]] = deque(maxlen=OUTBOX)
+        self.filled, self.emptied = asyncio.Event(), asyncio.Event()
+        self.emptied.set()
+
+    def put(self, letter: _Letter, data: bytes) -> None:
+        self._letters.append((self._clock.monotonic(), letter, data))
+        self._forget()
+
+    def waiting(self) -> list[tuple[_Letter, bytes]]:
+        self._forget()
+        return [(letter, data) for _, letter, data in self._letters]
+
+    def sent(self, number: int) -> None:
+        """Forget what was sent, up to this number. More may have come meanwhile, or the oldest have been dropped."""
+        while self._letters and self._letters[0][1].number <= number:
+            self._letters.popleft()
+        self._forget()
+
+    def _forget(self) -> None:
+        oldest = self._clock.monotonic() - PERISHED_AFTER
+        while self._letters and self._letters[0][0] < oldest:
+            self._letters.popleft()
+        on, off = (self.filled, self.emptied) if self._letters else (self.emptied, self.filled)
+        on.set()
+        off.clear()
+
+
+class _Heard:
+    """Lets each piece of news through once.
+
+    It may come twice: what was sent when the connection broke is sent again,
+    and a snapshot is also under its key. What we told ourselves was heard here
+    when it was told.
+    """
+
+    def __init__(self, own: str) -> None:
+        self._own = own
+        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def is_new(self, letter: _Letter) -> bool:
+        if letter.sender == self._own:
+            return False
+        key = letter.sender, letter.topic
+        if letter.number <= self._last.get(key, -1):
+            return False
+        self._last[key] = letter.number
+        self._last.move_to_end(key)
+        if len(self._last) > REMEMBERED:
+            self._last.popitem(last=False)
+        return True
+
+
+async def _end(tasks: list[asyncio.Task[None]], *, every: float) -> None:
+    """Cancel tasks until they are over.
+
+    Once is not always enough: in Python 3.11 `asyncio.wait_for`, which the
+    library uses, forgets a cancellation that comes just when it has a result.
+    """
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=every)
+    for task in tasks:
+        # Asked for, so that nobody complains that it was not.
+        _ = task.cancelled() or task.exception()
+
+
+def _place(url: str) -> tuple[str, int]:
+    """Return where a server is, without the password, and the number of its database."""
+    try:
+        parts: Mapping[str, Any] = parse_url(url)
+    except ValueError:
+        # What the library says may hold parts of the password.
+        raise ValueError("the address of Redis is not one: it should look like redis://host:6379/0") from None
+    place = parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
+    return str(place), int(parts.get("db", 0))

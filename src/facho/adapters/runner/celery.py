@@ -1,0 +1,177 @@
+"""Gives composites to workers elsewhere, and waits for how they end.
+
+A message carries what to run and no more: no secret, and no right to run it. That
+is the lease, and the execution that is still pending. So a message may get lost,
+or come three times; what became of its executions is what the database says.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from facho.adapters.wire import to_wire
+from facho.engine.model import Cause, Claim, Outcome, Status
+from facho.engine.ports import Clock, EventBus, Ledger, PollerWatch
+
+logger = logging.getLogger(__name__)
+
+# Discoveries, and what an admin holds for as urgent.
+HIGH_PRIORITY = 90
+HIGH, DEFAULT, RETRY = "snmp_highprio", "snmp_default", "snmp_retry"
+# As workers look at them: who is waited for goes first, what has failed before goes last.
+QUEUES = (HIGH, DEFAULT, RETRY)
+
+# A seat is free when something is given out, so a worker takes it at once. A message that nobody took by then is void,
+# and a little later another one is sent.
+EXPIRES = timedelta(seconds=20)
+AGAIN_AFTER = timedelta(seconds=25)
+
+# How long a run that a person asked for is offered, since it has no slot that would end it.
+LONGEST_OFFER = timedelta(minutes=5)
+
+# How often the database is asked what has become of everything, in seconds. News of an end only makes it earlier.
+LOOK_EVERY = 1.0
+# What ends together is looked for together.
+TOGETHER = 0.05
+
+# Puts a message into a queue: its name, the message, and the seconds after which nobody wants it any more.
+Send = Callable[[str, Mapping[str, Any], float], Awaitable[None]]
+
+
+@dataclass(eq=False, slots=True)
+class _Given:
+    """A composite that was given out."""
+
+    claim: Claim
+    over: "asyncio.Future[list[Outcome]]"
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class CeleryRunner:
+    """A NodeRunner whose pollers are in other processes."""
+
+    def __init__(self, *, send: Send, ledger: Ledger, bus: EventBus, clock: Clock) -> None:
+        self._send = send
+        self._ledger = ledger
+        self._bus = bus
+        self._clock = clock
+        self._given: set[_Given] = set()
+        self._news = asyncio.Event()
+        self._is_leaving = False
+
+    async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
+        """Give a composite to whoever is free, and return how its links ended."""
+        given = _Given(claim, asyncio.get_running_loop().create_future())
+        self._given.add(given)
+        offering = asyncio.create_task(self._offer(given), name=f"offer-{claim.execution_ids[0]}")
+        try:
+            return await given.over
+        except asyncio.CancelledError:
+            if not self._is_leaving:
+                # A person does not want it any more. Its executions have been ended already.
+                self._bus.publish("interrupt", {"olt_id": claim.composite.olt_id})
+            raise
+        finally:
+            offering.cancel()
+            self._given.discard(given)
+
+    @property
+    def offered(self) -> Collection[int]:
+        """Return the executions that nobody has begun yet: we answer for them, and nobody else does."""
+        return {id_ for given in self._given if not given.begun.is_set() for id_ in given.claim.execution_ids}
+
+    def leave(self) -> None:
+        """Let what was given out go on without us from here on."""
+        self._is_leaving = True
+
+    async def _offer(self, given: _Given) -> None:
+        """Send until somebody begins, or until it is too late for that."""
+        until = given.claim.next_check or self._clock.now() + LONGEST_OFFER
+        while not given.begun.is_set():
+            left = until - self._clock.now()
+            if left <= timedelta(0):
+                await self._give_up(given)
+                return
+            await self._put(given.claim, min(EXPIRES, left))
+            await _first(given.begun.wait(), self._clock.sleep(min(AGAIN_AFTER, left).total_seconds()))
+
+    async def _put(self, claim: Claim, expires: timedelta) -> None:
+        message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
+        try:
+            await self._send(queue_of(claim), message, expires.total_seconds())
+        except Exception as error:
+            # The broker is away. The next try comes soon enough, as long as the slot lasts.
+            logger.warning("%s could not be given out: %s", claim.composite.master.name, error)
+
+    async def _give_up(self, given: _Given) -> None:
+        """End what nobody began. If somebody does in this moment, one of both finds that the other was first."""
+        late = Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER)
+        try:
+            await self._ledger.close(given.claim.execution_ids, late, lease=None, now=self._clock.now())
+        except Exception:
+            # The database is away: what becomes of it is found out when it is back.
+            logger.exception("%s could not be given up", given.claim.composite.master.name)
+
+    async def watch(self) -> None:
+        """Follow what was given out, for ever."""
+        listening = asyncio.create_task(self._listen(), name="ends")
+        try:
+            while True:
+                await _first(self._news.wait(), self._clock.sleep(LOOK_EVERY))
+                await self._clock.sleep(TOGETHER)
+                self._news.clear()
+                await self.look()
+        finally:
+            listening.cancel()
+
+    async def _listen(self) -> None:
+        async for _, news in self._bus.subscribe(["execution"]):
+            if news["status"] != Status.RUNNING.value:
+                self._news.set()
+
+    async def look(self) -> None:
+        """Ask the database what has become of everything that was given out."""
+        given = list(self._given)
+        if not given:
+            return
+        try:
+            known = await self._ledger.progress([id_ for each in given for id_ in each.claim.execution_ids])
+        except Exception:
+            logger.exception("what became of %d composites cannot be found out now", len(given))
+            return
+        for each in given:
+            self._take_over(each, known)
+
+    def _take_over(self, given: _Given, known: Mapping[int, Outcome]) -> None:
+        gone = Outcome(Status.INTERRUPTED, Cause.DISABLED)
+        outcomes = [known.get(id_, gone) for id_ in given.claim.execution_ids]
+        if any(outcome.status is not Status.PENDING or outcome.retry_at for outcome in outcomes):
+            given.begun.set()
+        if all(outcome.is_over for outcome in outcomes) and not given.over.done():
+            given.over.set_result([_as_ended(outcome) for outcome in outcomes])
+
+
+def _as_ended(outcome: Outcome) -> Outcome:
+    """Return how an attempt ended, as the one who ran it would have."""
+    return outcome if outcome.retry_at is None else replace(outcome.as_last(), retry_at=outcome.retry_at)
+
+
+def queue_of(claim: Claim) -> str:
+    """Return where a composite waits for a worker."""
+    if claim.attempt > 1:
+        return RETRY
+    is_urgent = claim.composite.urgent or claim.composite.master.priority >= HIGH_PRIORITY
+    return HIGH if is_urgent else DEFAULT
+
+
+async def _first(*awaitables: Awaitable[Any]) -> None:
+    """Wait until one of these is done, and stop the others."""
+    tasks = [asyncio.ensure_future(each) for each in awaitables]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

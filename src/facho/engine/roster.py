@@ -1,0 +1,60 @@
+"""Which workers there are, told from what they say of themselves once a second. Who says nothing is not counted on."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from facho.engine.events import Event, tell
+
+logger = logging.getLogger(__name__)
+
+# Some reports may get lost; a worker that is gone must not be given anything for long.
+SILENT_AFTER = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker said of itself last, and when that was heard."""
+
+    heard_at: datetime
+    is_draining: bool
+    pollers: Sequence[Mapping[str, Any]]
+
+
+class Roster:
+    """The workers by name. Times are those of who listens: their clocks may differ from ours."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, Report] = {}
+
+    def heard(self, report: Mapping[str, Any], now: datetime) -> None:
+        """Take over what a worker says: {worker, draining, pollers}."""
+        name, is_draining = str(report["worker"]), bool(report["draining"])
+        before = self._reports.get(name)
+        self._reports[name] = Report(now, is_draining, report["pollers"])
+        if is_draining and (before is None or not before.is_draining):
+            tell(logger, Event.WORKER_DRAINED, worker=name)
+        elif before is None:
+            tell(logger, Event.WORKER_JOINED, worker=name, pollers=len(report["pollers"]))
+
+    def forget_silent(self, now: datetime) -> None:
+        """Strike out who was not heard of for some seconds."""
+        for name, report in list(self._reports.items()):
+            if now - report.heard_at > SILENT_AFTER:
+                del self._reports[name]
+                if not report.is_draining:
+                    silent = (now - report.heard_at).total_seconds()
+                    tell(logger, Event.WORKER_LEFT, worker=name, seconds=round(silent))
+
+    @property
+    def seats(self) -> int:
+        """Return how many composites may run at once."""
+        return sum(len(report.pollers) for report in self._reports.values() if not report.is_draining)
+
+    @property
+    def pollers(self) -> list[Mapping[str, Any]]:
+        """Return all pollers, as their workers describe them."""
+        every = [poller for report in self._reports.values() for poller in report.pollers]
+        return sorted(every, key=lambda poller: int(poller["id"]))

@@ -1,0 +1,61 @@
+"""Ends executions whose worker is dead: the lease of their OLT is over, and has been for as long as we looked."""
+
+import logging
+from collections.abc import Callable, Collection
+from datetime import datetime
+
+from django.db import transaction
+
+from facho.apps.polling.models import Execution
+from facho.engine.events import Event, tell
+from facho.engine.model import Cause, Status
+from facho.engine.ports import Clock
+from facho.store import endings, leases, tally
+
+logger = logging.getLogger(__name__)
+
+# When the database was away, every lease is over when it is back. Who holds readings for it has this many seconds to
+# bring them in.
+GRACE = 15.0
+
+# Looks that are further apart than this have seen nothing of what was between them.
+LONGEST_GAP = 12.0
+
+
+class LeaseReaper:
+    """Looks every few seconds. `answered_for` are executions that nobody has begun: the scheduler has them in hand."""
+
+    def __init__(self, clock: Clock, answered_for: Callable[[], Collection[int]]) -> None:
+        self._clock = clock
+        self._answered_for = answered_for
+        # Since when each is known to be held by nobody, by the monotonic clock.
+        self._since: dict[int, float] = {}
+        self._looked_at = 0.0
+
+    def reap(self, now: datetime) -> int:
+        """End what has been held by nobody for long enough, and return how much that was."""
+        looked_at = self._clock.monotonic()
+        if looked_at - self._looked_at > LONGEST_GAP:
+            self._since = {}
+        with transaction.atomic():
+            orphans = _orphans() - set(self._answered_for())
+            self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
+            dead = [id_ for id_, since in self._since.items() if looked_at - since >= GRACE]
+            rows = Execution.objects.filter(pk__in=dead, status__in=tally.OPEN)
+            ended = endings.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
+        self._looked_at = looked_at
+        if ended:
+            tell(logger, Event.EXECUTIONS_REAPED, executions=len(ended))
+        return len(ended)
+
+
+def _orphans() -> set[int]:
+    """Return the open executions that no holder of a lease can be at work on."""
+    held = leases.live()
+    found = Execution.objects.filter(status__in=tally.OPEN).values_list("pk", "olt_id", "status", "lease_token")
+    return {id_ for id_, olt_id, status, token in found if _is_orphan(status, token, held.get(leases.key_of(olt_id)))}
+
+
+def _is_orphan(status: str, token: int | None, held: int | None) -> bool:
+    # A link that waits behind a running one has no token of its own yet.
+    return held is None or (status == Status.RUNNING and token != held)

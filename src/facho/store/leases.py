@@ -1,0 +1,199 @@
+"""Leases as rows: at most one holder a key, wherever it runs. The database's clock says when one is over.
+
+Who holds one renews it, and trusts it a little shorter than the database does: a
+process that was paused, or cut off, stops asking before anybody else may begin.
+The token grows with each holder. It is the fence: what an older one says is not
+written, whenever it comes.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import DatabaseError, transaction
+from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from facho.apps.polling.models import Lease as LeaseRow
+from facho.engine.errors import OltBusy
+from facho.engine.events import Event, tell
+from facho.engine.model import Lease
+from facho.engine.ports import Clock
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a lease lasts, how often it is renewed, and how much earlier its holder lets go of it."""
+
+    ttl: timedelta
+    renew_every: timedelta
+    margin: timedelta
+
+    @classmethod
+    def lasting(cls, seconds: float) -> "Terms":
+        """Return terms under which some renewals may fail before the lease is over."""
+        ttl = timedelta(seconds=seconds)
+        return cls(ttl, ttl / 6, ttl / 6)
+
+    @property
+    def trusted(self) -> float:
+        """Return for how many seconds after a renewal was asked for the holder is certain of it."""
+        return (self.ttl - self.margin).total_seconds()
+
+
+# A worker that dies keeps its OLTs from others for this long. One that loses the database may finish what takes less.
+OLT_TERMS = Terms.lasting(30)
+
+
+def key_of(olt_id: int) -> str:
+    return f"olt:{olt_id}"
+
+
+@transaction.atomic
+def acquire(key: str, holder: str, ttl: timedelta) -> int | None:
+    """Take a lease, and return its token; None if somebody has it."""
+    free = LeaseRow.objects.filter(key=key, expires_at__lte=Now())
+    terms: dict[str, Any] = {"holder": holder, "token": F("token") + 1, "expires_at": _in(ttl), "revoked": False}
+    if not free.update(**terms):
+        # Tokens go on growing over a change of mode: in one process they are counted from the time as well.
+        first = int(timezone.now().timestamp() * 1e9)
+        LeaseRow.objects.bulk_create(
+            [LeaseRow(key=key, holder=holder, token=first, expires_at=NEVER)], ignore_conflicts=True
+        )
+        if not free.update(**terms):
+            return None
+    return LeaseRow.objects.values_list("token", flat=True).get(key=key)
+
+
+def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
+    """Prolong leases, and return those that are still ours."""
+    ours = Q(pk__in=())
+    for key, token in tokens.items():
+        ours |= Q(key=key, token=token)
+    with transaction.atomic():
+        rows = LeaseRow.objects.filter(ours, expires_at__gt=Now(), revoked=False)
+        kept = set(rows.select_for_update().order_by("key").values_list("key", flat=True))
+        LeaseRow.objects.filter(key__in=kept).update(expires_at=_in(ttl))
+    return kept
+
+
+def release(key: str, token: int) -> None:
+    """Give a lease back, if it is still ours."""
+    LeaseRow.objects.filter(key=key, token=token).update(expires_at=Now())
+
+
+def live() -> dict[str, int]:
+    """Return the leases that somebody holds, and their tokens."""
+    return dict(LeaseRow.objects.filter(expires_at__gt=Now()).values_list("key", "token"))
+
+
+def revoke(olt_ids: Collection[int]) -> None:
+    """Let no holder renew these; they end with their time, or when the holder gives them back."""
+    LeaseRow.objects.filter(key__in=[key_of(olt_id) for olt_id in olt_ids]).update(revoked=True)
+
+
+def lock(key: str, token: int) -> bool:
+    """Keep a lease from changing until the transaction is over, if it is ours."""
+    return bool(LeaseRow.objects.select_for_update().filter(key=key, token=token).values_list("key").first())
+
+
+def is_superseded(lease: Lease) -> bool:
+    """Return whether somebody else has held the OLT since: then nothing that is said with this lease counts."""
+    return LeaseRow.objects.filter(key=key_of(lease.olt_id), token__gt=lease.token).exists()
+
+
+def holder_of(key: str) -> str:
+    return LeaseRow.objects.filter(key=key).values_list("holder", flat=True).first() or "somebody else"
+
+
+def _in(ttl: timedelta) -> Any:
+    return ExpressionWrapper(Now() + Value(ttl), output_field=DateTimeField())
+
+
+@dataclass(slots=True)
+class _Held:
+    lease: Lease
+    # By the monotonic clock.
+    valid_until: float
+
+
+class DbLeases:
+    """The leases that this process holds, renewed together."""
+
+    def __init__(self, thread: DbThread, clock: Clock, terms: Terms = OLT_TERMS) -> None:
+        self._thread = thread
+        self._clock = clock
+        self._terms = terms
+        self._held: dict[int, _Held] = {}
+
+    @asynccontextmanager
+    async def hold(self, olt_id: int, holder: str) -> AsyncIterator[Lease]:
+        lease = await self._acquire(olt_id, holder)
+        try:
+            yield lease
+        finally:
+            del self._held[olt_id]
+            await asyncio.shield(self._release(lease))
+
+    async def _acquire(self, olt_id: int, holder: str) -> Lease:
+        key, asked = key_of(olt_id), self._clock.monotonic()
+        taking = asyncio.ensure_future(self._thread.run(lambda: acquire(key, holder, self._terms.ttl)))
+        try:
+            token = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # It may be ours by now, and nobody would give it back.
+            token = await taking
+            if token is not None:
+                await self._release(Lease(olt_id, holder, token))
+            raise
+        if token is None:
+            other = await self._thread.run(lambda: holder_of(key))
+            raise OltBusy(f"OLT {olt_id} is held by {other}")
+        lease = Lease(olt_id, holder, token)
+        self._held[olt_id] = _Held(lease, asked + self._terms.trusted)
+        return lease
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            await self._thread.run(lambda: release(key_of(lease.olt_id), lease.token))
+        except DatabaseError:
+            logger.warning("the lease of OLT %d could not be given back; it ends by itself", lease.olt_id)
+
+    def is_valid(self, lease: Lease) -> bool:
+        held = self._held.get(lease.olt_id)
+        return held is not None and held.lease == lease and self._clock.monotonic() < held.valid_until
+
+    async def run(self) -> None:
+        """Renew for ever."""
+        while True:
+            await self._clock.sleep(self._terms.renew_every.total_seconds())
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Prolong what is held. What can not be is over: its holder finds that out before its next request."""
+        held = list(self._held.values())
+        if not held:
+            return
+        asked = self._clock.monotonic()
+        tokens = {key_of(each.lease.olt_id): each.lease.token for each in held}
+        try:
+            kept = await self._thread.run(lambda: renew(tokens, self._terms.ttl))
+        except DatabaseError as error:
+            logger.warning("leases could not be renewed, they are good for some seconds more: %s", error)
+            return
+        for each in held:
+            if key_of(each.lease.olt_id) in kept:
+                each.valid_until = asked + self._terms.trusted
+            elif self.is_valid(each.lease):
+                each.valid_until = asked
+                tell(logger, Event.LEASE_LOST, olt_id=each.lease.olt_id, holder=each.lease.holder)

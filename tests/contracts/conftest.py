@@ -1,0 +1,20 @@
+"""What the contracts of several ports share."""
+
+import logging
+
+import pytest
+from bus_world import Said
+
+from real_database import make_thread  # noqa: F401 - a fixture
+
+
+@pytest.fixture
+async def said():
+    """What the Redis bus says in the log."""
+    logger, handler = logging.getLogger("facho.adapters.bus.redis"), Said()
+    before = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(before)

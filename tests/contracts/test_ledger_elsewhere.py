@@ -1,0 +1,103 @@
+"""What a ledger promises where executions run in other processes: it can be asked, and leaves them to their holder."""
+
+from dataclasses import replace
+
+import pytest
+from builders import MIN, T0
+from worlds import DbWorld, MemoryWorld, done, scheduled
+
+from facho.engine.model import Cause, Outcome, Status
+
+pytestmark = pytest.mark.django_db
+
+SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
+
+
+@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+def world(request, db):
+    return request.param()
+
+
+@pytest.fixture
+def ids(world):
+    power = world.add("Optical power", next_check=T0)
+    names = world.add("Names", master_id=power.id)
+    return world.claim(scheduled(power, names)).execution_ids
+
+
+def progress(world, ids):
+    return [done(world.ledger.progress(ids))[id_] for id_ in ids]
+
+
+def test_it_tells_who_waits_who_runs_and_who_has_ended(world, ids):
+    first, second = ids
+    assert [outcome.status for outcome in progress(world, ids)] == [Status.PENDING, Status.PENDING]
+    assert not any(outcome.is_over for outcome in progress(world, ids))
+
+    world.start(first)
+    assert [outcome.status for outcome in progress(world, ids)] == [Status.RUNNING, Status.PENDING]
+
+    world.close([first], replace(SILENT, error="row 7"))
+    world.close([second], Outcome(Status.SKIPPED, Cause.UNREACHABLE))
+    ends = progress(world, ids)
+    assert [(outcome.status, outcome.cause, outcome.error) for outcome in ends] == [
+        (Status.FAILED, Cause.UNREACHABLE, "row 7"),
+        (Status.SKIPPED, Cause.UNREACHABLE, ""),
+    ]
+    assert all(outcome.is_over for outcome in ends)
+
+
+def test_what_waits_for_another_attempt_tells_when_and_how_the_last_one_ended(world, ids):
+    first, second = ids
+    world.start(first)
+    world.put_off([first], SILENT, retry_at=T0 + 2 * MIN)
+    world.put_off([second], Outcome(Status.SKIPPED, Cause.UNREACHABLE), retry_at=T0 + 2 * MIN)
+
+    waiting = progress(world, ids)
+
+    assert [outcome.status for outcome in waiting] == [Status.PENDING] * 2
+    assert [outcome.retry_at for outcome in waiting] == [T0 + 2 * MIN] * 2
+    assert all(outcome.is_over for outcome in waiting)
+    assert [(last.status, last.cause, last.retry_at) for last in map(Outcome.as_last, waiting)] == [
+        (Status.FAILED, Cause.UNREACHABLE, None),
+        (Status.SKIPPED, Cause.UNREACHABLE, None),
+    ]
+
+
+def test_nobody_is_told_of_what_there_is_not(world, ids):
+    assert done(world.ledger.progress([10**6])) == {}
+
+
+def test_an_engine_that_starts_leaves_alone_what_another_process_holds_the_olt_for(world, ids):
+    world.start(ids[0])
+    world.held_elsewhere()
+
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+
+    assert (recovery.interrupted, dict(recovery.running)) == (0, {world.olt_id: ids})
+    assert [outcome.status for outcome in progress(world, ids)] == [Status.RUNNING, Status.PENDING]
+
+
+def test_an_engine_that_starts_ends_what_nobody_holds_the_olt_for(world, ids):
+    world.start(ids[0])
+
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+
+    assert (recovery.interrupted, dict(recovery.running)) == (2, {})
+    assert {outcome.status for outcome in progress(world, ids)} == {Status.INTERRUPTED}
+
+
+def test_who_runs_it_is_written_down_when_it_begins(world, ids):
+    done(world.ledger.start(ids[0], lease=world.lease(), now=T0, poller_id=17))
+
+    assert [world.row(id_).poller_id for id_ in ids] == [17, 3]
+
+
+def test_who_lost_the_olt_to_another_can_end_nothing_although_that_one_has_not_begun(world, ids):
+    world.start(ids[0])
+    world.taken_over()
+
+    world.close(ids, Outcome(Status.SUCCESS))
+    world.put_off(ids, SILENT, retry_at=T0 + 2 * MIN)
+
+    assert [outcome.status for outcome in progress(world, ids)] == [Status.RUNNING, Status.PENDING]

@@ -1,0 +1,42 @@
+"""A lease that is over in the middle of a run: not one request more, and what was read is kept."""
+
+import pytest
+from collect_fakes import FakeAgent, known, make_mib, make_node, one_port, run
+
+from facho.engine.errors import LeaseLost
+from facho.engine.leased import LeasedSnmp
+from facho.engine.model import Completeness, JobKind
+
+ONUS = one_port(60)
+
+
+class Watched(LeasedSnmp):
+    """An agent under a lease that is over after so many requests."""
+
+    def __init__(self, agent: FakeAgent, requests: int) -> None:
+        super().__init__(agent, lambda: len(agent.log) < requests)
+        self.clock = agent.clock
+
+
+async def test_what_was_read_until_then_is_kept_and_says_what_is_missing(clock):
+    agent = FakeAgent(clock, make_mib(ONUS, ["serial", "state"]))
+
+    collected = await run(Watched(agent, requests=2), make_node(JobKind.DISCOVERY))
+
+    assert collected.completeness is Completeness.PARTIAL
+    assert 0 < len(collected.readings) < len(ONUS)
+    assert "lease" in " ".join(collected.errors)
+    assert collected.traffic.pdus == len(agent.log) == 2
+    assert collected.absent == ()
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in JobKind if kind is not JobKind.IDENTIFY], ids=lambda kind: kind.value
+)
+async def test_nothing_is_asked_once_it_is_over_and_the_olt_is_not_to_blame(clock, kind):
+    agent = FakeAgent(clock, make_mib(ONUS, ["serial", "state"]))
+
+    with pytest.raises(LeaseLost):
+        await run(Watched(agent, requests=0), make_node(kind, "serial", "state"), onus=known(ONUS))
+
+    assert agent.log == []

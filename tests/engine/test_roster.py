@@ -1,0 +1,84 @@
+"""Which workers are counted on: those that were heard of lately and take work."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+from builders import SEC, T0
+
+from facho.engine.roster import SILENT_AFTER, Roster
+
+
+def report(worker="noc-1", numbers=(1, 2), draining=False):
+    return {"worker": worker, "draining": draining, "pollers": [{"id": number} for number in numbers]}
+
+
+@pytest.fixture
+def roster():
+    return Roster()
+
+
+@pytest.fixture
+def told(caplog):
+    caplog.set_level(logging.INFO, "facho.engine.roster")
+    return lambda: [record.event.name for record in caplog.records]
+
+
+def test_nobody_has_been_heard_of_at_first(roster):
+    assert (roster.seats, roster.pollers) == (0, [])
+
+
+def test_the_pollers_of_all_workers_are_counted_and_listed_by_number(roster):
+    roster.heard(report("noc-2", (3, 4, 5)), T0)
+    roster.heard(report("noc-1", (1, 2)), T0)
+
+    assert roster.seats == 5
+    assert [poller["id"] for poller in roster.pollers] == [1, 2, 3, 4, 5]
+
+
+def test_the_last_report_of_a_worker_is_the_one_that_counts(roster, told):
+    roster.heard(report(numbers=(1, 2)), T0)
+    roster.heard(report(numbers=(1,)), T0 + SEC)
+
+    assert roster.seats == 1
+    assert told() == ["WORKER_JOINED"]
+
+
+def test_a_worker_that_drains_is_given_nothing_and_still_shown(roster, told):
+    roster.heard(report(), T0)
+    roster.heard(report(draining=True), T0 + SEC)
+    roster.heard(report(draining=True), T0 + 2 * SEC)
+
+    assert roster.seats == 0
+    assert len(roster.pollers) == 2
+    assert told() == ["WORKER_JOINED", "WORKER_DRAINED"]
+
+
+def test_who_is_silent_for_some_seconds_leaves_the_list(roster, told):
+    roster.heard(report("noc-1"), T0)
+    roster.heard(report("noc-2", (3,)), T0 + SEC)
+
+    roster.forget_silent(T0 + SILENT_AFTER)
+    assert roster.seats == 3
+
+    roster.forget_silent(T0 + SILENT_AFTER + timedelta(milliseconds=1))
+    assert [poller["id"] for poller in roster.pollers] == [3]
+    assert told()[-1] == "WORKER_LEFT"
+
+
+def test_a_worker_that_had_said_it_would_go_is_not_missed(roster, told):
+    roster.heard(report(draining=True), T0)
+
+    roster.forget_silent(T0 + 60 * SEC)
+
+    assert roster.pollers == []
+    assert "WORKER_LEFT" not in told()
+
+
+def test_one_that_comes_back_is_counted_again(roster, told):
+    roster.heard(report(), T0)
+    roster.forget_silent(T0 + 60 * SEC)
+    roster.heard(report(), T0 + 61 * SEC)
+
+    assert roster.seats == 2
+    assert told() == ["WORKER_JOINED", "WORKER_LEFT", "WORKER_JOINED"]
