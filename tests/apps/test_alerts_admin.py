@@ -48,6 +48,7 @@ def test_staff_who_may_view_can_look_and_not_change(everything, model):
 
     assert (looked.status_code, changed.status_code) == (200, 403)
     assert not any(secret in looked.content.decode() for secret in SECRETS.values())
+    assert "https://127.0.0.1/hook" not in looked.content.decode()
 
 
 @each_model
@@ -203,6 +204,23 @@ def test_a_setting_that_means_nothing_is_refused_where_it_stands(admin_page):
 
     assert "Write a number from -50 to 10." in answer.content.decode()
     assert not Rule.objects.exists()
+
+
+def test_a_rule_that_has_lost_its_olts_says_so_until_somebody_chooses(admin_page, sur):
+    rule = make_rule(severity="critical")
+    rule.olts.set([sur])
+    rule.settle_olts()
+    sur.delete()
+    page = page_of(Rule, "change", rule.pk)
+    warning = "The OLTs that Gone was about are gone."
+
+    lost = admin_page.get(page).content.decode()
+    admin_page.post(page, rule_form(name="Gone", kind="olt_unreachable"))
+    chosen = admin_page.get(page).content.decode()
+
+    assert warning in lost
+    assert warning not in chosen
+    assert not Rule.objects.get(pk=rule.pk).is_narrowed
 
 
 def test_a_rule_for_events_names_them(admin_page):

@@ -29,6 +29,24 @@ def test_a_secret_that_is_left_out_stays(api):
     assert channel.url == "https://127.0.0.1/other"
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("https://127.0.0.1:8443/t0ken/of?key=s3cret", "https://127.0.0.1:8443/…", id="with a port"),
+        pytest.param("https://[::1]/t0ken", "https://[::1]/…", id="IPv6"),
+        pytest.param("", "", id="none"),
+    ],
+)
+def test_the_path_of_a_webhook_is_for_those_who_may_change_it(api, reader_api, url, shown):
+    page = f"/api/v1/channels/{make_channel(url=url).pk}/"
+
+    [listed] = reader_api.get("/api/v1/channels/").json()["results"]
+    read, changed = reader_api.get(page), api.get(page)
+
+    assert listed["url"] == read.json()["url"] == shown
+    assert changed.json()["url"] == url
+
+
 def test_a_channel_that_could_not_work_is_refused_by_field(api):
     answer = api.post("/api/v1/channels/", CHANNEL | {"url": "ftp://127.0.0.1"}, format="json")
 
@@ -203,3 +221,24 @@ def test_a_list_costs_the_same_however_long_it_is(api, path, django_assert_max_n
         answer = api.get(f"/api/v1/{path}/")
 
     assert answer.json()["count"] == 10
+
+
+def test_a_rule_is_about_the_olts_that_were_chosen_last(api, sur):
+    page = f"/api/v1/alert-rules/{make_rule(kind='olt_unreachable').pk}/"
+
+    chosen = api.patch(page, {"olts": [sur.pk]}, format="json").json()
+    sur.delete()
+    lost = api.get(page).json()
+    renamed = api.patch(page, {"name": "The south"}, format="json").json()
+    about_all = api.patch(page, {"olts": []}, format="json").json()
+
+    assert [each["has_lost_its_olts"] for each in (chosen, lost, renamed, about_all)] == [False, True, True, False]
+
+
+def test_a_new_rule_remembers_that_it_is_about_some(api, sur):
+    rule = {"name": "The south", "kind": "olt_unreachable", "olts": [sur.pk]}
+
+    made = api.post("/api/v1/alert-rules/", rule, format="json").json()
+    sur.delete()
+
+    assert api.get(f"/api/v1/alert-rules/{made['id']}/").json()["has_lost_its_olts"] is True

@@ -6,8 +6,6 @@ import pytest
 from cast import T0, make_job, make_log, make_plan, make_quota, make_violation
 from django.utils import timezone, translation
 
-from facho.engine.quota import hour_of
-
 HOUR = timedelta(hours=1)
 
 
@@ -16,6 +14,13 @@ def _the_next_test_begins_in_the_default_language():
     yield
     # The language of a request stays with the thread that answered it, and here that is ours.
     translation.deactivate()
+
+
+@pytest.fixture
+def this_hour(monkeypatch):
+    """An hour that does not end while a test looks for it."""
+    monkeypatch.setattr(timezone, "now", lambda: T0 + 24 * HOUR + timedelta(minutes=7))
+    return T0 + 24 * HOUR
 
 
 @pytest.fixture
@@ -50,8 +55,8 @@ def test_an_hour_that_is_over_runs_no_risk_and_one_in_which_nothing_was_due_has_
     assert (quota["percent"], quota["risk"]) == (None, None)
 
 
-def test_an_hour_that_runs_says_how_it_is_likely_to_end(api, node):
-    make_quota(node, hour_of(timezone.now()), completed=0, skipped=5, pending=7)
+def test_an_hour_that_runs_says_how_it_is_likely_to_end(api, node, this_hour):
+    make_quota(node, this_hour, completed=0, skipped=5, pending=7)
 
     [quota] = results(api, "quotas/?current=true")
 
@@ -146,12 +151,11 @@ def test_a_plan_says_whether_the_hour_is_long_enough(api, node):
     ]
 
 
-def test_plans_are_found_by_hour_status_and_whether_they_count_now(api, node):
-    now = hour_of(timezone.now())
+def test_plans_are_found_by_hour_status_and_whether_they_count_now(api, node, this_hour):
     rows = {
         make_plan(node, T0, status="COMPLETED").pk: "old",
-        make_plan(node, now, status="SUPERSEDED").pk: "replaced",
-        make_plan(node, now).pk: "current",
+        make_plan(node, this_hour, status="SUPERSEDED").pk: "replaced",
+        make_plan(node, this_hour).pk: "current",
     }
 
     def found(query):

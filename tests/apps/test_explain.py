@@ -273,8 +273,8 @@ def test_who_holds_the_olt_is_named_and_where_the_node_stands_in_the_queue(node,
     assert (holder.code, holder.poller, holder.since) == ("olt_busy", 2, NOW - 70 * SECOND)
     assert (queued.code, queued.position) == ("queued", 2)
     assert said.answer == (
-        "It is due for 4 min, is number 2 of 2 in the queue and waits for its OLT to be free. "
-        "OLT-CENTRAL-01 is busy with Discovery, in poller 2 for 1 min."
+        "It has been due for 4 min, and waits for its OLT to be free. It is number 2 of 2 in the queue. "
+        "OLT-CENTRAL-01 has been busy with Discovery for 1 min, in poller 2."
     )
 
 

@@ -26,7 +26,7 @@ def entry(event_type="SLOTS_LOST", details=LOST):
 def translated(monkeypatch, **sentences):
     """Let the catalogue have these sentences, by the name of their event."""
     catalogue = {Event[name].sentence: text for name, text in sentences.items()}
-    monkeypatch.setattr(text, "gettext", lambda message: catalogue.get(message, message))
+    monkeypatch.setattr(text, "ngettext", lambda one, many, n: catalogue.get(many, many))
 
 
 def test_a_sentence_is_filled_with_its_details():
@@ -44,6 +44,34 @@ def test_a_sentence_is_in_the_language_of_the_reader(monkeypatch):
     assert (
         said == "Optical power de OLT-CENTRAL-01 perdió 3 turnos desde 2025-06-01 10:00:00 UTC (la OLT estaba ocupada)"
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "slots", "said"),
+    [
+        pytest.param("en", 1, "missed 1 slot, that of 2025-06-01 10:00:00 UTC", id="one"),
+        pytest.param("en", 2, "missed 2 slots from 2025-06-01 10:00:00 UTC on", id="two"),
+        pytest.param("es", 1, "perdió 1 turno, el de 2025-06-01 10:00:00 UTC", id="one in Spanish"),
+        pytest.param("es", 2, "perdió 2 turnos desde 2025-06-01 10:00:00 UTC", id="two in Spanish"),
+    ],
+)
+def test_a_sentence_counts_as_people_do(language, slots, said):
+    with translation.override(language):
+        assert said in sentence(entry(details=LOST | {"slots": slots}))
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        pytest.param("en", "alert Silence: OLT-SUR-03 does not answer", id="English"),
+        pytest.param("es", "alerta Silence: OLT-SUR-03 no responde", id="Spanish"),
+    ],
+)
+def test_a_detail_that_is_a_sentence_is_in_the_language_of_the_reader_too(language, said):
+    subject = {"subject": "OLT-SUR-03 does not answer", "subject_es": "OLT-SUR-03 no responde"}
+
+    with translation.override(language):
+        assert sentence(entry("ALERT_RAISED", {"rule": "Silence", **subject})) == said
 
 
 def test_a_time_is_in_the_zone_of_the_reader():

@@ -140,12 +140,41 @@ def test_every_sentence_is_marked_for_the_catalogue():
     """By the name that makemessages looks for; a sentence in another function is never found."""
     tree = ast.parse(Path(events.__file__).read_text(encoding="utf-8"))
     marked = {
-        call.args[0].value
+        argument.value
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "gettext_noop"
+        if isinstance(call, ast.Call)
+        if isinstance(call.func, ast.Name) and call.func.id in ("gettext_noop", "ngettext_lazy")
+        for argument in call.args
     }
 
-    assert {event.sentence for event in Event} == marked
+    assert {form for event in Event for form in (event.singular, event.sentence)} == marked
+
+
+@pytest.mark.parametrize("event", [event for event in Event if event.counts], ids=lambda event: event.name)
+def test_an_event_that_counts_says_one_thing_of_one_and_another_of_more(event):
+    details = {**dict.fromkeys(event.names, 7), "others": "node 8 (20 min)"}
+
+    one, many = event.form({**details, event.counts: 1}), event.form({**details, event.counts: 2})
+
+    assert (one, many) == (event.singular, event.sentence)
+    assert one != many
+    assert one % details
+    assert set(events.PLACEHOLDER.findall(one)) <= event.names
+
+
+@pytest.mark.parametrize(
+    ("slots", "said"),
+    [
+        pytest.param(1, "OLT-SUR-03: State missed 1 slot, that of 10:05 (olt_busy)", id="one"),
+        pytest.param(3, "OLT-SUR-03: State missed 3 slots from 10:05 on (olt_busy)", id="several"),
+    ],
+)
+def test_the_log_counts_as_people_do(caplog, slots, said):
+    details = {"olt": "OLT-SUR-03", "task": "State", "slot": "10:05", "cause": "olt_busy", "slots": slots}
+
+    tell(logging.getLogger("facho.tests"), Event.SLOTS_LOST, olt_id=3, **details)
+
+    assert caplog.messages == [said]
 
 
 def test_an_event_is_a_log_record_with_its_details(caplog):

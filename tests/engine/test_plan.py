@@ -169,8 +169,22 @@ def test_the_advice_is_told_as_a_sentence():
 
     (advice,) = plan.advice_data("OLT-NORTE-02")
 
-    sentence = Event[advice["event"]].sentence % advice["params"]
-    assert sentence == "OLT-NORTE-02 needs 71 of 60 minutes: lengthen node 2 to 20 min"
+    assert said(advice) == "OLT-NORTE-02 needs 71 of 60 minutes: lengthen node 2 to 20 min"
+
+
+def test_advice_that_takes_several_jobs_names_them_all_in_one_sentence():
+    plan = plan_hour([work(id, 250, interval=5 * MIN, priority=40) for id in (1, 2, 3, 4)], T0)
+
+    (advice,) = plan.advice_data("OLT-NORTE-02")
+
+    assert said(advice) == (
+        "OLT-NORTE-02 needs 200 of 60 minutes: lengthen node 1 to 20 min, "
+        "and with it node 2 (20 min), node 3 (20 min), node 4 (20 min)"
+    )
+
+
+def said(advice):
+    return Event[advice["event"]].form(advice["params"]) % advice["params"]
 
 
 def test_a_plan_is_kept_as_plain_json():

@@ -66,7 +66,7 @@ def test_what_is_over_recovers_and_is_told_to_those_who_were_told(sur, noc):
     look(T0)
     Delivery.objects.update(status="SENT", next_try_at=None)
     make_rule("pool_saturated", channels=[make_channel("boss")])
-    set_of(sur, breaker_opened_at=None)
+    set_of(sur, breaker_opened_at=None, reachability="reachable")
 
     look_until(T0 + 5 * MIN, start=T0 + 10 * SEC)
 
@@ -79,7 +79,7 @@ def test_what_comes_back_is_the_same_alert_seen_again(sur, noc):
     make_rule(channels=[noc])
     look(T0)
 
-    set_of(sur, breaker_opened_at=None)
+    set_of(sur, breaker_opened_at=None, reachability="reachable")
     look(T0 + 10 * SEC)
     set_of(sur, breaker_opened_at=T0)
     look(T0 + 20 * SEC)
@@ -94,7 +94,7 @@ def test_a_channel_that_was_never_reached_is_not_told_that_it_is_over(sur, noc):
     look(T0)
     Delivery.objects.update(status="FAILED", next_try_at=None)
 
-    set_of(sur, breaker_opened_at=None)
+    set_of(sur, breaker_opened_at=None, reachability="reachable")
     look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
 
     assert deliveries() == [("raised", "FAILED")]
@@ -117,7 +117,7 @@ def test_what_is_over_before_the_quiet_hours_end_is_never_told(sur, noc):
     make_rule(channels=[noc], **NIGHT)
     look(T0)
 
-    set_of(sur, breaker_opened_at=None)
+    set_of(sur, breaker_opened_at=None, reachability="reachable")
     look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
 
     assert deliveries() == [("raised", "SUPPRESSED")]
@@ -304,7 +304,7 @@ def test_alerts_are_told_in_the_log_too_in_english(sur, noc, log):
 
     with translation.override("es"):
         look(T0)
-        set_of(sur, breaker_opened_at=None)
+        set_of(sur, breaker_opened_at=None, reachability="reachable")
         look_until(T0 + 3 * MIN, start=T0 + 10 * SEC)
 
     told = [(record.event.name, record.getMessage(), record.olt_id) for record in log.records]
@@ -312,6 +312,8 @@ def test_alerts_are_told_in_the_log_too_in_english(sur, noc, log):
         ("ALERT_RAISED", "alert Gone: OLT-SUR-03 does not answer", sur.pk),
         ("ALERT_RECOVERED", "over: alert Gone: OLT-SUR-03 does not answer", sur.pk),
     ]
+    # For whoever reads it on a page in Spanish.
+    assert {record.details["subject_es"] for record in log.records} == {"OLT-SUR-03 no responde"}
 
 
 def test_nothing_is_written_if_one_thing_cannot_be(sur, noc, monkeypatch):

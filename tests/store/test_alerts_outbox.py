@@ -404,7 +404,7 @@ async def test_the_loop_tells_of_an_olt_that_is_gone_and_that_it_is_back(looping
     olt = await looping.thread.run(set_up_a_mute_olt)
 
     await looping.step()
-    await looping.thread.run(lambda: set_of(olt, breaker_opened_at=None))
+    await looping.thread.run(lambda: set_of(olt, breaker_opened_at=None, reachability="reachable"))
     for _ in range(10):
         await looping.step(after=10 * SEC)
 

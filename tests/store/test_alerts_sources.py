@@ -35,6 +35,26 @@ def test_every_kind_has_a_source_and_words():
     assert kinds == {*text.SUBJECTS, "event"}
 
 
+@pytest.mark.parametrize(
+    ("reachability", "open_keys", "fires"),
+    [
+        pytest.param("unreachable", ["olt:{}"], True, id="a person closed it: it has not answered yet"),
+        pytest.param("unknown", ["olt:{}"], True, id="it has another address: nobody has asked there yet"),
+        pytest.param("reachable", ["olt:{}"], False, id="it has answered"),
+        pytest.param("slow", ["olt:{}"], False, id="it has answered slowly"),
+        pytest.param("unreachable", [], False, id="no alert is open: its breaker decides"),
+    ],
+)
+def test_an_olt_is_not_back_because_its_breaker_was_closed(central, reachability, open_keys, fires):
+    set_of(central, breaker_opened_at=None, reachability=reachability)
+    set_of(make_olt("OLT-SUR-03"), breaker_opened_at=T0)
+    keys = [key.format(central.pk) for key in open_keys]
+
+    found = fire(make_rule("olt_unreachable"), open_keys=keys)
+
+    assert {firing.params["olt"] for firing in found} == {"OLT-SUR-03", *(["OLT-CENTRAL-01"] if fires else [])}
+
+
 def test_an_olt_whose_breaker_is_open_is_unreachable(central):
     set_of(make_olt("OLT-SUR-03"), breaker_opened_at=T0)
 
@@ -213,7 +233,7 @@ def test_low_power_is_one_alert_a_port_with_the_worst_of_it(central):
 
     assert said([worst, other]) == [
         "OLT-CENTRAL-01: low power on port 0/1, 8 of its ONUs are below -27.0 dBm",
-        "OLT-CENTRAL-01: low power on port 0/2, 1 of its ONUs are below -27.0 dBm",
+        "OLT-CENTRAL-01: low power on port 0/2, 1 of its ONUs is below -27.0 dBm",
     ]
     assert text.lines(worst.code, worst.params)[:2] == [
         "ONU 0/1/7 client-7: -30.25 dBm",

@@ -190,3 +190,25 @@ def test_an_olt_against_which_nothing_is_held_stays_as_it_is(world, end):
     done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
 
     assert sur().reachability == "slow"
+
+
+def test_a_breaker_that_closes_for_another_address_is_told(world, broken, caplog):
+    caplog.clear()
+    caplog.set_level("INFO")
+
+    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
+    done(world.ledger.forgive([world.olt_id], now=T0 + 21 * MIN))
+
+    [record] = [each for each in caplog.records if hasattr(each, "event")]
+    assert (record.event.name, record.olt_id) == ("BREAKER_FORGIVEN", world.olt_id)
+
+
+def test_silence_that_opened_no_breaker_is_forgiven_without_a_word(world, end, caplog):
+    end(SILENT)
+    caplog.clear()
+    caplog.set_level("INFO")
+
+    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
+
+    assert sur().failures == 0
+    assert [each for each in caplog.records if hasattr(each, "event")] == []

@@ -6,6 +6,7 @@ it, so that a page can say the same in the reader's language. Details never hold
 
 import logging
 import re
+from collections.abc import Mapping
 from enum import Enum, unique
 from logging import ERROR, INFO, WARNING
 from typing import Any
@@ -19,22 +20,93 @@ def gettext_noop(sentence: str) -> str:
     return sentence
 
 
+def ngettext_lazy(one: str, many: str) -> tuple[str, str]:
+    """Mark a sentence that counts something, for one of it and for more; pages translate it, and choose."""
+    return one, many
+
+
 @unique
 class Event(Enum):
-    """Kinds of events. `olt` in a sentence is the name of the OLT, and whoever tells of one gives its id as well."""
+    """Kinds of events. `olt` in a sentence is the name of the OLT, and whoever tells of one gives its id as well.
+
+    A sentence that counts something has two forms, and names the detail that decides between them.
+    """
 
     # The engine itself.
-    ENGINE_STARTED = INFO, gettext_noop("the engine started with %(pollers)d pollers")
+    ENGINE_STARTED = (
+        INFO,
+        ngettext_lazy("the engine started with %(pollers)d poller", "the engine started with %(pollers)d pollers"),
+        "pollers",
+    )
     ENGINE_STOPPED = INFO, gettext_noop("the engine stops")
     EXECUTIONS_RECOVERED = (
         WARNING,
-        gettext_noop("%(executions)d executions were left open by an engine that died; they are interrupted now"),
+        ngettext_lazy(
+            "%(executions)d execution was left open by an engine that died; it is interrupted now",
+            "%(executions)d executions were left open by an engine that died; they are interrupted now",
+        ),
+        "executions",
     )
+    SCHEDULER_TOOK_OVER = INFO, gettext_noop("%(holder)s is the scheduler now")
+    SCHEDULER_LOST_TURN = (
+        WARNING,
+        gettext_noop("%(holder)s is no longer the scheduler; it stands by until the turn is free"),
+    )
+    EXECUTIONS_REAPED = (
+        WARNING,
+        ngettext_lazy(
+            "%(executions)d execution was held by nobody any more; it is interrupted now",
+            "%(executions)d executions were held by nobody any more; they are interrupted now",
+        ),
+        "executions",
+    )
+    LEASE_LOST = WARNING, gettext_noop("%(holder)s lost the lease of an OLT, and stops asking it")
+    WORKER_JOINED = (
+        INFO,
+        ngettext_lazy(
+            "the worker %(worker)s has come, with %(pollers)d poller",
+            "the worker %(worker)s has come, with %(pollers)d pollers",
+        ),
+        "pollers",
+    )
+    WORKER_LEFT = (
+        WARNING,
+        gettext_noop("nothing was heard of the worker %(worker)s for %(seconds)d s; it is not counted on"),
+    )
+    WORKER_DRAINED = INFO, gettext_noop("the worker %(worker)s finishes what it has, and takes nothing new")
     CHORE_FAILED = ERROR, gettext_noop("the chore %(chore)s failed: %(error)s")
     EVENTS_DROPPED = (
         WARNING,
-        gettext_noop("%(events)d events were too many to keep while the database was away; only the log file has them"),
+        ngettext_lazy(
+            "%(events)d event was too much to keep while the database was away; only the log file has it",
+            "%(events)d events were too many to keep while the database was away; only the log file has them",
+        ),
+        "events",
     )
+
+    # A database that is away.
+    SPOOLING = WARNING, gettext_noop("the database is away, and what is collected waits on the disk: %(error)s")
+    SPOOL_LANDED = (
+        INFO,
+        ngettext_lazy(
+            "the database is back: %(entries)d message that waited on the disk is in it now",
+            "the database is back: %(entries)d messages that waited on the disk are in it now",
+        ),
+        "entries",
+    )
+    SPOOL_DROPPED = (
+        WARNING,
+        ngettext_lazy(
+            "%(entries)d message that waited on the disk came too late: its execution was over by then",
+            "%(entries)d messages that waited on the disk came too late: their executions were over by then",
+        ),
+        "entries",
+    )
+    SPOOL_FULL = (
+        ERROR,
+        gettext_noop("%(size).0f MB wait on the disk for the database, and readings are lost now: %(error)s"),
+    )
+    SPOOL_REFUSED = ERROR, gettext_noop("%(entry)s could not be written, and was set aside in the spool: %(error)s")
 
     # The pool.
     POOL_SATURATED = WARNING, gettext_noop("the pollers were busy %(busy).0f %% of the last minute: there are too few")
@@ -45,14 +117,35 @@ class Event(Enum):
     TASK_REMOVED = INFO, gettext_noop("%(olt)s: %(task)s is not polled any more")
     TASK_INTERVAL_CHANGED = INFO, gettext_noop("%(olt)s: %(task)s runs every %(after).0f s now, not %(before).0f s")
     TASK_CHANGED = INFO, gettext_noop("%(olt)s: %(task)s was changed")
-    OLT_ENABLED = INFO, gettext_noop("%(olt)s is polled now: %(nodes)d nodes start within two minutes")
+    OLT_ENABLED = (
+        INFO,
+        ngettext_lazy(
+            "%(olt)s is polled now: %(nodes)d node starts within two minutes",
+            "%(olt)s is polled now: %(nodes)d nodes start within two minutes",
+        ),
+        "nodes",
+    )
     OLT_DISABLED = INFO, gettext_noop("%(olt)s is not polled any more")
     ADDRESS_CHANGED = INFO, gettext_noop("%(olt)s: the address is %(after)s now, not %(before)s")
     CREDENTIALS_CHANGED = INFO, gettext_noop("%(olt)s: the credentials were changed")
-    EXECUTIONS_ABORTED = INFO, gettext_noop("%(executions)d executions were interrupted by the change")
+    EXECUTIONS_ABORTED = (
+        INFO,
+        ngettext_lazy(
+            "%(executions)d execution was interrupted by the change",
+            "%(executions)d executions were interrupted by the change",
+        ),
+        "executions",
+    )
 
     # Slots and runs.
-    SLOTS_LOST = WARNING, gettext_noop("%(olt)s: %(task)s missed %(slots)d slots from %(slot)s on (%(cause)s)")
+    SLOTS_LOST = (
+        WARNING,
+        ngettext_lazy(
+            "%(olt)s: %(task)s missed %(slots)d slot, that of %(slot)s (%(cause)s)",
+            "%(olt)s: %(task)s missed %(slots)d slots from %(slot)s on (%(cause)s)",
+        ),
+        "slots",
+    )
     RUN_FAILED = WARNING, gettext_noop("%(olt)s: %(task)s failed: %(error)s")
     RETRY_PLANNED = INFO, gettext_noop("%(olt)s: %(task)s failed, and is tried again at %(at)s: %(error)s")
 
@@ -60,29 +153,66 @@ class Event(Enum):
     OLT_UNREACHABLE = WARNING, gettext_noop("%(olt)s gave no answer to %(task)s: %(error)s")
     BREAKER_OPENED = (
         WARNING,
-        gettext_noop("%(olt)s did not answer in %(failures)d executions: it is only probed once a minute now"),
+        ngettext_lazy(
+            "%(olt)s did not answer in %(failures)d execution: it is only probed once a minute now",
+            "%(olt)s did not answer in %(failures)d executions: it is only probed once a minute now",
+        ),
+        "failures",
     )
     BREAKER_CLOSED = INFO, gettext_noop("%(olt)s answers again: it is polled as before")
     BREAKER_WAITS = INFO, gettext_noop("%(olt)s answers again, and waits for a person to close its breaker")
+    BREAKER_FORGIVEN = (
+        INFO,
+        gettext_noop("%(olt)s: the breaker is closed, for it has another address or other credentials now"),
+    )
     BREAKER_CLOSED_BY_HAND = INFO, gettext_noop("%(olt)s: %(by)s closed the breaker")
 
     # Quotas and plans.
     QUOTA_VIOLATED = (
         WARNING,
-        gettext_noop("%(olt)s: %(task)s got %(completed)d of %(required)d runs from %(hour)s on (%(severity)s)"),
+        ngettext_lazy(
+            "%(olt)s: %(task)s got %(completed)d of %(required)d run from %(hour)s on (%(severity)s)",
+            "%(olt)s: %(task)s got %(completed)d of %(required)d runs from %(hour)s on (%(severity)s)",
+        ),
+        "required",
     )
     QUOTA_INTERRUPTED = INFO, gettext_noop("%(olt)s: the quotas of the hour are interrupted")
     HOUR_INFEASIBLE = (
         WARNING,
-        gettext_noop("%(olt)s needs %(needed).0f of 60 minutes: lengthen %(task)s to %(minutes)d min"),
+        ngettext_lazy(
+            "%(olt)s needs %(needed).0f of 60 minutes: lengthen %(task)s to %(minutes)d min",
+            "%(olt)s needs %(needed).0f of 60 minutes: lengthen %(task)s to %(minutes)d min, and with it %(others)s",
+        ),
+        "jobs",
     )
-    PLAN_ADJUSTED = INFO, gettext_noop("%(olt)s: the plan of the hour was made anew: %(slots)d slots")
+    PLAN_ADJUSTED = (
+        INFO,
+        ngettext_lazy(
+            "%(olt)s: the plan of the hour was made anew: %(slots)d slot",
+            "%(olt)s: the plan of the hour was made anew: %(slots)d slots",
+        ),
+        "slots",
+    )
 
     # Who is there.
     OLT_IDENTIFIED = INFO, gettext_noop("%(olt)s is a %(brand)s; applied to it: %(tasks)s")
-    ONUS_MOVED = INFO, gettext_noop("%(olt)s: %(count)d ONUs moved: %(names)s")
-    ONUS_MISSING = WARNING, gettext_noop("%(olt)s: %(count)d ONUs are missing now: %(names)s")
-    ONUS_BACK = INFO, gettext_noop("%(olt)s: %(count)d ONUs are back: %(names)s")
+    ONUS_MOVED = (
+        INFO,
+        ngettext_lazy("%(olt)s: %(count)d ONU moved: %(names)s", "%(olt)s: %(count)d ONUs moved: %(names)s"),
+        "count",
+    )
+    ONUS_MISSING = (
+        WARNING,
+        ngettext_lazy(
+            "%(olt)s: %(count)d ONU is missing now: %(names)s", "%(olt)s: %(count)d ONUs are missing now: %(names)s"
+        ),
+        "count",
+    )
+    ONUS_BACK = (
+        INFO,
+        ngettext_lazy("%(olt)s: %(count)d ONU is back: %(names)s", "%(olt)s: %(count)d ONUs are back: %(names)s"),
+        "count",
+    )
     VANISHING_SUSPECTED = (
         WARNING,
         gettext_noop("%(olt)s: %(missed)d of %(present)d ONUs vanished at once; the next discovery must confirm it"),
@@ -101,17 +231,37 @@ class Event(Enum):
     # Alerts and housekeeping.
     ALERT_RAISED = WARNING, gettext_noop("alert %(rule)s: %(subject)s")
     ALERT_RECOVERED = INFO, gettext_noop("over: alert %(rule)s: %(subject)s")
-    DELIVERY_FAILED = WARNING, gettext_noop("%(channel)s could not be reached after %(attempts)d attempts: %(error)s")
-    ROWS_EXPIRED = INFO, gettext_noop("%(rows)d rows of %(table)s were older than %(days)d days and are gone")
+    RULE_DISABLED = WARNING, gettext_noop("alert %(rule)s is disabled: all the OLTs that it was about are gone")
+    DELIVERY_FAILED = (
+        WARNING,
+        ngettext_lazy(
+            "%(channel)s could not be reached after %(attempts)d attempt: %(error)s",
+            "%(channel)s could not be reached after %(attempts)d attempts: %(error)s",
+        ),
+        "attempts",
+    )
+    ROWS_EXPIRED = (
+        INFO,
+        ngettext_lazy(
+            "%(rows)d row of %(table)s was older than %(days)d d and is gone",
+            "%(rows)d rows of %(table)s were older than %(days)d d and are gone",
+        ),
+        "rows",
+    )
 
-    def __init__(self, level: int, sentence: str) -> None:
+    def __init__(self, level: int, sentence: str | tuple[str, str], counts: str = "") -> None:
         self.level = level
-        self.sentence = sentence
+        self.singular, self.sentence = (sentence, sentence) if isinstance(sentence, str) else sentence
+        self.counts = counts
 
     @property
     def names(self) -> frozenset[str]:
         """Return the details without which its sentence cannot be said."""
         return frozenset(PLACEHOLDER.findall(self.sentence))
+
+    def form(self, details: Mapping[str, object]) -> str:
+        """Return its sentence as it is said of so many; of one where older details do not say how many."""
+        return self.singular if details.get(self.counts, 1) == 1 else self.sentence
 
 
 def tell(
@@ -125,4 +275,4 @@ def tell(
     """Log a sentence that is also an event. The traceback of an error is for the log file, not for the event."""
     extra = {"event": event, "olt_id": olt_id, "details": details}
     arguments = [details] if details else []
-    logger.log(event.level, event.sentence, *arguments, exc_info=exc_info, extra=extra, stacklevel=2)
+    logger.log(event.level, event.form(details), *arguments, exc_info=exc_info, extra=extra, stacklevel=2)

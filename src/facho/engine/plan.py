@@ -126,19 +126,19 @@ class HourPlan:
         return [_entry(each) for each in self.slots]
 
     def advice_data(self, olt_name: str) -> list[dict[str, Any]]:
-        """Return what to do as it is kept and told."""
-        return [
-            {
-                "event": Event.HOUR_INFEASIBLE.name,
-                "params": {
-                    "olt": olt_name,
-                    "needed": round(self.needed / 60, 1),
-                    "task": each.node.name,
-                    "minutes": each.minutes,
-                },
-            }
-            for each in self.advice
-        ]
+        """Return what to do as it is kept and told: one sentence, however many jobs it takes."""
+        if not self.advice:
+            return []
+        first, *rest = self.advice
+        params = {
+            "olt": olt_name,
+            "needed": round(self.needed / 60, 1),
+            "task": first.node.name,
+            "minutes": first.minutes,
+            "jobs": len(self.advice),
+            "others": ", ".join(f"{each.node.name} ({each.minutes} min)" for each in rest),
+        }
+        return [{"event": Event.HOUR_INFEASIBLE.name, "params": params}]
 
 
 def plan_hour(works: Sequence[Work], hour: datetime, *, since: datetime | None = None) -> HourPlan:

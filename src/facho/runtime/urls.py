@@ -14,3 +14,6 @@ urlpatterns = [
     path("api/v1/", include("facho.apps.alerts.urls")),
     path("", include("facho.apps.dashboard.urls")),
 ]
+
+handler404 = "facho.apps.inventory.errors.not_found"
+handler500 = "facho.apps.inventory.errors.server_error"

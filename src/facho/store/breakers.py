@@ -102,4 +102,12 @@ def probed(olt_id: int, now: datetime) -> None:
 def forgive(olt_ids: Collection[int]) -> None:
     """Close the breakers of OLTs that are others now. Whether they can be reached, nobody knows yet."""
     held_against = Q(failures__gt=0) | Q(breaker_opened_at__isnull=False)
-    Olt.objects.filter(held_against, pk__in=olt_ids).update(**Olt.CLOSED_BREAKER, reachability=Olt.Reachability.UNKNOWN)
+    with transaction.atomic():
+        rows = Olt.objects.filter(held_against, pk__in=olt_ids).order_by("pk").select_for_update()
+        forgiven = [Breaker(*row) for row in rows.values_list(*COLUMNS)]
+        Olt.objects.filter(pk__in=[each.olt_id for each in forgiven]).update(
+            **Olt.CLOSED_BREAKER, reachability=Olt.Reachability.UNKNOWN
+        )
+    for each in forgiven:
+        if each.opened_at is not None:
+            tell(logger, Event.BREAKER_FORGIVEN, olt_id=each.olt_id, olt=each.olt)

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import Execution
+from facho.apps.jobs import in_effect
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.changes import fingerprint
 from facho.engine.events import Event, tell
 from facho.engine.model import CompositeNode, Node, Status
@@ -29,7 +30,6 @@ AHEAD = timedelta(minutes=10)
 BATCH = 100
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-OPEN = (Status.PENDING, Status.RUNNING)
 
 T = TypeVar("T")
 
@@ -141,15 +141,17 @@ def _make(wanted: Sequence[tuple[Setup, datetime]], adjusted: Collection[tuple[i
 
 
 def _tell_of_short_hour(setup: Setup, plan: HourPlan) -> None:
-    for each in plan.advice[:1]:
+    for params in (each["params"] for each in plan.advice_data(setup.name)):
         tell(
             logger,
             Event.HOUR_INFEASIBLE,
             olt_id=setup.olt_id,
             olt=setup.name,
-            needed=plan.needed / 60,
-            task=each.node.name,
-            minutes=each.minutes,
+            needed=params["needed"],
+            task=params["task"],
+            minutes=params["minutes"],
+            jobs=params["jobs"],
+            others=params["others"],
         )
 
 
@@ -202,7 +204,7 @@ def _settled(past: Sequence[Known], now: datetime) -> list[Known]:
     """Return the plans of hours that are over, and of which nothing is open; after some minutes nobody waits."""
     if not past:
         return []
-    still_open = Execution.objects.filter(status__in=OPEN).values_list("olt_id", "slot")
+    still_open = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("olt_id", "slot")
     waiting = {(olt_id, hour_of(slot)) for olt_id, slot in still_open}
     return [plan for plan in past if (plan.olt_id, plan.period_start) not in waiting or plan.period_end + GRACE <= now]
 
@@ -230,16 +232,14 @@ def _actual(plans: Sequence[ExecutionPlan]) -> Actual:
     start, end = min(plan.period_start for plan in plans), max(plan.period_end for plan in plans)
     rows = Execution.objects.filter(
         olt_id__in={plan.olt_id for plan in plans}, slot__gte=start, slot__lt=end, trigger="schedule"
-    ).values("node_id", "node__own_interval_seconds", "node__job__interval_seconds", *ACTUAL_COLUMNS)
+    ).values("node_id", *ACTUAL_COLUMNS, interval=in_effect.interval_seconds("node__"))
     found = {}
     for row in rows:
+        # That of a node that was deleted nobody knows.
+        every = timedelta(seconds=row["interval"] or 0)
         for number in range(row["slots"]):
-            found[row["node_id"], row["slot"] + number * _interval(row)] = row
+            found[row["node_id"], row["slot"] + number * every] = row
     return found
-
-
-def _interval(row: Mapping[str, Any]) -> timedelta:
-    return timedelta(seconds=row["node__own_interval_seconds"] or row["node__job__interval_seconds"] or 0)
 
 
 def _compare(plan: ExecutionPlan, actual: Actual) -> None:

@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 
-from facho.apps.polling.models import Execution
+from facho.apps.jobs import in_effect
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.model import Cause
-from facho.store import endings, tally
+from facho.store import endings
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ def reap(now: datetime) -> int:
     with transaction.atomic():
         left = _left(now)
         if left:
-            endings.interrupt(Execution.objects.filter(pk__in=left, status__in=tally.OPEN), Cause.LEASE_LOST, now)
+            endings.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
     if left:
         logger.warning("%d executions were held by nobody; they are interrupted now", len(left))
     return len(left)
@@ -40,7 +41,7 @@ def reap(now: datetime) -> int:
 
 def _left(now: datetime) -> list[int]:
     """Return the open executions whose composite is older than it can get."""
-    is_open = Execution.objects.filter(status__in=tally.OPEN, claimed_at__lt=now - SLACK)
+    is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK)
     members: defaultdict[int, list[int]] = defaultdict(list)
     ages: dict[int, timedelta] = {}
     for id_, master_id, claimed_at in is_open.order_by("pk").values_list("pk", "master_execution_id", "claimed_at"):
@@ -56,7 +57,7 @@ def _limits(composites: Collection[int]) -> dict[int, timedelta]:
     links = Execution.objects.filter(Q(pk__in=composites) | Q(master_execution__in=composites)).values_list(
         "pk",
         "master_execution_id",
-        Coalesce("node__own_interval_seconds", "node__job__interval_seconds", UNKNOWN),
+        Coalesce(in_effect.interval_seconds("node__"), UNKNOWN),
         Coalesce("node__job__timeout_seconds", UNKNOWN),
     )
     limits: defaultdict[int, timedelta] = defaultdict(lambda: SLACK)

@@ -14,15 +14,17 @@ from typing import Any
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import Execution
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.events import Event, tell
 from facho.engine.model import Node, Skipped, Status, Trigger
 from facho.engine.quota import HOUR, SHARES, Share, by_hour, hour_of, slots_between
 
 logger = logging.getLogger(__name__)
 
-OPEN = (Status.PENDING, Status.RUNNING)
+# By the name that the rest of the store knows.
+OPEN = OPEN_STATUSES
 IN_PROGRESS = QuotaTracker.Status.IN_PROGRESS.value
 INTERRUPTED = QuotaTracker.Status.INTERRUPTED.value
 
@@ -216,14 +218,12 @@ class GridNode:
         return 0 if self.due is None else slots_between(self.due, self.interval, hour, hour + HOUR)
 
 
-# A node's own columns, and the same of its master.
-SETTINGS = ("next_run_at", "own_enabled", "job__enabled", "own_interval_seconds", "job__interval_seconds")
-
-
 def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
     """Return the nodes of these OLTs with their grid."""
-    columns = ("id", "olt_id", "olt__enabled", "job__name", "master_id", *SETTINGS)
-    rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns))
+    columns = ("id", "olt_id", "olt__enabled", "job__name", "master_id")
+    # A node's own, and the same of its master.
+    settings_of = ("next_run_at", in_effect.enabled(), in_effect.interval_seconds())
+    rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns, *settings_of))
     settings = {row[0]: row[5:] for row in rows}
     return [
         GridNode(id_, olt_id, task, *_grid(enabled, settings[id_], settings.get(master_id or id_)))
@@ -233,14 +233,9 @@ def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
 
 def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) -> tuple[datetime | None, timedelta]:
     """Return when a node is due next, None if it is not, and its interval."""
-    due, _, _, own_interval, interval = masters or own
-    is_on = olt_enabled and masters is not None and _is_enabled(own) and _is_enabled(masters)
-    return (due if is_on else None), timedelta(seconds=own_interval or interval)
-
-
-def _is_enabled(settings: Sequence[Any]) -> bool:
-    _, own_enabled, job_enabled, *_ = settings
-    return bool(job_enabled if own_enabled is None else own_enabled)
+    due, master_enabled, interval = masters or own
+    is_on = olt_enabled and masters is not None and own[1] and master_enabled
+    return (due if is_on else None), timedelta(seconds=interval)
 
 
 def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:

@@ -40,13 +40,20 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
     search_fields = ["name"]
     actions = ["enable_chosen", "disable_chosen"]
     actions_detail = ["send_test"]
+    readonly_fields = ["url_origin"]
     who = (None, {"fields": [("name", "kind"), ("language", "enabled")]})
     conditional_fields = {name: f"kind == '{kind}'" for kind, names in SETTINGS.items() for name in names}
 
     def get_fieldsets(self, request: HttpRequest, obj: Channel | None = None) -> Any:
         may_change = obj is None or self.has_change_permission(request, obj)
         names = [name for some in SETTINGS.values() for name in some if may_change or name not in SECRETS]
+        if not may_change:
+            names[names.index("url")] = "url_origin"
         return [self.who, (_("Settings"), {"fields": names})]
+
+    @display(description=_("address"), empty_value="-")
+    def url_origin(self, channel: Channel) -> str | None:
+        return channel.url_origin or None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Channel]:
         channels: QuerySet[Channel] = super().get_queryset(request)
@@ -126,10 +133,22 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
+        form.instance.settle_olts()
         if not form.instance.channels.filter(enabled=True).exists():
             messages.warning(
                 request, gettext("%(rule)s has no enabled channel: nobody is told.") % {"rule": form.instance}
             )
+
+    def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> HttpResponse:
+        rule = kwargs.get("obj")
+        if request.method == "GET" and rule is not None and rule.has_lost_its_olts:
+            messages.warning(
+                request,
+                gettext("The OLTs that %(rule)s was about are gone. Choose others, or none for all of them.")
+                % {"rule": rule},
+            )
+        response: HttpResponse = super().render_change_form(request, context, **kwargs)
+        return response
 
     @display(description=_("severity"), label=SEVERITY_COLOURS, ordering="severity")
     def severity_badge(self, rule: Rule) -> tuple[str, str]:

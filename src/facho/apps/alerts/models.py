@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from facho.apps.alerts import text
-from facho.apps.alerts.kinds import RuleKind, clean_params, defaults
+from facho.apps.alerts.kinds import OF_OLTS, RuleKind, clean_params, defaults
 from facho.apps.alerts.validation import MAIL_SECURITY, clean_channel
 from facho.apps.inventory.fields import SecretField
 from facho.apps.inventory.models import Olt
@@ -109,6 +110,12 @@ class Channel(models.Model):
         clean_channel(self)
 
     @property
+    def url_origin(self) -> str:
+        """Return where its messages go without the path: whoever knows that may write there as well."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/…" if parts.netloc else ""
+
+    @property
     def recipients(self) -> tuple[str, ...]:
         return tuple(filter(None, (part.strip() for part in self.mail_to.replace("\n", ",").split(","))))
 
@@ -142,6 +149,8 @@ class Rule(models.Model):
         verbose_name=_("channels"),
         help_text=_("Without a channel alerts are only listed here."),
     )
+    # Whether OLTs were chosen. When the last of them is deleted it is about nobody, and not suddenly about all.
+    is_narrowed = models.BooleanField(default=False, editable=False)
     tells_recovery = models.BooleanField(
         _("tell when it is over"), default=True, help_text=_("To those who were told that it began.")
     )
@@ -194,6 +203,16 @@ class Rule(models.Model):
             raise ValidationError({"quiet_to": _("Quiet hours have a beginning and an end.")})
         if self.quiet_from is not None and self.quiet_from == self.quiet_to:
             raise ValidationError({"quiet_to": _("Quiet hours that end when they begin are none. Leave both empty.")})
+
+    def settle_olts(self) -> None:
+        """Note whether it is about chosen OLTs or about all of them. Called when a person has chosen."""
+        self.is_narrowed = self.olts.exists()
+        Rule.objects.filter(pk=self.pk).update(is_narrowed=self.is_narrowed)
+
+    @property
+    def has_lost_its_olts(self) -> bool:
+        """Return whether all OLTs that it was about are gone."""
+        return self.is_narrowed and self.kind in OF_OLTS and not self.olts.all()
 
     def setting(self, name: str) -> Any:
         """Return what was set, or the default."""

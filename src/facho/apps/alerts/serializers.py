@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -11,7 +12,10 @@ from facho.apps.inventory.serializers import CheckedSerializer, SecretInput, ref
 
 
 class ChannelSerializer(CheckedSerializer[Channel]):
-    """A way to reach people. Which settings count depends on `kind`; secrets go in and never come out."""
+    """A way to reach people. Which settings count depends on `kind`; secrets go in and never come out.
+
+    The path of `url` may be a secret too: it is shown to those who may change it.
+    """
 
     signing_secret = SecretInput(help_text="Of a webhook: at least 16 characters.")
     smtp_password = SecretInput(help_text="Of a mail server.")
@@ -51,6 +55,13 @@ class ChannelSerializer(CheckedSerializer[Channel]):
             "updated_at",
         ]
 
+    def to_representation(self, instance: Channel) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        request = self.context.get("request")
+        if request is None or not request.user.has_perm("alerts.change_channel"):
+            shown["url"] = instance.url_origin
+        return shown
+
 
 class RuleSerializer(CheckedSerializer[Rule]):
     """What is worth a message, to whom, and how often."""
@@ -64,6 +75,11 @@ class RuleSerializer(CheckedSerializer[Rule]):
         ),
     )
 
+    has_lost_its_olts = serializers.BooleanField(
+        read_only=True,
+        help_text="All OLTs that it was about are gone: it is disabled. Set `olts`, [] for all of them, and `enabled`.",
+    )
+
     class Meta:
         model = Rule
         fields = [
@@ -74,6 +90,7 @@ class RuleSerializer(CheckedSerializer[Rule]):
             "params",
             "severity",
             "olts",
+            "has_lost_its_olts",
             "channels",
             "tells_recovery",
             "recover_after_seconds",
@@ -96,11 +113,20 @@ class RuleSerializer(CheckedSerializer[Rule]):
             attrs["params"] = clean_params(kind, attrs.get("params", kept))
         return super().validate(attrs)
 
+    @transaction.atomic
+    def create(self, validated_data: dict[str, Any]) -> Rule:
+        rule = super().create(validated_data)
+        rule.settle_olts()
+        return rule
+
+    @transaction.atomic
     def update(self, instance: Rule, validated_data: dict[str, Any]) -> Rule:
         related = {name: validated_data.pop(name) for name in ("olts", "channels") if name in validated_data}
         rule = super().update(instance, validated_data)
         for name, rows in related.items():
             getattr(rule, name).set(rows)
+        if "olts" in related:
+            rule.settle_olts()
         return rule
 
 

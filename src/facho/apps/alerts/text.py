@@ -9,22 +9,32 @@ from typing import Any
 from django.utils.translation import gettext, gettext_noop, ngettext
 
 from facho.apps.coordinator.advice import violation_advice
-from facho.apps.coordinator.text import WORDS, spoken
-from facho.engine.events import Event
+from facho.apps.coordinator.text import WORDS, spoken, told
+from facho.apps.polling.errors import in_words
+from facho.engine.events import Event, ngettext_lazy
 
-# What is wrong, and that it is over. A place is "slot/port".
-SUBJECTS: Mapping[str, tuple[str, str]] = {
+# What is wrong, of one and of more where something is counted, and that it is over. A place is "slot/port".
+SUBJECTS: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "olt_unreachable": (gettext_noop("%(olt)s does not answer"), gettext_noop("%(olt)s answers again")),
     "violation": (
-        gettext_noop("%(olt)s: %(task)s got %(completed)s of %(required)s runs in an hour"),
+        ngettext_lazy(
+            "%(olt)s: %(task)s got %(completed)s of %(required)s run in an hour",
+            "%(olt)s: %(task)s got %(completed)s of %(required)s runs in an hour",
+        ),
         gettext_noop("%(olt)s: %(task)s gets its runs again"),
     ),
     "port_dark": (
-        gettext_noop("%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s are dark"),
+        ngettext_lazy(
+            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s is dark",
+            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s are dark",
+        ),
         gettext_noop("%(olt)s: port %(place)s is lit again"),
     ),
     "low_power": (
-        gettext_noop("%(olt)s: low power on port %(place)s, %(low)s of its ONUs are below %(below)s dBm"),
+        ngettext_lazy(
+            "%(olt)s: low power on port %(place)s, %(low)s of its ONUs is below %(below)s dBm",
+            "%(olt)s: low power on port %(place)s, %(low)s of its ONUs are below %(below)s dBm",
+        ),
         gettext_noop("%(olt)s: the power on port %(place)s is well again"),
     ),
     "mass_vanishing": (
@@ -36,7 +46,10 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
         gettext_noop("There are enough pollers again"),
     ),
     "queue_delayed": (
-        gettext_noop("%(delayed)s nodes are delayed, for more than %(minutes)s minutes"),
+        ngettext_lazy(
+            "%(delayed)s node is delayed, for more than %(minutes)s min",
+            "%(delayed)s nodes are delayed, for more than %(minutes)s min",
+        ),
         gettext_noop("The queue is on time again"),
     ),
     "scheduler_stalled": (
@@ -44,6 +57,8 @@ SUBJECTS: Mapping[str, tuple[str, str]] = {
         gettext_noop("The scheduler runs again"),
     ),
 }
+# What decides between the forms.
+COUNTED = {"violation": "required", "port_dark": "dark", "low_power": "low", "queue_delayed": "delayed"}
 STATES = {
     "los": gettext_noop("%(count)s without light"),
     "dying_gasp": gettext_noop("%(count)s without electricity"),
@@ -63,7 +78,11 @@ def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> s
     if kind == "event":
         return _event_sentence(params)
     raised, recovered = SUBJECTS[kind]
-    return gettext(recovered if is_over else raised) % _Known(params)
+    forms = recovered if is_over else raised
+    if isinstance(forms, str):
+        return gettext(forms) % _Known(params)
+    count = params.get(COUNTED[kind])
+    return ngettext(*forms, count if isinstance(count, int) else 2) % _Known(params)
 
 
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
@@ -80,7 +99,7 @@ class _Known(dict[str, Any]):
 
 def _event_sentence(params: Mapping[str, Any]) -> str:
     try:
-        return str(gettext(Event[str(params.get("event"))].sentence) % spoken(params.get("details", {})))
+        return told(Event[str(params.get("event"))], params.get("details", {}))
     except (KeyError, TypeError, ValueError, AttributeError):
         # An event of another version, or with other details: the log's own words are the best there is.
         return str(params.get("message", "?"))
@@ -95,7 +114,7 @@ def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
     if kind == "violation":
         return _of_violation(_Known(params))
     if kind == "olt_unreachable" and params.get("error"):
-        return [str(params["error"])]
+        return [in_words(str(params["error"]))]
     if kind == "event" and params.get("times", 1) > 1:
         times = params["times"]
         return [ngettext("It was told %(times)d time.", "It was told %(times)d times.", times) % {"times": times}]

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from facho.apps.coordinator.text import told
 from facho.engine.events import Event
 from facho.engine.quota import ADVICE
 
@@ -23,11 +24,11 @@ def _cure(each: Mapping[str, Any]) -> str:
 
 def plan_advice(advice: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return what would make an hour long enough, but for what this Facho has no words for."""
-    return [said for each in advice if (said := _change(each))]
+    return [sentence for each in advice if (sentence := _change(each))]
 
 
 def _change(each: Mapping[str, Any]) -> str:
     try:
-        return str(gettext(Event[each["event"]].sentence) % each.get("params", {}))
-    except (KeyError, TypeError, ValueError):
+        return told(Event[each["event"]], each.get("params", {}))
+    except (KeyError, TypeError, ValueError, AttributeError):
         return ""

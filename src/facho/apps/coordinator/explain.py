@@ -160,7 +160,7 @@ def _ahead(upcoming: Sequence[NextSlot], now: datetime) -> str:
     if not upcoming:
         return ""
     ahead = (upcoming[0].slot - now).total_seconds()
-    return _("The next is due in %(span)s.") % {"span": span(ahead)} if ahead > 0 else _("The next is due now.")
+    return _("The next is due in %(span)s.") % {"span": span(ahead)} if ahead >= 1 else _("The next is due now.")
 
 
 def _behind(node: WorkflowNode) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from facho.apps.coordinator.stories import SlotStory
 from facho.apps.inventory.models import Olt
@@ -61,7 +62,14 @@ def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:
         "span": span((now - olt.breaker_opened_at).total_seconds()),
         "n": olt.failures,
     }
-    said = _("The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d executions.") % known
+    said = (
+        ngettext(
+            "The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d execution.",
+            "The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d executions.",
+            olt.failures,
+        )
+        % known
+    )
     if olt.breaker_answered_at is not None:
         waits = _("It answers again, and waits for a person to close the breaker.")
         return [Obstacle("breaker_waits", "bad", f"{said} {waits}", since=olt.breaker_opened_at)]
@@ -85,7 +93,10 @@ def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None])
         return []
     since = parse_datetime(holder["busy_since"]) if holder["busy_since"] else None
     known = {"olt": node.olt, "node": holder["node"], "poller": holder["id"], "span": span(holder["seconds"])}
-    said = _("%(olt)s is busy with %(node)s, in poller %(poller)s for %(span)s.") % known
+    if holder["seconds"] >= 1:
+        said = _("%(olt)s has been busy with %(node)s for %(span)s, in poller %(poller)s.") % known
+    else:
+        said = _("%(olt)s is busy with %(node)s, in poller %(poller)s.") % known
     return [Obstacle("olt_busy", "late", said, since=since, poller=holder["id"], node=holder["node_id"])]
 
 
@@ -94,11 +105,22 @@ def _queued(node: WorkflowNode, news: Mapping[str, Any]) -> list[Obstacle]:
     mine = {node.pk, (node.master or node).pk}
     for position, each in enumerate(news["queue"]["next"], start=1):
         if each["node_id"] in mine:
-            what = waiting_for().get(each["waiting_for"], each["waiting_for"])
-            known = {"n": position, "all": news["queue"]["size"], "what": what, "span": span(each["late"])}
-            said = _("It is due for %(span)s, is number %(n)d of %(all)d in the queue and waits for %(what)s.") % known
+            said = _waiting(each, position, news["queue"]["size"])
             return [Obstacle("queued", "late", said, since=parse_datetime(each["slot"]), position=position)]
     return []
+
+
+def _waiting(each: Mapping[str, Any], position: int, size: int) -> str:
+    """Tell since when something waits, for what, and behind how many; who is alone has no place to speak of."""
+    what = waiting_for().get(each["waiting_for"], each["waiting_for"])
+    known = {"what": what, "span": span(each["late"]), "n": position, "all": size}
+    # Below a second it has only just become due.
+    if each["late"] >= 1:
+        said = _("It has been due for %(span)s, and waits for %(what)s.") % known
+    else:
+        said = _("It is due now, and waits for %(what)s.") % known
+    place = _("It is number %(n)d of %(all)d in the queue.") % known if size > 1 else ""
+    return f"{said} {place}".rstrip()
 
 
 def waiting_for() -> dict[str, str]:
@@ -115,5 +137,12 @@ def _saturated(news: Mapping[str, Any]) -> list[Obstacle]:
     if not stats["is_saturated"]:
         return []
     known = {"busy": round(stats["busy_percentage"]), "all": stats["total_pollers"]}
-    said = _("The %(all)d pollers were busy %(busy)d %% of the last minute: there are too few.") % known
+    said = (
+        ngettext(
+            "The only poller was busy %(busy)d %% of the last minute: there are too few.",
+            "The %(all)d pollers were busy %(busy)d %% of the last minute: there are too few.",
+            stats["total_pollers"],
+        )
+        % known
+    )
     return [Obstacle("pool_saturated", "late", said)]

@@ -8,8 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.apps.inventory.spans import exact, span
+from facho.apps.polling.errors import first_line
 from facho.apps.polling.lateness import IN_CHAIN, PART_LABELS
-from facho.apps.polling.models import Execution
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.queries import with_parts
 from facho.engine.model import Status
 from facho.engine.schedule import DELAYED_AFTER
@@ -18,6 +19,9 @@ LAST_SLOTS = 20
 
 # A part shorter than this is not worth a word in a sentence; the numbers have it all the same.
 WORTH_A_WORD = 1.0
+
+# What a table with hundredths of a second would show as nothing.
+WORTH_A_NUMBER = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +48,14 @@ class SlotStory:
         return parts
 
     @property
-    def shares(self) -> list[tuple[str, Any, float, float, float]]:
-        """Return each part as a bar: name, label, seconds, where it begins and how wide it is, in percent."""
-        total = sum(self.parts.values())
-        bars, at = [], 0.0
-        for name, seconds in self.parts.items():
-            width = 100 * seconds / total if total > 0 else 0.0
-            bars.append((name, PART_LABELS.get(name, name), seconds, at, width))
-            at += width
-        return bars
+    def shares(self) -> list[tuple[str, Any, float]]:
+        """Return each part that shows, as its name, its label and its seconds."""
+        shown = {name: seconds for name, seconds in self.parts.items() if abs(seconds) >= WORTH_A_NUMBER}
+        return [(name, PART_LABELS.get(name, name), seconds) for name, seconds in shown.items()]
 
     @property
     def is_open(self) -> bool:
-        return self.execution.status in (Status.PENDING, Status.RUNNING)
+        return self.execution.status in OPEN_STATUSES
 
     @property
     def is_running(self) -> bool:
@@ -90,8 +89,12 @@ def _said(run: Any, now: datetime) -> tuple[str, str]:
 def _of_pending(run: Any, now: datetime) -> tuple[str, str]:
     if run.retry_at is None:
         return "late", _("It is about to start.")
-    ahead = span((run.retry_at - now).total_seconds())
-    sentence = _("Attempt %(n)d failed; it is tried again in %(span)s.") % {"n": run.attempts_made, "span": ahead}
+    ahead = (run.retry_at - now).total_seconds()
+    known = {"n": run.attempts_made, "span": span(ahead)}
+    if ahead >= 1:
+        sentence = _("Attempt %(n)d failed; it is tried again in %(span)s.") % known
+    else:
+        sentence = _("Attempt %(n)d failed; it is tried again as soon as its OLT and a poller are free.") % known
     return "late", with_reason(sentence, run)
 
 
@@ -160,7 +163,7 @@ def _late(run: Any) -> str:
 
 def with_reason(sentence: str, run: Any) -> str:
     """Return a sentence and what the run itself says about it: the first line of its error, or its cause."""
-    reason = run.error.split("\n")[0] or (str(run.get_cause_display()) if run.cause else "")
+    reason = first_line(run.error) or (str(run.get_cause_display()) if run.cause else "")
     if not reason:
         return sentence
     return f"{sentence} {reason[:1].upper()}{reason[1:].rstrip('.')}."

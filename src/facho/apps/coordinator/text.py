@@ -6,9 +6,10 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext, ngettext
 
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
+from facho.apps.polling.errors import in_words
 from facho.apps.polling.models import CAUSE_CHOICES
 from facho.engine.events import Event
 
@@ -25,19 +26,35 @@ TIMES = frozenset({"slot", "at", "hour"})
 def sentence(log: CoordinatorLog) -> str:
     """Return what a log entry says; as it was written where its event, or one of its details, is not known any more."""
     try:
-        return gettext(Event[log.event_type].sentence) % spoken(log.details)
+        return told(Event[log.event_type], log.details)
     except (KeyError, TypeError, ValueError, AttributeError):
         return log.message
 
 
+def told(event: Event, details: Mapping[str, Any]) -> str:
+    """Return what an event says; `KeyError`, `TypeError` or `ValueError` where its details do not fill its sentence."""
+    if event.counts:
+        # Older details may not say how many; there was one then.
+        template = ngettext(event.singular, event.sentence, details.get(event.counts, 1))
+    else:
+        template = gettext(event.sentence)
+    return template % spoken(details)
+
+
 def spoken(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details as sentences have them: words of ours in the reader's language, times in the reader's zone."""
-    return {name: _said(name, value) for name, value in details.items()}
+    """Return details as sentences have them: words of ours in the reader's language, times in the reader's zone.
+
+    A detail that is a whole sentence is kept in several languages: `subject`, and `subject_es` beside it.
+    """
+    language = get_language()
+    return {name: _spoken(name, details.get(f"{name}_{language}", value)) for name, value in details.items()}
 
 
-def _said(name: str, value: Any) -> Any:
+def _spoken(name: str, value: Any) -> Any:
     if name in TIMES:
         return _time(value)
+    if name == "error":
+        return in_words(str(value))
     word = WORDS[name].get(value) if name in WORDS else None
     return value if word is None else str(word)
 

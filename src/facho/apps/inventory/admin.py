@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from import_export.admin import ImportExportModelAdmin
 from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter, RadioFilter
@@ -66,7 +66,11 @@ class BreakerMixin:
         if olt.breaker_opened_at is None:
             sentence = gettext("Closed. Silent executions in a row: %(n)d.")
         else:
-            sentence = gettext("Open since %(since)s after %(n)d silent executions; last probe: %(probe)s.")
+            sentence = ngettext(
+                "Open since %(since)s after %(n)d silent execution; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d silent executions; last probe: %(probe)s.",
+                olt.failures,
+            )
         probe = exactly(olt.breaker_probed_at) or "-"
         return sentence % {"since": exactly(olt.breaker_opened_at), "n": olt.failures, "probe": probe}
 

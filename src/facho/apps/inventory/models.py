@@ -191,9 +191,12 @@ class Olt(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
+        # By name: jobs know OLTs, and not the other way round.
+        nodes = apps.get_model("jobs", "WorkflowNode")
         if "brand" in (kwargs.get("update_fields") or ("brand",)):
-            # By name: jobs know OLTs, and not the other way round.
-            apps.get_model("jobs", "WorkflowNode").settle_identification(self)
+            nodes.settle_identification(self)
+        if not self.enabled:
+            nodes.objects.filter(olt=self.pk).forget_wishes()
         Olt.touch([self.pk])
 
     def clean(self) -> None:

@@ -2,9 +2,9 @@
 
 import django_filters
 from django.db.models import QuerySet
-from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.filters import IdFilter
+from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 
 
@@ -33,4 +33,4 @@ class NodeFilter(django_filters.FilterSet):
         fields = ["olt", "job", "master"]
 
     def by_enabled(self, nodes: QuerySet[WorkflowNode], name: str, value: bool) -> QuerySet[WorkflowNode]:
-        return nodes.alias(counts_as_enabled=Coalesce("own_enabled", "job__enabled")).filter(counts_as_enabled=value)
+        return nodes.alias(counts_as_enabled=in_effect.enabled()).filter(counts_as_enabled=value)

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
 from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, validate_oid
+from facho.apps.jobs.querysets import NodeQuerySet, TouchingQuerySet
 from facho.brands import BRANDS
 from facho.engine.model import JobKind
 
@@ -27,16 +28,6 @@ LONGEST_INTERVAL = 7 * 24 * 3600
 
 # The one job without a brand. An OLT that nobody could name is asked again every hour.
 IDENTIFICATION = {"name": "Identification", "interval_seconds": 3600, "priority": 95, "timeout_seconds": 60}
-
-
-class TouchingQuerySet(models.QuerySet[Any]):
-    """Deleting rows tells the engine, also where nobody calls the rows' own `delete`."""
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        olt_ids = {olt_id for row in self for olt_id in row.olt_ids()}
-        result = super().delete()
-        Olt.touch(olt_ids)
-        return result
 
 
 class SnmpJob(models.Model):
@@ -115,6 +106,8 @@ class SnmpJob(models.Model):
         with transaction.atomic():
             super().save(*args, **kwargs)
             self._follow_its_master()
+            if not self.enabled:
+                self.nodes.all().forget_wishes()
             Olt.touch(self.olt_ids())
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
@@ -299,7 +292,7 @@ class WorkflowNode(models.Model):
     durations = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
-    objects = TouchingQuerySet.as_manager()
+    objects = NodeQuerySet.as_manager()
 
     class Meta:
         db_table = "snmp_job_hosts"
@@ -329,6 +322,8 @@ class WorkflowNode(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
+        if not self.enabled:
+            WorkflowNode.objects.filter(pk=self.pk).forget_wishes()
         Olt.touch([self.olt_id])
 
     def clean(self) -> None:
@@ -388,10 +383,12 @@ class WorkflowNode(models.Model):
         return None
 
     def request_run(self, now: datetime | None = None) -> bool:
-        """Ask the engine to run this node now. False if that was asked for already and has not begun."""
-        asked = WorkflowNode.objects.filter(pk=self.pk, run_requested_at__isnull=True).update(
-            run_requested_at=now or timezone.now()
-        )
+        """Ask the engine to run this node now. False if that was asked for already and has not begun.
+
+        False, too, if it is not polled: somebody may have disabled it since `why_not_runnable` was asked.
+        """
+        waiting = WorkflowNode.objects.filter(pk=self.pk, run_requested_at__isnull=True)
+        asked = waiting.polled().update(run_requested_at=now or timezone.now())
         if asked:
             Olt.touch([self.olt_id])
         self.refresh_from_db(fields=["run_requested_at"])

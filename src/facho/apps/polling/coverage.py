@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 
 def column_lines(coverage: Mapping[str, Any]) -> list[str]:
@@ -19,8 +20,12 @@ def column_lines(coverage: Mapping[str, Any]) -> list[str]:
 
 def _column_line(name: str, counts: Mapping[str, int]) -> str:
     ports = counts["complete"] + counts["partial"] + counts["empty"]
-    said = _("%(name)s: %(rows)d rows; read to the end on %(whole)d of %(ports)d ports")
-    return said % {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
+    rows = ngettext("%(name)s: %(rows)d row", "%(name)s: %(rows)d rows", counts["rows"])
+    whole = ngettext(
+        "read to the end on %(whole)d of %(ports)d port", "read to the end on %(whole)d of %(ports)d ports", ports
+    )
+    known = {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
+    return f"{rows}; {whole}" % known
 
 
 def failure_lines(coverage: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Prefetch
 from django.utils import translation
@@ -56,7 +57,7 @@ class Changes:
 
 def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> None:
     """Look at every enabled rule once. `since` is when that began: before it, silence means nothing."""
-    rules = {rule.pk: rule for rule in _rules()}
+    rules = _watching(list(_rules()))
     standing = _open_alerts()
     if not rules and not standing:
         return
@@ -79,6 +80,21 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
 def _rules() -> Iterable[Rule]:
     channels = Prefetch("channels", Channel.objects.filter(enabled=True).only("name"))
     return Rule.objects.filter(enabled=True).prefetch_related(Prefetch("olts", Olt.objects.only("id")), channels)
+
+
+def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
+    """Return rules by id, without those whose OLTs are all gone: what was about one must not be about all now."""
+    lost = [rule for rule in rules if rule.has_lost_its_olts]
+    for rule in lost:
+        # Somebody may have chosen others this very moment.
+        still = Rule.objects.filter(pk=rule.pk, enabled=True, is_narrowed=True, olts__isnull=True)
+        if still.update(enabled=False):
+            tell(logger, Event.RULE_DISABLED, rule=rule.name)
+    # Whoever chose OLTs without a form or the API did not say so.
+    chosen = [rule.pk for rule in rules if not rule.is_narrowed and rule.olts.all()]
+    if chosen:
+        Rule.objects.filter(pk__in=chosen).update(is_narrowed=True)
+    return {rule.pk: rule for rule in rules if rule not in lost}
 
 
 def _open_alerts() -> dict[int | None, list[Alert]]:
@@ -272,9 +288,19 @@ def _delivery(
 
 
 def _tell(changes: Changes) -> None:
-    """Put it into the log too, whose words are English."""
-    with translation.override("en"):
-        for alert in changes.opened:
-            tell(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=alert.subject)
-        for alert, _verdict in changes.recovered:
-            tell(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=alert.subject)
+    """Put it into the log too: in English, and for pages in the other languages as well."""
+    for alert in changes.opened:
+        subject, others = _subjects(alert)
+        tell(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+    for alert, _verdict in changes.recovered:
+        subject, others = _subjects(alert)
+        tell(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+
+
+def _subjects(alert: Alert) -> tuple[str, dict[str, str]]:
+    """Return what an alert is about in English, and in each other language as the detail that it is kept as."""
+    said = {}
+    for language, _name in settings.LANGUAGES:
+        with translation.override(language):
+            said[f"subject_{language}"] = alert.subject
+    return said.pop("subject_en"), said

@@ -9,6 +9,7 @@ from django.db.models import Count, Max
 from facho.apps.alerts.kinds import RuleKind
 from facho.apps.alerts.models import Rule
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
+from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import PollerStats
 from facho.engine.alerts import Firing
 from facho.store.alerts.onus import dark_ports, low_power
@@ -17,29 +18,39 @@ from facho.store.alerts.world import Firings, World
 # A violation counts until the next hour has been judged: that is settled some minutes after it ended.
 HOUR_IS_JUDGED_AFTER = timedelta(minutes=70)
 
+# What an OLT is that has answered since it was silent.
+ANSWERED = (Olt.Reachability.REACHABLE, Olt.Reachability.SLOW)
+
 SEVERITY_ORDER = list(QuotaViolation.Severity.values)
 
 
 def unreachable(rules: Sequence[Rule], world: World) -> Firings:
-    return _of_olts(rules, world, "breaker_opened_at", lambda olt: {"error": olt["last_error"]})
+    """Those whose breaker is open. A person may close it, too: what was told is over when the OLT has answered."""
+    silent = {id_: olt for id_, olt in world.olts.items() if olt["reachability"] not in ANSWERED}
+    firings: Firings = {}
+    for rule in rules:
+        found = {id_: olt for id_, olt in world.olts.items() if olt["breaker_opened_at"] is not None}
+        found |= {id_: olt for id_, olt in silent.items() if world.is_open(rule, f"olt:{id_}")}
+        firings[rule.pk] = _of_olts(rule, world, found, lambda olt: {"error": olt["last_error"]})
+    return firings
 
 
 def vanishing(rules: Sequence[Rule], world: World) -> Firings:
-    return _of_olts(rules, world, "suspect_since", lambda olt: {})
+    suspect = {id_: olt for id_, olt in world.olts.items() if olt["suspect_since"] is not None}
+    return {rule.pk: _of_olts(rule, world, suspect, lambda olt: {}) for rule in rules}
 
 
 def _of_olts(
-    rules: Sequence[Rule], world: World, column: str, more: Callable[[Mapping[str, Any]], dict[str, Any]]
-) -> Firings:
-    firing = {id_: olt for id_, olt in world.olts.items() if olt[column] is not None}
-    return {
-        rule.pk: [
-            Firing(f"olt:{id_}", rule.kind, {"olt": olt["name"], **more(olt)}, olt_id=id_)
-            for id_, olt in firing.items()
-            if world.watches(rule, id_)
-        ]
-        for rule in rules
-    }
+    rule: Rule,
+    world: World,
+    olts: Mapping[int, Mapping[str, Any]],
+    more: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> list[Firing]:
+    return [
+        Firing(f"olt:{id_}", rule.kind, {"olt": olt["name"], **more(olt)}, olt_id=id_)
+        for id_, olt in olts.items()
+        if world.watches(rule, id_)
+    ]
 
 
 def saturated(rules: Sequence[Rule], world: World) -> Firings:

@@ -31,7 +31,7 @@ class World:
     @cached_property
     def olts(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the enabled OLTs. What is disabled is not watched."""
-        columns = ("pk", "name", "breaker_opened_at", "suspect_since", "last_error")
+        columns = ("pk", "name", "breaker_opened_at", "reachability", "suspect_since", "last_error")
         return {row["pk"]: row for row in Olt.objects.filter(enabled=True).values(*columns)}
 
     def is_open(self, rule: Rule, key: str) -> bool:

@@ -1,0 +1,34 @@
+"""What is answered where no view is: a sentence in JSON to programs, Django's own page to people."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views import defaults
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer for an address that there is not. Not a route of its own: it would take those that lack their last /."""
+    if not is_for_programs(request):
+        return defaults.page_not_found(request, exception)
+    known = {"path": request.path, "docs": reverse("api-docs")}
+    said = _("There is nothing at %(path)s. What there is stands in %(docs)s.") % known
+    return _refusal(said, 404)
+
+
+def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
+    """Answer for a fault of ours. What it was stands in the log, and nowhere else."""
+    if not is_for_programs(request):
+        return defaults.server_error(request)
+    said = _("Facho failed to answer. Its log says why.")
+    return _refusal(said, 500)
+
+
+def _refusal(sentence: str, status: int) -> JsonResponse:
+    # As the API writes it elsewhere: letters as they are.
+    return JsonResponse({"detail": sentence}, status=status, json_dumps_params={"ensure_ascii": False})
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/api/")

@@ -1,0 +1,74 @@
+"""What a run says of its error, in the language of the reader.
+
+The engine writes errors down as English sentences. The ones that people meet are known here by their shape, taken apart
+and said again; any other stays as it was written.
+"""
+
+import re
+from functools import cache
+
+from django.utils.translation import get_language, gettext, gettext_noop
+
+# Whole lines, and reasons within them. A later one may be part of an earlier one's shape, so the order counts.
+SENTENCES = (
+    gettext_noop(
+        "%(olt)s gave no answer to 1 request in %(seconds)s s. "
+        "Check its address and its community, and that it lets this machine ask."
+    ),
+    gettext_noop(
+        "%(olt)s gave no answer to %(n)s requests in %(seconds)s s. "
+        "Check its address and its community, and that it lets this machine ask."
+    ),
+    gettext_noop("%(fields)s: %(reason)s before the first row"),
+    gettext_noop("%(fields)s: %(reason)s after %(where)s, 1 row kept"),
+    gettext_noop("%(fields)s: %(reason)s after %(where)s, %(n)s rows kept"),
+    gettext_noop("%(fields)s: %(reason)s after %(where)s, the rest of its port was left out"),
+    gettext_noop("%(fields)s: %(reason)s with %(unread)s of %(wanted)s ONUs still to ask"),
+    gettext_noop("%(fields)s of %(where)s: %(reason)s"),
+    gettext_noop("and %(n)s more like these"),
+    gettext_noop("%(host)s gave no answer in %(seconds)s s"),
+    gettext_noop("%(host)s is not known to the name service"),
+    gettext_noop("OLT %(olt)s was disabled before its turn came"),
+    gettext_noop("OLT %(olt)s was deleted before its turn came"),
+    gettext_noop("the agent answered error %(n)s"),
+    gettext_noop("the agent answered %(status)s"),
+    gettext_noop("the deadline passed"),
+    gettext_noop("no usable answer"),
+    gettext_noop("no answer"),
+)
+
+PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+
+
+def in_words(error: str) -> str:
+    """Return an error in the language of the reader, line by line."""
+    if (get_language() or "en").startswith("en"):
+        return error
+    return "\n".join(map(_line, error.split("\n")))
+
+
+def first_line(error: str) -> str:
+    """Return what an error is about, without the rest of the story."""
+    return in_words(error.split("\n")[0])
+
+
+def _line(line: str) -> str:
+    for sentence, shape in _shapes():
+        if found := shape.fullmatch(line):
+            parts = found.groupdict()
+            if "reason" in parts:
+                parts["reason"] = _line(parts["reason"])
+            return gettext(sentence) % parts
+    return line
+
+
+@cache
+def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((sentence, re.compile(_pattern(sentence))) for sentence in SENTENCES)
+
+
+def _pattern(sentence: str) -> str:
+    """Return what a sentence looks like when its gaps are filled."""
+    text, *rest = PLACEHOLDER.split(sentence)
+    gaps = zip(rest[::2], rest[1::2], strict=True)
+    return re.escape(text) + "".join(f"(?P<{name}>.+?){re.escape(behind)}" for name, behind in gaps)
