@@ -341,7 +341,7 @@ def test_each_kind_of_news_is_one_event_with_numbers_and_first_names(desk, caplo
 
     assert events(caplog) == [
         ("ONUS_MISSING", "OLT-CENTRAL-01: 9 ONUs are missing now: S1, S2, S3, S4, S5 and 4 more"),
-        ("ONUS_MOVED", "OLT-CENTRAL-01: 1 ONUs moved: S20"),
+        ("ONUS_MOVED", "OLT-CENTRAL-01: 1 ONU moved: S20"),
         ("ONUS_BACK", "OLT-CENTRAL-01: 9 ONUs are back: S1, S2, S3, S4, S5 and 4 more"),
     ]
 

@@ -93,9 +93,13 @@ class Onu(models.Model):
 
 
 class OnuHistory(models.Model):
-    """What one run read of one ONU, of the values that change."""
+    """What one run read of one ONU, of the values that change.
 
-    onu = models.ForeignKey(Onu, models.CASCADE, related_name="history")
+    On PostgreSQL its table has a partition for each day, and so `at` in its primary key: see `store/partitions.py`.
+    """
+
+    # No index of its own: the one below begins with it.
+    onu = models.ForeignKey(Onu, models.CASCADE, related_name="history", db_index=False)
     at = models.DateTimeField(_("read"))
     state = models.CharField(_("state"), max_length=12, null=True)
     rx_dbm = models.FloatField(_("received power (dBm)"), null=True)
