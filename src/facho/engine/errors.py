@@ -10,7 +10,10 @@ FachoError
 ├── LeaseLost            we held it, and no longer do
 ├── OltGone              the OLT was deleted or disabled before its turn came
 ├── UnknownBrand         no profile of that name
-└── DeliveryFailed       a channel did not take a message
+├── DeliveryFailed       a channel did not take a message
+├── UnreadableMessage    (adapters/wire) what another process, or an earlier one, wrote cannot be read
+├── NotKept              (store/spool) there is no room for what has to wait
+└── SpoolTaken           (store/spool) another process has this spool
 """
 
 from facho.engine.model import Traffic

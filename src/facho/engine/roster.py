@@ -21,6 +21,8 @@ class Report:
     heard_at: datetime
     is_draining: bool
     pollers: Sequence[Mapping[str, Any]]
+    # How much it has to say that waits for the database.
+    spooled: int = 0
 
 
 class Roster:
@@ -30,10 +32,10 @@ class Roster:
         self._reports: dict[str, Report] = {}
 
     def heard(self, report: Mapping[str, Any], now: datetime) -> None:
-        """Take over what a worker says: {worker, draining, pollers}."""
+        """Take over what a worker says: {worker, draining, pollers, spooled}."""
         name, is_draining = str(report["worker"]), bool(report["draining"])
         before = self._reports.get(name)
-        self._reports[name] = Report(now, is_draining, report["pollers"])
+        self._reports[name] = Report(now, is_draining, report["pollers"], int(report.get("spooled", 0)))
         if is_draining and (before is None or not before.is_draining):
             tell(logger, Event.WORKER_DRAINED, worker=name)
         elif before is None:
@@ -52,6 +54,11 @@ class Roster:
     def seats(self) -> int:
         """Return how many composites may run at once."""
         return sum(len(report.pollers) for report in self._reports.values() if not report.is_draining)
+
+    @property
+    def spooling(self) -> set[str]:
+        """Return who has something to say of executions that are still open."""
+        return {name for name, report in self._reports.items() if report.spooled}
 
     @property
     def pollers(self) -> list[Mapping[str, Any]]:

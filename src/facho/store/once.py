@@ -1,0 +1,35 @@
+"""Whether a harvest is in the database already.
+
+A connection that breaks in the moment of a commit leaves us in doubt, and so
+does a process that dies behind it. What is in doubt is brought again. Most of a
+harvest would not mind; but a history would have each reading twice, and a
+discovery that counts twice declares ONUs missing that it has missed once.
+"""
+
+from dataclasses import replace
+
+from facho.apps.telemetry.models import Onu
+from facho.engine.model import JobKind
+from facho.store.entries import Harvest
+
+
+def is_kept(harvest: Harvest) -> bool:
+    """Return whether a harvest has been written, told by one of its rows: a transaction leaves all of them or none.
+
+    Nobody but its holder writes readings of an OLT, one harvest after the other, so the time tells them apart.
+    """
+    if not harvest.collected.readings:
+        return False
+    return Onu.objects.filter(olt_id=harvest.node.olt_id, read_at=harvest.now).exists()
+
+
+def repeatable(harvest: Harvest) -> Harvest:
+    """Return a harvest that does no harm if it is written twice.
+
+    A discovery without readings leaves no row by which it could be told. So it
+    counts as any other run, and says of nobody that he is missing: the next
+    discovery will, if it is so.
+    """
+    if harvest.collected.readings or harvest.node.kind is not JobKind.DISCOVERY:
+        return harvest
+    return replace(harvest, node=replace(harvest.node, kind=JobKind.TABLE))

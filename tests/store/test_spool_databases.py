@@ -1,0 +1,145 @@
+"""The ways in which each database is away, with real connections in threads: a lock, a full disk, a cut line."""
+
+import sqlite3
+
+import pytest
+from builders import SEC, T0
+from django.db import OperationalError, connection, connections
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.polling.models import Execution
+from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.engine.model import Collected, Completeness, CompositeNode, Lease, Outcome, Reading, Status, Traffic
+from facho.store import writer
+from facho.store.forwarder import Forwarder
+from facho.store.ledger import DbLedger
+from facho.store.nodes import DbNodeSource
+from facho.store.spool import Spool
+from facho.store.spooling import SpoolingLedger, SpoolingSink
+from facho.store.writer import DbReadingSink
+
+ONUS = 500
+HARVEST = Collected(
+    Completeness.COMPLETE,
+    tuple(Reading(f"1.{onu}", 0, 1, onu, {"state": "online", "name": f"client-{onu}" * 4}) for onu in range(ONUS)),
+    traffic=Traffic(pdus=40),
+)
+DONE = Outcome(Status.SUCCESS, readings=ONUS, completeness=Completeness.COMPLETE, traffic=Traffic(pdus=40))
+
+
+class Installation:
+    """Both ports of a runner, with threads as in production."""
+
+    def __init__(self, make_thread, folder):
+        self.writer, self.reader = make_thread("store-write"), make_thread("store-read")
+        self.spool = Spool(folder)
+        ledger, sink = DbLedger(self.writer), DbReadingSink(self.reader, self.writer)
+        self.forwarder = Forwarder(sink=sink, ledger=ledger, spool=self.spool, thread=make_thread("store-spool"))
+        self.ledger, self.sink = SpoolingLedger(ledger, self.forwarder), SpoolingSink(sink, self.forwarder)
+
+    async def begin(self):
+        """Let a run of OLT-CENTRAL-01 begin."""
+        olt_id = await self.writer.run(make_rows)
+        states = await DbNodeSource(self.reader).states([olt_id])
+        (self.node,) = states[olt_id].nodes
+        self.lease = Lease(olt_id, "noc/3", 200)
+        claim = await self.ledger.claim(CompositeNode(self.node, (), T0), poller_id=3, now=T0, waits={})
+        (self.execution_id,) = claim.execution_ids
+        assert await self.start()
+
+    async def start(self):
+        return await self.ledger.start(self.execution_id, lease=self.lease, now=T0)
+
+    async def finish(self):
+        await self.sink.write(self.node, self.execution_id, HARVEST, lease=self.lease, now=T0 + 9 * SEC)
+        await self.ledger.close([self.execution_id], DONE, lease=self.lease, now=T0 + 10 * SEC)
+
+    async def rows(self):
+        """Return how many ONUs and readings there are, and how the run stands."""
+        return await self.reader.run(
+            lambda: (Onu.objects.count(), OnuHistory.objects.count(), Execution.objects.get().status)
+        )
+
+
+def make_rows():
+    olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
+    SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table").apply_to([olt])
+    WorkflowNode.objects.update(next_run_at=T0)
+    return olt.pk
+
+
+@pytest.fixture
+def facho(make_thread, tmp_path, monkeypatch):
+    if connection.vendor == "sqlite":
+        # As long as a test waits for a lock that is not given back meanwhile.
+        options = connections.settings["default"]["OPTIONS"]
+        monkeypatch.setitem(connections.settings["default"], "OPTIONS", {**options, "timeout": 0.05})
+    installation = Installation(make_thread, tmp_path / "spool")
+    yield installation
+    installation.spool.close()
+
+
+only_sqlite = pytest.mark.skipif("connection.vendor != 'sqlite'", reason="SQLite's own way to be away")
+only_postgres = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="PostgreSQL's own way to be away")
+
+
+@only_sqlite
+async def test_a_lock_that_another_program_holds_is_waited_out(facho, tmp_path):
+    await facho.begin()
+    other = sqlite3.connect(tmp_path / "facho.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    await facho.finish()
+    locked = await facho.rows(), facho.forwarder.waiting
+    with pytest.raises(OperationalError, match="locked"):
+        await facho.start()
+    await facho.forwarder.step(T0)
+    still = facho.forwarder.waiting
+    other.execute("COMMIT")
+    other.close()
+
+    await facho.forwarder.step(T0)
+
+    assert (locked, still) == (((0, 0, "RUNNING"), 2), 2)
+    assert (await facho.rows(), facho.forwarder.waiting) == ((ONUS, ONUS, "SUCCESS"), 0)
+
+
+@only_sqlite
+async def test_a_disk_that_is_full_for_the_database_is_waited_out(facho):
+    def limit(pages):
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA page_count")
+            (count,) = cursor.fetchone()
+            cursor.execute(f"PRAGMA max_page_count = {pages or count}")
+
+    await facho.begin()
+    await facho.writer.run(lambda: limit(None))
+    await facho.finish()
+    full = await facho.rows(), facho.forwarder.waiting
+    for _ in range(30):
+        await facho.forwarder.step(T0)
+    still = facho.forwarder.waiting
+    await facho.writer.run(lambda: limit(2**30))
+
+    await facho.forwarder.step(T0)
+
+    assert (full, still) == (((0, 0, "RUNNING"), 2), 2)
+    assert (await facho.rows(), facho.forwarder.waiting) == ((ONUS, ONUS, "SUCCESS"), 0)
+
+
+@only_postgres
+async def test_a_line_that_is_cut_in_the_middle_of_a_harvest_costs_nothing(facho, monkeypatch):
+    def cut(*_):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    await facho.begin()
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "write_readings", cut)
+        await facho.finish()
+    cut_off = await facho.rows(), facho.forwarder.waiting
+
+    await facho.forwarder.step(T0)
+
+    assert cut_off == ((0, 0, "RUNNING"), 2)
+    assert (await facho.rows(), facho.forwarder.waiting) == ((ONUS, ONUS, "SUCCESS"), 0)
