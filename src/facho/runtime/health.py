@@ -1,0 +1,165 @@
+"""`/healthz`, `/readyz` and `/metrics`, the same in every role: an ASGI app that stands beside, or in front of, others.
+
+It needs neither Django nor a known `Host`: a load balancer asks by address, and must be told the truth when
+everything else is broken.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+logger = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+
+# What a proxy adds. Behind one everybody seems to come from the machine itself.
+PROXY_HEADERS = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via"})
+
+
+class NotWell(Exception):
+    """What is wrong, as a sentence that anybody may read: no secret, no address, no trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must be so. `ask` returns what there is to say of it, usually "ok", or raises `NotWell`."""
+
+    name: str
+    ask: Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Whether the process lives, and whether it can do its work. One that only waits for its database lives."""
+
+    alive: Sequence[Check] = ()
+    ready: Sequence[Check] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: Sequence[tuple[str, str]] = ()
+
+
+def probes(checks: Checks, registry: CollectorRegistry, *, token: str = "") -> App:
+    """Return the app. With a `token` whoever shows it may read the metrics, without one this machine alone."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] != "http":
+            # By this a server learns that there is nothing to start or stop.
+            raise RuntimeError(f"{scope['type']} is not served here")
+        reply = await _reply(scope, checks, registry, token)
+        await _answer(send, reply, with_body=scope["method"] != "HEAD")
+
+    return app
+
+
+def mount(app: App, beside: App) -> App:
+    """Return `app` with the three paths served by `beside`, before any middleware sees them."""
+
+    async def both(scope: Scope, receive: Receive, send: Send) -> None:
+        is_ours = scope["type"] == "http" and scope["path"] in PATHS
+        await (beside if is_ours else app)(scope, receive, send)
+
+    return both
+
+
+async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, token: str) -> Reply:
+    path = scope["path"]
+    if path not in PATHS:
+        return _json(404, {"detail": f"There is {', '.join(sorted(PATHS))}, and nothing else."})
+    if scope["method"] not in ("GET", "HEAD"):
+        return _json(405, {"detail": "Only GET and HEAD."}, ("Allow", "GET, HEAD"))
+    if path == "/metrics":
+        return _metrics(scope, registry, token)
+    return await _verdict(checks.alive if path == "/healthz" else checks.ready)
+
+
+async def _verdict(checks: Iterable[Check]) -> Reply:
+    """Ask all of them at once, and say of each how it is."""
+    asked = list(checks)
+    said = await asyncio.gather(*(_ask(check) for check in asked))
+    is_well = all(well for well, _ in said)
+    sentences = {check.name: sentence for check, (_, sentence) in zip(asked, said, strict=True)}
+    return _json(200 if is_well else 503, {"ok": is_well, "checks": sentences})
+
+
+async def _ask(check: Check) -> tuple[bool, str]:
+    try:
+        return True, await check.ask()
+    except NotWell as trouble:
+        return False, str(trouble)
+    except Exception:
+        # Whatever it is, it is not well; and the reason may hold what is nobody's business.
+        logger.exception("%s could not be checked", check.name)
+        return False, "could not be checked; the log says why"
+
+
+def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> Reply:
+    headers = _headers(scope)
+    if token and not _shows(headers.get("authorization", ""), token):
+        detail = "Show FACHO_METRICS_TOKEN as a bearer token."
+        return _json(401, {"detail": detail}, ("WWW-Authenticate", "Bearer"))
+    if not token and not _is_local(scope, headers):
+        return _json(403, {"detail": "Only this machine may read the metrics, until FACHO_METRICS_TOKEN is set."})
+    encode, content_type = choose_encoder(headers.get("accept", ""))
+    return Reply(200, encode(registry), content_type)
+
+
+def _headers(scope: Scope) -> Mapping[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _shows(authorization: str, token: str) -> bool:
+    scheme, _, shown = authorization.partition(" ")
+    is_right = hmac.compare_digest(shown.strip().encode(), token.encode())
+    return scheme.lower() == "bearer" and is_right
+
+
+def _is_local(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Return whether a request comes from this machine itself, and not from somebody through a proxy on it."""
+    client = scope.get("client")
+    if client is None or PROXY_HEADERS & headers.keys():
+        return False
+    try:
+        address = ip_address(client[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
+
+
+def _json(status: int, content: Mapping[str, object], *headers: tuple[str, str]) -> Reply:
+    return Reply(status, json.dumps(content).encode() + b"\n", headers=headers)
+
+
+async def _answer(send: Send, reply: Reply, *, with_body: bool) -> None:
+    headers = [
+        ("Content-Type", reply.content_type),
+        ("Content-Length", str(len(reply.body))),
+        ("Cache-Control", "no-store"),
+        *reply.headers,
+    ]
+    lines = [(name.lower().encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": lines})
+    await send({"type": "http.response.body", "body": reply.body if with_body else b""})

@@ -1,0 +1,52 @@
+"""What a process lets others see of it: its counts, whether it lives, and whether it can do its work."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from facho.engine.model import Standing
+from facho.engine.ports import Clock, EventBus
+from facho.runtime.health import App, Check, Checks, probes
+from facho.runtime.metered import Metering
+from facho.runtime.metrics import Meters, PoolCollector, make_registry
+from facho.runtime.readiness import DatabaseWatch, LoopWatch
+from facho.store.forwarder import Forwarder
+from facho.store.threads import DbThread
+
+
+class Observed:
+    """One a process. It asks the database in a thread of its own: a probe must be answered when all others wait."""
+
+    def __init__(self, role: str, clock: Clock, *, token: str = "") -> None:
+        self.registry: CollectorRegistry = make_registry(role)
+        self.loop = LoopWatch(self.registry, clock)
+        self._clock = clock
+        self._token = token
+        self._thread = DbThread("store-probe")
+        self._database = DatabaseWatch(self._thread)
+
+    def metering(self) -> Metering:
+        """Return what counts at the ports. Asked for once, by a process that works with any."""
+        return Metering(Meters(self.registry), self._clock)
+
+    def show_pool(
+        self, bus: EventBus, standings: Callable[[], Mapping[int, Standing]], is_active: Callable[[], bool]
+    ) -> None:
+        """Let the counts tell how the pool stands."""
+        snapshot = partial(bus.latest, "snapshot")
+        self.registry.register(
+            PoolCollector(snapshot=snapshot, clock=self._clock, standings=standings, is_active=is_active)
+        )
+
+    def probes(self, *ready: Check) -> App:
+        return probes(Checks([self.loop.check], [*self._database.checks, *ready]), self.registry, token=self._token)
+
+    def close(self) -> None:
+        self._thread.close()
+
+
+def show_spool(metering: Metering, forwarder: Forwarder) -> None:
+    """Let the counts tell how much waits for the database."""
+    metering.meters.spool_entries.set_function(lambda: forwarder.waiting)
+    metering.meters.spool_bytes.set_function(lambda: forwarder.waiting_bytes)

@@ -1,0 +1,167 @@
+"""What must be so for a process to live, and to do its work. None of it is asked for longer than a probe waits."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from django.db import Error, connection
+from django.db.migrations.executor import MigrationExecutor
+from prometheus_client import CollectorRegistry, Histogram
+
+from facho.engine.ports import Clock
+from facho.runtime.health import Check, NotWell
+from facho.runtime.metrics import LAGS, STALE_AFTER
+from facho.store.threads import DbThread
+
+T = TypeVar("T")
+
+OK = "ok"
+
+# How many seconds the database may take to answer.
+PATIENCE = 2.0
+
+# How often the event loop is watched, and after how many seconds without a turn it counts as stuck.
+WATCH_EVERY = 0.5
+STUCK_AFTER = 10.0
+
+
+class LoopWatch:
+    """Measures how late the event loop wakes who sleeps, and knows when it last did."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
+        sentence = "How late the event loop woke a task that slept."
+        self._lags = Histogram("facho_loop_lag_seconds", sentence, buckets=LAGS, registry=registry)
+        self._clock = clock
+        self._turned_at = clock.monotonic()
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            await self.step()
+
+    async def step(self) -> None:
+        due = self._clock.monotonic() + WATCH_EVERY
+        await self._clock.sleep(WATCH_EVERY)
+        self._turned_at = self._clock.monotonic()
+        self._lags.observe(max(self._turned_at - due, 0.0))
+
+    @property
+    def check(self) -> Check:
+        return Check("loop", self._turns)
+
+    async def _turns(self) -> str:
+        silent = self._clock.monotonic() - self._turned_at
+        if silent > STUCK_AFTER:
+            raise NotWell(f"the event loop has not turned for {silent:.0f} s")
+        return OK
+
+
+class DatabaseWatch:
+    """Asks the database in a thread of its own, one question of a kind at a time.
+
+    A database that hangs is not asked again before it has answered: probes
+    come for ever, and their questions would pile up behind the first one.
+    """
+
+    def __init__(self, thread: DbThread, *, patience: float = PATIENCE) -> None:
+        self._thread = thread
+        self._patience = patience
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+        # What was applied once stays applied as long as this process, with its code, runs.
+        self._is_migrated = False
+
+    @property
+    def checks(self) -> tuple[Check, Check]:
+        return Check("database", self._answers), Check("migrations", self._migrations)
+
+    async def _answers(self) -> str:
+        await self._ask("database", _select)
+        return OK
+
+    async def _migrations(self) -> str:
+        if not self._is_migrated:
+            missing = await self._ask("migrations", _missing_migrations)
+            if missing:
+                raise NotWell(f"migrations that are not applied: {missing}; run `facho migrate`")
+            self._is_migrated = True
+        return OK
+
+    async def _ask(self, name: str, work: Callable[[], T]) -> T:
+        task: asyncio.Task[T] | None = self._asked.get(name)
+        if task is None or task.done():
+            task = self._asked[name] = asyncio.create_task(self._thread.run(work), name=f"ask-{name}")
+            task.add_done_callback(_look_at)
+        done, _ = await asyncio.wait({task}, timeout=self._patience)
+        if not done:
+            raise NotWell(f"the database gave no answer in {self._patience:g} s")
+        try:
+            return task.result()
+        except Error:
+            # What the driver says of it names hosts and users; the log of whoever needs the database has it.
+            raise NotWell("the database cannot be reached") from None
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Take note of an error that comes when nobody waits for it any more: asyncio complains of those it finds."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _select() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+        cursor.fetchone()
+
+
+def _missing_migrations() -> int:
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def ticks(
+    snapshot: Callable[[], Mapping[str, Any] | None], clock: Clock, is_active: Callable[[], bool] = lambda: True
+) -> Check:
+    """Return the check of a scheduler. One on standby has nothing to do, and is ready to do it."""
+
+    async def ask() -> str:
+        if not is_active():
+            return "standby"
+        latest = snapshot()
+        if latest is None:
+            raise NotWell("the scheduler has not ticked yet")
+        age = clock.now() - datetime.fromisoformat(latest["at"])
+        if age > STALE_AFTER:
+            raise NotWell(f"the scheduler has not ticked for {age.total_seconds():.0f} s")
+        return OK
+
+    return Check("scheduler", ask)
+
+
+class Connected(Protocol):
+    """A bus that may lose its connection."""
+
+    @property
+    def is_connected(self) -> bool: ...
+
+
+def connects(bus: Connected) -> Check:
+    """Return the check of a bus that goes through Redis."""
+
+    async def ask() -> str:
+        if not bus.is_connected:
+            raise NotWell("there is no connection to Redis")
+        return OK
+
+    return Check("bus", ask)
+
+
+def takes_work(is_draining: Callable[[], bool]) -> Check:
+    """Return the check of a worker: one that was asked to stop finishes what it holds, and takes no more."""
+
+    async def ask() -> str:
+        if is_draining():
+            raise NotWell("draining: it finishes what it holds, and takes no more")
+        return OK
+
+    return Check("worker", ask)

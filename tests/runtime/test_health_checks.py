@@ -1,0 +1,203 @@
+"""What makes a process ready, and what does not."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from builders import T0
+from django.db import OperationalError
+from metrics_stage import SNAPSHOT
+from prometheus_client import CollectorRegistry
+
+from facho.runtime import readiness
+from facho.runtime.health import NotWell
+from facho.runtime.readiness import DatabaseWatch, LoopWatch, connects, takes_work, ticks
+from facho.store.threads import DbThread
+
+
+class Inline:
+    """Stands in for a `DbThread`: does the work at once, on the connection of the test."""
+
+    def __init__(self):
+        self.times = 0
+
+    async def run(self, work):
+        self.times += 1
+        return work()
+
+
+class Hands:
+    """A clock that moves when somebody sleeps, and is late by as much as a test says."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.late = 0.0
+
+    def monotonic(self):
+        return self.seconds
+
+    def now(self):
+        return T0 + timedelta(seconds=self.seconds)
+
+    async def sleep(self, seconds):
+        self.seconds += seconds + self.late
+
+
+@pytest.fixture
+def clock():
+    return Hands()
+
+
+class TestDatabase:
+    @pytest.fixture(autouse=True)
+    def _database_in_a_coroutine(self, monkeypatch):
+        monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+    async def ask(self, watch):
+        return {check.name: await check.ask() for check in watch.checks}
+
+    @pytest.mark.django_db(transaction=True)
+    async def test_one_that_answers_and_is_up_to_date_is_well(self):
+        assert await self.ask(DatabaseWatch(Inline())) == {"database": "ok", "migrations": "ok"}
+
+    async def test_one_that_is_not_up_to_date_says_what_to_do(self, monkeypatch):
+        monkeypatch.setattr(readiness, "_missing_migrations", lambda: 3)
+        _, migrations = DatabaseWatch(Inline()).checks
+
+        with pytest.raises(NotWell, match="not applied: 3; run `facho migrate`"):
+            await migrations.ask()
+
+    async def test_it_is_well_as_soon_as_somebody_has_done_it_and_is_not_asked_again(self, monkeypatch):
+        left, thread = [1, 0], Inline()
+        monkeypatch.setattr(readiness, "_missing_migrations", lambda: left.pop(0))
+        _, migrations = DatabaseWatch(thread).checks
+        with pytest.raises(NotWell):
+            await migrations.ask()
+
+        answers = [await migrations.ask(), await migrations.ask()]
+
+        assert (answers, thread.times) == (["ok", "ok"], 2)
+
+    async def test_one_that_is_away_is_not_well_and_its_address_is_not_told(self, monkeypatch):
+        def refuse():
+            raise OperationalError('connection to "10.1.2.3" as user "facho" refused')
+
+        monkeypatch.setattr(readiness, "_select", refuse)
+        database, _ = DatabaseWatch(Inline()).checks
+
+        with pytest.raises(NotWell) as trouble:
+            await database.ask()
+
+        assert str(trouble.value) == "the database cannot be reached"
+
+    async def test_one_that_is_back_is_well_again(self, monkeypatch):
+        answers = [OperationalError("away"), None]
+
+        def select():
+            answer = answers.pop(0)
+            if answer is not None:
+                raise answer
+
+        monkeypatch.setattr(readiness, "_select", select)
+        database, _ = DatabaseWatch(Inline()).checks
+        with pytest.raises(NotWell):
+            await database.ask()
+
+        assert await database.ask() == "ok"
+
+    async def test_one_that_hangs_is_asked_once_however_often_probes_come(self, monkeypatch):
+        answer, asked, thread = threading.Event(), [], DbThread("test-probe")
+
+        def hang():
+            asked.append(1)
+            answer.wait(60)
+
+        monkeypatch.setattr(readiness, "_select", hang)
+        watch = DatabaseWatch(thread, patience=0)
+        try:
+            for _ in range(3):
+                with pytest.raises(NotWell, match="no answer in 0 s"):
+                    await watch.checks[0].ask()
+        finally:
+            answer.set()
+            thread.close()
+
+        assert len(asked) == 1
+
+
+class TestScheduler:
+    @pytest.mark.parametrize("seconds", [0, 5])
+    async def test_one_that_ticks_is_ready(self, clock, seconds):
+        clock.seconds = seconds
+
+        assert await ticks(lambda: SNAPSHOT, clock).ask() == "ok"
+
+    async def test_one_that_has_stopped_ticking_is_not(self, clock):
+        clock.seconds = 6
+
+        with pytest.raises(NotWell, match="not ticked for 6 s"):
+            await ticks(lambda: SNAPSHOT, clock).ask()
+
+    async def test_one_that_has_not_ticked_yet_is_not(self, clock):
+        with pytest.raises(NotWell, match="not ticked yet"):
+            await ticks(lambda: None, clock).ask()
+
+    async def test_one_on_standby_is_ready_and_says_so(self, clock):
+        clock.seconds = 3600
+
+        assert await ticks(lambda: SNAPSHOT, clock, is_active=lambda: False).ask() == "standby"
+
+
+class TestBus:
+    class Bus:
+        is_connected = True
+
+    async def test_one_that_is_connected_is_well(self):
+        assert await connects(self.Bus()).ask() == "ok"
+
+    async def test_one_that_lost_its_connection_is_not(self):
+        bus = self.Bus()
+        bus.is_connected = False
+
+        with pytest.raises(NotWell, match="no connection to Redis"):
+            await connects(bus).ask()
+
+
+class TestWorker:
+    async def test_one_that_takes_work_is_ready(self):
+        assert await takes_work(lambda: False).ask() == "ok"
+
+    async def test_one_that_was_asked_to_stop_is_not(self):
+        with pytest.raises(NotWell, match="draining"):
+            await takes_work(lambda: True).ask()
+
+
+class TestLoop:
+    @pytest.fixture
+    def registry(self):
+        return CollectorRegistry()
+
+    @pytest.fixture
+    def watch(self, registry, clock):
+        return LoopWatch(registry, clock)
+
+    async def test_how_late_it_wakes_is_measured(self, watch, registry, clock):
+        await watch.step()
+        clock.late = 0.2
+        await watch.step()
+
+        assert registry.get_sample_value("facho_loop_lag_seconds_count") == 2
+        assert registry.get_sample_value("facho_loop_lag_seconds_sum") == pytest.approx(0.2)
+
+    async def test_one_that_turns_is_alive(self, watch, clock):
+        clock.seconds = 60
+        await watch.step()
+
+        assert await watch.check.ask() == "ok"
+
+    async def test_one_that_is_stuck_is_not(self, watch, clock):
+        await watch.step()
+        clock.seconds += 11
+
+        with pytest.raises(NotWell, match="not turned for 11 s"):
+            await watch.check.ask()
