@@ -17,7 +17,7 @@ from servers import POSTGRES_URL_NAME, REDIS_URL_NAME, Server, postgres, redis
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 # The suites whose promises depend on the database.
-DATABASE_SUITES = ["tests/contracts", "tests/store", "tests/apps"]
+DATABASE_SUITES = ["tests/contracts", "tests/store", "tests/apps", "tests/faults/test_database_away.py"]
 
 failed: list[str] = []
 skipped: list[str] = []

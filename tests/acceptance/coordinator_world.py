@@ -17,6 +17,7 @@ from facho.store.journal import EventRows, Journal
 from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import make_plans
+from facho.store.pool import Pool
 from facho.store.quotas import open_hour, settle
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
@@ -85,7 +86,7 @@ class Coordinator:
             on_tick=lambda manager: self.bus.publish("snapshot", snapshot(manager, self.clock.now())),
         )
         self.manager = self.scheduler.manager
-        self.journal = Journal(bus=self.bus, clock=self.clock, thread=self._thread, events=self.events, worker="test")
+        self.journal = Journal(bus=self.bus, clock=self.clock, thread=self._thread, events=self.events, pool=Pool())
 
     def killed_for(self, span: timedelta) -> None:
         """Die without a word, and come back later with nothing but what the database has."""

@@ -46,6 +46,7 @@ def chores_of_two_minutes(settings, monkeypatch):
     monkeypatch.setattr(build.quotas, "settle", note("settle"))
     monkeypatch.setattr(build.reaper, "reap", note("reap"))
     monkeypatch.setattr(build.plans, "make_plans", note("plan"))
+    monkeypatch.setattr(build.partitions, "make_ahead", note("partitions"))
 
     class Runs:
         def __init__(self, **more):
@@ -67,7 +68,7 @@ def chores_of_two_minutes(settings, monkeypatch):
     async def story():
         clock = VirtualClock(T0 - timedelta(seconds=10))
         threads = {"writer": Thread("writer", diary), "helper": Thread("helper", diary)}
-        chores = build._chores(settings, clock, **threads)
+        chores = build.make_chores(settings, clock, **threads)
         task = asyncio.ensure_future(chores.run())
         await clock.sleep(129)
         task.cancel()
@@ -87,6 +88,7 @@ def test_an_hour_is_opened_reaped_settled_and_planned_right_behind_its_turn(chor
     assert times_of(chores_of_two_minutes, "reap") == [-10, 3, 63]
     assert times_of(chores_of_two_minutes, "settle") == [-10, 5, 65]
     assert times_of(chores_of_two_minutes, "plan") == [-10, 10, 70]
+    assert times_of(chores_of_two_minutes, "partitions") == [-10, 20]
     assert times_of(chores_of_two_minutes, "sweep") == [-10, 30]
     assert len(times_of(chores_of_two_minutes, "forecast")) > 20
 
@@ -95,7 +97,7 @@ def test_quotas_are_written_where_the_ledger_writes_them_and_plans_beside_it(cho
     diary = chores_of_two_minutes
 
     doers = {work[0]: who for who, work in pairwise(diary) if isinstance(who, str)}
-    assert doers == {"open": "writer", "reap": "writer", "settle": "writer", "plan": "helper"}
+    assert doers == {"open": "writer", "reap": "writer", "settle": "writer", "plan": "helper", "partitions": "helper"}
 
 
 def test_what_is_kept_for_how_long_comes_from_the_settings(chores_of_two_minutes):
@@ -129,12 +131,14 @@ async def test_everything_stops_before_what_it_is_written_down_with():
         events=events,
         bus=part(close=lambda: diary.append("bus")),
         snmp=part(close=noting("snmp")),
+        observed=part(close=lambda: None),
+        forwarder=part(close=noting("spool")),
         threads=(Thread("reader", diary), Thread("writer", diary)),
     )
 
     await engine.close()
 
     assert diary[-3:] == ["journal", "reader closed", "writer closed"]
-    assert set(diary[:-3]) == {"chores", "prober", "pollers", "alerts", "bus", "snmp"}
+    assert set(diary[:-3]) == {"chores", "prober", "pollers", "alerts", "bus", "snmp", "spool"}
     assert diary.index("chores") < diary.index("pollers") < diary.index("snmp")
     assert events not in logging.getLogger("facho").handlers

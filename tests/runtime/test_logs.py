@@ -22,6 +22,7 @@ from facho.engine.model import Olt as EngineOlt
 from facho.runtime import config, logs
 from facho.runtime.redact import HIDDEN, redact
 from facho.store.journal import EventRows, Journal
+from facho.store.pool import Pool
 
 KEY = Fernet.generate_key().decode()
 BOT = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
@@ -274,7 +275,7 @@ class Everywhere:
         logs.add_events(events)
         for value in values:
             push(value)
-        done(Journal(bus=LocalBus(), clock=SystemClock(), thread=Inline(), events=events, worker="noc-1").step())
+        done(Journal(bus=LocalBus(), clock=SystemClock(), thread=Inline(), events=events, pool=Pool()).step())
         logs.remove_events(events)
         rows = [str(row) for row in CoordinatorLog.objects.values()]
         everything = "".join([*self._said(), *rows])

@@ -10,7 +10,7 @@ from facho.apps.polling.models import Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.model import Cause, Status
 from facho.store import leases
-from facho.store.lease_reaper import GRACE, LeaseReaper
+from facho.store.lease_reaper import GRACE, LONG_GRACE, LeaseReaper
 
 pytestmark = pytest.mark.django_db
 
@@ -26,8 +26,13 @@ def answered_for():
 
 
 @pytest.fixture
-def reaper(clock, answered_for):
-    return LeaseReaper(clock, lambda: answered_for)
+def spooling():
+    return set()
+
+
+@pytest.fixture
+def reaper(clock, answered_for, spooling):
+    return LeaseReaper(clock, lambda: answered_for, lambda: spooling)
 
 
 @pytest.fixture
@@ -125,3 +130,19 @@ def test_who_is_held_again_in_between_begins_anew(reaper, clock, olt, running):
     LeaseRow.objects.update(expires_at=leases.NEVER)
 
     assert look(reaper, clock, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("says_so", "grace"),
+    [("noc-1", LONG_GRACE), ("noc-2", GRACE)],
+    ids=["its own worker", "another worker"],
+)
+def test_who_says_that_it_has_readings_has_longer_to_bring_them_in(
+    reaper, clock, olt, running, spooling, says_so, grace
+):
+    hold(olt)
+    LeaseRow.objects.update(expires_at=leases.NEVER)
+    spooling.add(says_so)
+
+    assert look(reaper, clock, grace - 5) == 0
+    assert reaper.reap(clock.now()) == 1

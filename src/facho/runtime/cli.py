@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from facho import __version__
 
 if TYPE_CHECKING:
+    from django.core.checks import CheckMessage
+
     from facho.runtime.config import Config
 
 # Commands that can do without a database, by their module in `runtime/commands`. A module is only loaded when its
@@ -59,7 +61,17 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     demo.add_argument("--olts", type=int, default=6, help="how many simulated OLTs (default %(default)s)")
     demo.add_argument("--onus", type=int, default=2100, help="how many ONUs in all, at least (default %(default)s)")
 
+    web = _command(commands, "web", run_web, "run pages and API, in scale-out")
+    web.add_argument("--host", help="address to listen on (FACHO_HOST)")
+    web.add_argument("--port", type=int, help="port to listen on (FACHO_PORT)")
+    _command(commands, "scheduler", run_scheduler, "decide what is due, in scale-out; several stand by for each other")
+    worker = _command(commands, "worker", run_worker, "ask OLTs, in scale-out")
+    worker.add_argument("-c", "--pollers", type=int, help="how many composites at once (FACHO_POLLERS)")
+
     _command(commands, "migrate", migrate, "bring the database up to date")
+    move = _command(commands, "migrate-to", migrate_to, "copy everything into an empty PostgreSQL, and compare")
+    move.add_argument("url", metavar="DATABASE_URL", help="like postgresql://user@host:5432/facho; see PGPASSWORD")
+    move.add_argument("--yes", action="store_true", help="do not ask")
     create = _command(commands, "createsuperuser", create_superuser, "create a user who may do everything")
     create.add_argument("--username")
     create.add_argument("--email", default="")
@@ -128,18 +140,74 @@ def prepare() -> "Config":
     return facho_config.load()
 
 
-def run_engine(arguments: argparse.Namespace) -> None:
-    for name in ("host", "port"):
+def _take_settings(arguments: argparse.Namespace, *names: str) -> None:
+    """Let what was typed go before the environment."""
+    for name in names:
         value = getattr(arguments, name)
         if value is not None:
             os.environ[f"FACHO_{name.upper()}"] = str(value)
+
+
+def _prepare_role(role: str) -> "Config":
+    """Make ready for a role of scale-out; it needs a database that is up to date, and does not bring it there."""
+    config = prepare()
+    from facho.runtime import logs
+    from facho.runtime.config import ConfigError
+
+    if not config.is_scale:
+        raise ConfigError(
+            f"`facho {role}` is a role of scale-out. Set FACHO_MODE=scale, DATABASE_URL and FACHO_REDIS_URL, "
+            "or use `facho run` for everything in one process."
+        )
+    logs.configure(config, name=role if role == "web" else f"{role}-{config.worker_name}")
+    refuse_on_errors(warnings_too=True)
+    return config
+
+
+def run_web(arguments: argparse.Namespace) -> None:
+    _take_settings(arguments, "host", "port")
+    config = _prepare_role("web")
+    from facho.runtime.roles import web
+
+    web.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
+
+
+def run_scheduler(arguments: argparse.Namespace) -> None:
+    config = _prepare_role("scheduler")
+    from facho.runtime.lock import lock_role
+    from facho.runtime.roles import scheduler
+
+    with lock_role(config, "scheduler"):
+        scheduler.serve(config, on_ready=lambda: print("The scheduler stands by.", flush=True))
+
+
+def run_worker(arguments: argparse.Namespace) -> None:
+    _take_settings(arguments, "pollers")
+    config = _prepare_role("worker")
+    from facho.runtime.lock import lock_role
+    from facho.runtime.roles import worker
+
+    with lock_role(config, "worker"):
+        worker.serve(
+            config, config.pollers, on_ready=lambda: print(f"The worker has {config.pollers} pollers.", flush=True)
+        )
+
+
+def run_engine(arguments: argparse.Namespace) -> None:
+    _take_settings(arguments, "host", "port")
     config = prepare()
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
 
     from facho.runtime import embedded, logs
+    from facho.runtime.config import ConfigError
     from facho.runtime.lock import EngineLock
 
+    if config.is_scale:
+        raise ConfigError(
+            "FACHO_MODE is scale, where `facho web`, `facho scheduler` and `facho worker` do the work. "
+            "Leave it out to run everything in one process."
+        )
     logs.configure(config)
     refuse_on_errors()
     # Before the migrations: a database must not change under an engine that runs.
@@ -164,6 +232,21 @@ def migrate(arguments: argparse.Namespace) -> None:
     call_command("migrate", interactive=False)
 
 
+def migrate_to(arguments: argparse.Namespace) -> None:
+    from facho.runtime import config as facho_config
+
+    source = facho_config.load({**os.environ, "FACHO_MODE": "embedded"})
+    # Django itself is started on the target: that is where everything is written.
+    os.environ.update(DATABASE_URL=arguments.url, FACHO_MODE="embedded")
+    target = prepare()
+    refuse_on_errors()
+    from facho.runtime import moving
+
+    if not moving.move(source, target, is_sure=arguments.yes):
+        sys.exit("facho: Not everything arrived as it was. Nothing was kept in the target.")
+    print("Everything was copied, and the source is as it was. Set DATABASE_URL to the new address, and start Facho.")
+
+
 def create_superuser(arguments: argparse.Namespace) -> None:
     prepare()
     refuse_on_errors(warnings_too=True)
@@ -183,8 +266,19 @@ def create_superuser(arguments: argparse.Namespace) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
+    """Say everything there is to say, of the servers too, whatever is wrong with one of them."""
     config = prepare()
-    refuse_on_errors(warnings_too=True)
+    from django.core import checks
+
+    from facho.runtime import scale_checks
+
+    messages = checks.run_checks(databases=["default"])
+    if config.is_scale:
+        messages += scale_checks.remarks(config)
+    for message in messages:
+        if message.level == checks.INFO:
+            print(message.msg, flush=True)
+    _refuse(messages, checks.WARNING)
     print(f"Everything is in order. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
@@ -201,10 +295,12 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
 def refuse_on_errors(*, warnings_too: bool = False) -> None:
     from django.core import checks
 
+    _refuse(checks.run_checks(databases=["default"]), checks.WARNING if warnings_too else checks.ERROR)
+
+
+def _refuse(messages: "Sequence[CheckMessage]", level: int) -> None:
     from facho.runtime.config import ConfigError
 
-    messages = checks.run_checks(databases=["default"])
-    level = checks.WARNING if warnings_too else checks.ERROR
     serious = [message for message in messages if message.level >= level]
     if serious:
         raise ConfigError("\n".join(f"{message.msg} {message.hint or ''}".strip() for message in serious))

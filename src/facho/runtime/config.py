@@ -2,16 +2,19 @@
 
 import difflib
 import os
+import re
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
-import dj_database_url
 from cryptography.fernet import Fernet
+
+from facho.runtime.addresses import ConfigError as ConfigError
+from facho.runtime.addresses import database, redis_url
 
 KEY_FILE = "secret.keys"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -20,6 +23,7 @@ LANGUAGES = ("en", "es")
 MOST_POLLERS = 1000
 MOST_MISSES = 100
 MOST_DAYS = 3650
+MODES = ("embedded", "scale")
 
 # Read by the commands that need no database, and by the test suite; none of them is a setting.
 FOREIGN_NAMES = {
@@ -29,17 +33,16 @@ FOREIGN_NAMES = {
     "FACHO_OLTSIM",
     "FACHO_RECORDINGS",
     "FACHO_TEST_POSTGRES_URL",
+    "FACHO_TEST_REDIS_URL",
 }
-
-
-class ConfigError(Exception):
-    """A setting that Facho cannot start with. The message names it and says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """What `FACHO_*` and `DATABASE_URL` say."""
 
+    # Everything in one process, or in roles on several machines.
+    mode: str
     data_dir: Path
     host: str
     port: int
@@ -62,6 +65,16 @@ class Config:
     keep_logs: int
     keep_executions: int
     keep_history: int
+    # Megabytes of readings that wait on disk while the database is away.
+    spool_mb: int
+    # How long the OLTs of a worker that dies are kept from others, in seconds.
+    lease_seconds: int
+    # Where scheduler and worker answer /metrics, /healthz and /readyz; None: nowhere.
+    metrics_port: int | None
+    worker_name: str
+    # These may carry passwords.
+    metrics_token: str = field(repr=False)
+    redis_url: str = field(repr=False)
     database: dict[str, object] = field(repr=False)
     secret_keys: tuple[str, ...] = field(repr=False)
 
@@ -81,11 +94,27 @@ class Config:
         return f"[{host}]" if ":" in host else host
 
     @property
+    def is_scale(self) -> bool:
+        return self.mode == "scale"
+
+    @property
+    def spool_dir(self) -> Path:
+        """Return where readings wait; each process has a place of its own below it."""
+        return self.data_dir / "spool"
+
+    @property
     def is_sqlite(self) -> bool:
         return str(self.database["ENGINE"]).endswith("sqlite3")
 
 
 KNOWN_NAMES = {
+    "FACHO_MODE",
+    "FACHO_REDIS_URL",
+    "FACHO_SPOOL_MB",
+    "FACHO_LEASE_SECONDS",
+    "FACHO_METRICS_PORT",
+    "FACHO_METRICS_TOKEN",
+    "FACHO_WORKER_NAME",
     "FACHO_DATA_DIR",
     "FACHO_HOST",
     "FACHO_PORT",
@@ -110,7 +139,9 @@ KNOWN_NAMES = {
 def load(environ: Mapping[str, str] = os.environ) -> Config:
     """Read and check everything. Nothing is created here; see `prepare`."""
     data_dir = _data_dir(environ)
+    mode = _choice(environ, "FACHO_MODE", "embedded", MODES)
     return Config(
+        mode=mode,
         data_dir=data_dir,
         host=environ.get("FACHO_HOST") or "127.0.0.1",
         port=_number(environ, "FACHO_PORT", 8000, 1, 65535),
@@ -128,7 +159,13 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
         keep_logs=_number(environ, "FACHO_KEEP_LOGS", 7, 1, MOST_DAYS),
         keep_executions=_number(environ, "FACHO_KEEP_EXECUTIONS", 30, 1, MOST_DAYS),
         keep_history=_number(environ, "FACHO_KEEP_HISTORY", 90, 1, MOST_DAYS),
-        database=_database(environ, data_dir),
+        spool_mb=_number(environ, "FACHO_SPOOL_MB", 256, 1, 1_000_000),
+        lease_seconds=_number(environ, "FACHO_LEASE_SECONDS", 30, 10, 300),
+        metrics_port=_number(environ, "FACHO_METRICS_PORT", 0, 0, 65535) or None,
+        metrics_token=environ.get("FACHO_METRICS_TOKEN", "").strip(),
+        worker_name=_worker_name(environ),
+        redis_url=redis_url(environ, mode),
+        database=database(environ, data_dir, mode),
         secret_keys=_secret_keys(environ, data_dir),
     )
 
@@ -223,46 +260,13 @@ def _is_origin(url: str) -> bool:
     return is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
 
 
-def _database(environ: Mapping[str, str], data_dir: Path) -> dict[str, object]:
-    url = environ.get("DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'facho.sqlite3'}"
-    try:
-        database = dict(dj_database_url.parse(url, conn_max_age=600, conn_health_checks=True))
-    except (ValueError, KeyError):
-        database = {}
-    engine = str(database.get("ENGINE", ""))
-    if database.get("NAME") == ":memory:":
+def _worker_name(environ: Mapping[str, str]) -> str:
+    name = environ.get("FACHO_WORKER_NAME", "").strip() or socket.gethostname()
+    if not re.fullmatch(r"[\w.-]{1,100}", name):
         raise ConfigError(
-            "DATABASE_URL names a SQLite database in memory, which every start and every thread would find empty. "
-            "Write a file like sqlite:////var/lib/facho/facho.sqlite3, or leave it out."
+            f"FACHO_WORKER_NAME is {name!r}. Write a name of letters, digits, points and dashes, like noc-2."
         )
-    if engine.endswith("sqlite3"):
-        database["OPTIONS"] = sqlite_options()
-        return database
-    if not engine.endswith("postgresql") or not database.get("NAME"):
-        # The address may carry a password, so it is not repeated here.
-        raise ConfigError(
-            "DATABASE_URL is not an address of SQLite or PostgreSQL. "
-            "Write one like postgresql://user:password@host:5432/facho, or leave it out for SQLite."
-        )
-    if find_spec("psycopg") is None:
-        raise ConfigError(
-            "DATABASE_URL is for PostgreSQL, whose driver is not installed. Install it: pip install 'facho[postgres]'"
-        )
-    return database
-
-
-def sqlite_options() -> dict[str, object]:
-    """Return how Facho uses SQLite.
-
-    IMMEDIATE takes the write lock at the start of a transaction: with the
-    default, two that read and then write make one fail as locked. FULL costs
-    one fsync a commit and keeps every closed execution when the plug is pulled.
-    """
-    return {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;",
-    }
+    return name
 
 
 def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:

@@ -38,11 +38,12 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
 
     from facho.runtime import embedded, logs
     from facho.runtime.lock import EngineLock
+    from facho.runtime.serving import listen
 
     logs.configure(config)
     with EngineLock(config):
         # Nothing is set up for a port that somebody else has.
-        embedded.listen(config.host, config.port).close()
+        listen(config.host, config.port).close()
         call_command("migrate", verbosity=0, interactive=False)
         with simulated(olts, onus) as fleet:
             set_up(fleet)

@@ -1,4 +1,4 @@
-"""One engine a database: a second one must not start, let alone poll."""
+"""One engine a database, and one worker a name: a second one must not start, let alone poll."""
 
 import fcntl
 import os
@@ -12,6 +12,37 @@ from facho.runtime.config import Config, ConfigError
 
 # Any number, as long as every engine asks for the same one: "facho" in ASCII.
 ADVISORY_LOCK = 0x666163686F
+
+
+class TakenError(Exception):
+    """Somebody else has the lock; `str()` of it is the number of that process, as far as it is known."""
+
+
+def lock_file(path: Path) -> IO[str]:
+    """Return the open file that holds a lock until it is closed, or its process ends, however it ends."""
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip()
+        file.close()
+        raise TakenError(holder) from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def lock_role(config: Config, role: str) -> IO[str]:
+    """Refuse a second process of the same role and name on this machine: it would use the same spool and log."""
+    try:
+        return lock_file(config.data_dir / f"{role}-{config.worker_name}.lock")
+    except TakenError as error:
+        raise ConfigError(
+            f"Another {role} named {config.worker_name} (process {error}) runs on this machine. "
+            "Give each a name of its own in FACHO_WORKER_NAME."
+        ) from error
 
 
 class EngineLock:
@@ -31,20 +62,13 @@ class EngineLock:
         return self
 
     def _lock_file(self, path: Path) -> None:
-        self._file = path.open("a+")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.seek(0)
-            holder = self._file.read().strip()
-            self._file.close()
+            self._file = lock_file(path)
+        except TakenError as error:
             raise ConfigError(
-                f"Another Facho engine{f' (process {holder})' if holder else ''} is running on "
+                f"Another Facho engine{f' (process {error})' if str(error) else ''} is running on "
                 f"{self._config.database['NAME']}. Stop it first, or give this one another FACHO_DATA_DIR."
             ) from None
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
 
     def _lock_server(self) -> None:
         # A connection of its own: the lock lives as long as the connection does.

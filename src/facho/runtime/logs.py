@@ -34,11 +34,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def configure(config: Config, *, to_file: bool = True) -> None:
+def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> None:
     """Set up logging for a process of Facho. Its level is that of lines: events reach the database whatever it is."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if to_file:
-        handlers.append(_file(config.data_dir / "logs"))
+        handlers.append(_file(config.data_dir / "logs" / f"{name}.log"))
     for handler in handlers:
         handler.setLevel(config.log_level)
         handler.setFormatter(JsonLines() if config.log_format == "json" else logging.Formatter(FORMAT))
@@ -48,10 +48,10 @@ def configure(config: Config, *, to_file: bool = True) -> None:
     logging.getLogger("facho").setLevel(min(level, logging.INFO))
 
 
-def _file(folder: Path) -> logging.Handler:
-    folder.mkdir(exist_ok=True)
+def _file(path: Path) -> logging.Handler:
+    path.parent.mkdir(exist_ok=True)
     return logging.handlers.RotatingFileHandler(
-        folder / "facho.log", maxBytes=FILE_SIZE, backupCount=BACKUPS, encoding="utf-8", errors="backslashreplace"
+        path, maxBytes=FILE_SIZE, backupCount=BACKUPS, encoding="utf-8", errors="backslashreplace"
     )
 
 

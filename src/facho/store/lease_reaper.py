@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 # When the database was away, every lease is over when it is back. Who holds readings for it has this many seconds to
 # bring them in.
 GRACE = 15.0
+# As long as one says that it has some, it gets more time for it; a worker that is cut off would say so for ever.
+LONG_GRACE = 60.0
 
 # Looks that are further apart than this have seen nothing of what was between them.
 LONGEST_GAP = 12.0
@@ -25,9 +27,16 @@ LONGEST_GAP = 12.0
 class LeaseReaper:
     """Looks every few seconds. `answered_for` are executions that nobody has begun: the scheduler has them in hand."""
 
-    def __init__(self, clock: Clock, answered_for: Callable[[], Collection[int]]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        answered_for: Callable[[], Collection[int]],
+        spooling: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
         self._clock = clock
         self._answered_for = answered_for
+        # The names of workers that say so.
+        self._spooling = spooling
         # Since when each is known to be held by nobody, by the monotonic clock.
         self._since: dict[int, float] = {}
         self._looked_at = 0.0
@@ -38,9 +47,10 @@ class LeaseReaper:
         if looked_at - self._looked_at > LONGEST_GAP:
             self._since = {}
         with transaction.atomic():
-            orphans = _orphans() - set(self._answered_for())
+            answered_for, spooling = set(self._answered_for()), set(self._spooling())
+            orphans = {id_: holder for id_, holder in _orphans().items() if id_ not in answered_for}
             self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
-            dead = [id_ for id_, since in self._since.items() if looked_at - since >= GRACE]
+            dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]
             rows = Execution.objects.filter(pk__in=dead, status__in=tally.OPEN)
             ended = endings.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
         self._looked_at = looked_at
@@ -49,11 +59,21 @@ class LeaseReaper:
         return len(ended)
 
 
-def _orphans() -> set[int]:
-    """Return the open executions that no holder of a lease can be at work on."""
-    held = leases.live()
+def _grace(holder: str, spooling: Collection[str]) -> float:
+    # A holder is the name of a worker, and which of its pollers it is.
+    return LONG_GRACE if holder.rpartition("/")[0] in spooling else GRACE
+
+
+def _orphans() -> dict[int, str]:
+    """Return the open executions that no holder of a lease can be at work on, and who held their OLTs last."""
+    held, holders = leases.live(), leases.holders()
     found = Execution.objects.filter(status__in=tally.OPEN).values_list("pk", "olt_id", "status", "lease_token")
-    return {id_ for id_, olt_id, status, token in found if _is_orphan(status, token, held.get(leases.key_of(olt_id)))}
+    keys = {id_: (leases.key_of(olt_id), status, token) for id_, olt_id, status, token in found}
+    return {
+        id_: holders.get(key, "")
+        for id_, (key, status, token) in keys.items()
+        if _is_orphan(status, token, held.get(key))
+    }
 
 
 def _is_orphan(status: str, token: int | None, held: int | None) -> bool:

@@ -97,6 +97,11 @@ def live() -> dict[str, int]:
     return dict(LeaseRow.objects.filter(expires_at__gt=Now()).values_list("key", "token"))
 
 
+def holders() -> dict[str, str]:
+    """Return who had each lease last."""
+    return dict(LeaseRow.objects.values_list("key", "holder"))
+
+
 def revoke(olt_ids: Collection[int]) -> None:
     """Let no holder renew these; they end with their time, or when the holder gives them back."""
     LeaseRow.objects.filter(key__in=[key_of(olt_id) for olt_id in olt_ids]).update(revoked=True)

@@ -1,0 +1,96 @@
+"""Where the database and Redis are, and how Facho uses them."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+
+class ConfigError(Exception):
+    """A setting that Facho cannot start with. The message names it and says what to write instead."""
+
+
+def redis_url(environ: Mapping[str, str], mode: str) -> str:
+    url = environ.get("FACHO_REDIS_URL", "").strip()
+    if mode == "embedded":
+        # One process needs no news from others.
+        return ""
+    # The address may carry a password, so it is not repeated here.
+    if urlsplit(url).scheme not in ("redis", "rediss") or not urlsplit(url).hostname:
+        raise ConfigError(
+            "FACHO_MODE is scale, and FACHO_REDIS_URL is not an address of Redis. "
+            "Write one like redis://:password@host:6379/0, or leave FACHO_MODE out for everything in one process."
+        )
+    if find_spec("celery") is None or find_spec("redis") is None:
+        raise ConfigError(
+            "FACHO_MODE is scale, whose parts are not installed. Install them: pip install 'facho[scale]'"
+        )
+    return url
+
+
+def database(environ: Mapping[str, str], data_dir: Path, mode: str) -> dict[str, object]:
+    url = environ.get("DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'facho.sqlite3'}"
+    try:
+        settings = dict(dj_database_url.parse(url, conn_max_age=600, conn_health_checks=True))
+    except (ValueError, KeyError):
+        settings = {}
+    engine = str(settings.get("ENGINE", ""))
+    if settings.get("NAME") == ":memory:":
+        raise ConfigError(
+            "DATABASE_URL names a SQLite database in memory, which every start and every thread would find empty. "
+            "Write a file like sqlite:////var/lib/facho/facho.sqlite3, or leave it out."
+        )
+    if engine.endswith("sqlite3") and mode == "scale":
+        raise ConfigError(
+            "FACHO_MODE is scale, and DATABASE_URL is not an address of PostgreSQL. "
+            "Write one like postgresql://user:password@host:5432/facho; `facho migrate-to` moves what SQLite holds."
+        )
+    if engine.endswith("sqlite3"):
+        settings["OPTIONS"] = sqlite_options()
+        return settings
+    if not engine.endswith("postgresql") or not settings.get("NAME"):
+        # The address may carry a password, so it is not repeated here.
+        raise ConfigError(
+            "DATABASE_URL is not an address of SQLite or PostgreSQL. "
+            "Write one like postgresql://user:password@host:5432/facho, or leave it out for SQLite."
+        )
+    if find_spec("psycopg") is None:
+        raise ConfigError(
+            "DATABASE_URL is for PostgreSQL, whose driver is not installed. Install it: pip install 'facho[postgres]'"
+        )
+    options = dict(settings.get("OPTIONS", {}))  # type: ignore[call-overload]  # a mapping, whatever the address says
+    settings["OPTIONS"] = {**postgres_options(), **options}
+    return settings
+
+
+def postgres_options() -> dict[str, object]:
+    """Return how Facho uses PostgreSQL.
+
+    A process that is paused in the middle of a transaction must not keep others
+    waiting for its locks, and one whose network is gone must find that out:
+    leases are a matter of seconds.
+    """
+    return {
+        "connect_timeout": 5,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+        "options": "-c idle_in_transaction_session_timeout=5000",
+    }
+
+
+def sqlite_options() -> dict[str, object]:
+    """Return how Facho uses SQLite.
+
+    IMMEDIATE takes the write lock at the start of a transaction: with the
+    default, two that read and then write make one fail as locked. FULL costs
+    one fsync a commit and keeps every closed execution when the plug is pulled.
+    """
+    return {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;",
+    }

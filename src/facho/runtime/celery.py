@@ -1,0 +1,72 @@
+"""Facho's use of Celery: three queues on Redis that carry messages, and nothing that would come back from them."""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from celery import Celery
+from kombu.entity import Exchange, Queue
+
+from facho.adapters.runner.celery import DEFAULT, QUEUES
+from facho.runtime.config import Config
+
+POLL = "facho.poll"
+
+
+def make_app(config: Config) -> Celery:
+    """Return the application that scheduler and workers share.
+
+    A poll is perishable: it is acknowledged when it is begun, and what a dead
+    worker held comes back by its lease, never by Celery.
+    """
+    app = Celery("facho", broker=config.redis_url, set_as_current=False)
+    app.conf.update(
+        task_ignore_result=True,
+        task_queues=[_queue(name) for name in QUEUES],
+        task_default_queue=DEFAULT,
+        task_create_missing_queues=False,
+        task_acks_late=False,
+        task_serializer="json",
+        accept_content=["json"],
+        worker_prefetch_multiplier=1,
+        # Not even one ahead: another worker may be free for it now.
+        worker_disable_prefetch=True,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_send_task_events=False,
+        worker_enable_remote_control=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "queue_order_strategy": "priority",
+            "socket_connect_timeout": 5,
+            "socket_timeout": 10,
+            "socket_keepalive": True,
+        },
+    )
+    return app
+
+
+def _queue(name: str) -> Queue:
+    """Return a queue that gets what is sent to it alone: by default all would share one key, and each get everything."""
+    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]  # kombu has no types
+
+
+class Sender:
+    """Puts messages into queues, in a thread of its own: a broker that is away must not hold up the engine."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="broker")
+
+    async def send(self, queue: str, message: Mapping[str, Any], expires: float) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._pool, self._send, queue, message, expires)
+
+    def _send(self, queue: str, message: Mapping[str, Any], expires: float) -> None:
+        self._app.send_task(POLL, kwargs=dict(message), queue=queue, expires=expires, retry=False, ignore_result=True)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._app.close()

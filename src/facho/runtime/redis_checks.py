@@ -1,0 +1,138 @@
+"""What `facho check` says of Redis: whether it answers, lets us in, is new enough, and keeps what it is given."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.core.checks import CheckMessage, Error, Warning
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+from redis.retry import Retry
+
+from facho.adapters.clock import SystemClock
+from facho.runtime.clocks import measure
+from facho.runtime.redact import redact
+
+# Seconds to connect in, and for each answer.
+PATIENCE = 3.0
+
+# The oldest that we know to have everything we and Celery ask for. Valkey began where Redis 7.2 was.
+OLDEST_REDIS = (6, 2)
+OLDEST_VALKEY = (7, 2)
+
+
+def redis(url: str) -> list[CheckMessage]:
+    """Find out what is wrong with the Redis at an address. Its password is never repeated."""
+    try:
+        # Whoever reads this wants to know how it is now, not how it is after some tries.
+        with Redis.from_url(
+            url,
+            socket_connect_timeout=PATIENCE,
+            socket_timeout=PATIENCE,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        ) as client:
+            client.ping()
+            return [*_kind(_info(client)), *_clock(client)]
+    except AuthenticationError:
+        hint = "Check user and password in FACHO_REDIS_URL, like redis://:password@host:6379/0."
+        return [Error("Redis does not accept our user and password.", hint=hint, id="facho.E009")]
+    except NoPermissionError as error:
+        hint = "Let the user of FACHO_REDIS_URL use all keys and channels, INFO, and what is not dangerous."
+        return [Error(f"Redis does not let us: {_without_password(error, url)}.", hint=hint, id="facho.E009")]
+    except (RedisError, ValueError, OSError) as error:
+        return [
+            Error(
+                f"Redis cannot be used: {_without_password(error, url)}",
+                hint="Check FACHO_REDIS_URL, and that the server runs. Until it does, nothing new is polled.",
+                id="facho.E008",
+            )
+        ]
+
+
+def _info(client: Redis) -> Mapping[str, Any]:
+    # One section a question: several at once are only understood from Redis 7 on.
+    return {
+        name: value for section in ("server", "memory", "replication") for name, value in client.info(section).items()
+    }
+
+
+def _kind(info: Mapping[str, Any]) -> list[CheckMessage]:
+    """Judge what the server says of itself."""
+    return [*_version(info), *_topology(info), *_eviction(info)]
+
+
+def _version(info: Mapping[str, Any]) -> list[CheckMessage]:
+    # Valkey also tells the version of Redis that it began with.
+    name, oldest = ("Valkey", OLDEST_VALKEY) if "valkey_version" in info else ("Redis", OLDEST_REDIS)
+    version = str(info.get(f"{name.lower()}_version", "0"))
+    if _numbers(version) >= oldest:
+        return []
+    needed = ".".join(map(str, oldest))
+    return [
+        Error(
+            f"{name} is of version {version}.",
+            hint=f"Facho needs {needed} or later: upgrade it, or name another in FACHO_REDIS_URL.",
+            id="facho.E010",
+        )
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdecimal() else 0 for part in version.split(".")[:2])
+
+
+def _topology(info: Mapping[str, Any]) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if info.get("redis_mode") == "cluster" or info.get("server_mode") == "cluster":
+        messages.append(
+            Error(
+                "Redis runs as a cluster, which Celery's queues cannot use.",
+                hint="Name a single server in FACHO_REDIS_URL, with a replica if you like.",
+                id="facho.E011",
+            )
+        )
+    if info.get("role") == "slave":
+        messages.append(
+            Error(
+                "FACHO_REDIS_URL names a replica, which only reads.",
+                hint="Name the primary server.",
+                id="facho.E012",
+            )
+        )
+    return messages
+
+
+def _eviction(info: Mapping[str, Any]) -> list[CheckMessage]:
+    """Find a server that throws away what it has no memory for: it might be the queues."""
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy == "noeviction" or not int(info.get("maxmemory", 0)):
+        return []
+    return [
+        Warning(
+            f"Redis throws keys away when its memory is full (maxmemory-policy {policy}).",
+            hint="Set maxmemory-policy noeviction, or give Facho a Redis of its own: its queues are keys, too.",
+            id="facho.W004",
+        )
+    ]
+
+
+def _clock(client: Redis) -> list[CheckMessage]:
+    return measure(lambda: _time(client), SystemClock()).messages("Redis", error="facho.E013", warning="facho.W005")
+
+
+def _time(client: Redis) -> datetime:
+    seconds, microseconds = client.time()
+    return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=microseconds)
+
+
+def _without_password(error: Exception, url: str) -> str:
+    """Return what went wrong, as a sentence that anybody may read."""
+    said = redact(str(error).strip() or type(error).__name__)
+    try:
+        password = unquote(urlsplit(url).password or "")
+    except ValueError:
+        password = ""
+    return said.replace(password, "***") if password else said

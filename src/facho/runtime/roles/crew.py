@@ -1,0 +1,72 @@
+"""The pollers of one worker: who runs what, and what is told of them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from facho.engine.manager import Poller
+from facho.engine.model import Claim
+from facho.engine.ports import Clock, NodeRunner
+from facho.engine.schedule import is_delayed
+from facho.engine.snapshot import describe
+
+
+class Crew:
+    """Seats what comes in. The scheduler gives out no more than there are seats; what comes too early waits for one."""
+
+    def __init__(self, *, name: str, host: str, numbers: Sequence[int], runner: NodeRunner, clock: Clock) -> None:
+        self.name = name
+        self.host = host
+        self.is_draining = False
+        self.pollers = [Poller(number) for number in numbers]
+        self._runner = runner
+        self._clock = clock
+        self._started_at = clock.now()
+        self._free = asyncio.Queue[Poller]()
+        for poller in self.pollers:
+            self._free.put_nowait(poller)
+        # By OLT.
+        self._running: dict[int, asyncio.Task[Any]] = {}
+
+    async def run(self, claim: Claim) -> None:
+        """Run a composite to its end, or until nobody wants it any more."""
+        poller = await self._free.get()
+        began = self._clock.now()
+        poller.sit(claim.composite, began)
+        task = asyncio.ensure_future(self._runner.run(replace(claim, poller_id=poller.id), poller))
+        self._running[claim.composite.olt_id] = task
+        try:
+            # It may be interrupted, which is not for whoever waits for it here.
+            await asyncio.wait({task})
+        finally:
+            if self._running.get(claim.composite.olt_id) is task:
+                del self._running[claim.composite.olt_id]
+            poller.tasks_completed += 1
+            poller.tasks_delayed += is_delayed(claim.composite.retry_at or claim.composite.slot, began)
+            poller.rise(self._clock.now())
+            self._free.put_nowait(poller)
+        if not task.cancelled():
+            task.result()
+
+    def interrupt(self, olt_id: int) -> None:
+        """Stop at once whatever runs on an OLT. Its executions have been ended already."""
+        if olt_id in self._running:
+            self._running[olt_id].cancel()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def report(self) -> Mapping[str, Any]:
+        """Return what is told once a second."""
+        return {
+            "worker": self.name,
+            "host": self.host,
+            "at": self._clock.now().isoformat(),
+            "draining": self.is_draining,
+            "pollers": self.describe(),
+        }
+
+    def describe(self) -> list[dict[str, Any]]:
+        return describe(self.pollers, self._clock.now(), self._started_at, self.name, self.host)

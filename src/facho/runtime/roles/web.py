@@ -1,0 +1,47 @@
+"""The role that people see: pages and API. It reads what others write, and hears what they tell."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+
+import uvloop
+
+from facho.adapters.bus.redis import RedisBus
+from facho.adapters.clock import SystemClock
+from facho.apps.polling import live
+from facho.runtime.asgi import application
+from facho.runtime.config import Config
+from facho.runtime.health import mount
+from facho.runtime.observed import Observed
+from facho.runtime.readiness import connects
+from facho.runtime.serving import listen, make_server, stop_on_signals
+
+
+def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Run until SIGINT or SIGTERM. `on_ready` is called when the port is open."""
+    with contextlib.closing(listen(config.host, config.port)) as listener:
+        uvloop.run(_serve(config, listener, on_ready))
+
+
+async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    clock = SystemClock()
+    bus = RedisBus(config.redis_url, clock=clock)
+    observed = Observed("web", clock, token=config.metrics_token)
+    await bus.start()
+    live.attach(bus)
+    server = make_server(mount(application, observed.probes(connects(bus))))
+    stop = stop_on_signals()
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="web")
+    watching = asyncio.create_task(observed.loop.run(), name="loop-watch")
+    on_ready()
+    try:
+        await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        server.should_exit = True
+        live.attach(None)
+        # An open stream would hold up the stop of the server: it ends with the bus.
+        await bus.stop()
+        await serving
+        watching.cancel()
+        observed.close()

@@ -1,0 +1,232 @@
+"""The role that asks OLTs: a Celery worker whose threads hand each composite to one event loop, and wait."""
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import uvloop
+from celery import signals
+from django.db import DatabaseError
+
+from facho.adapters.bus.redis import RedisBus
+from facho.adapters.clock import SystemClock
+from facho.adapters.runner.celery import QUEUES
+from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.wire import from_wire
+from facho.engine.chores import Chores
+from facho.engine.model import Claim
+from facho.engine.ports import Clock, EventBus, NodeRunner
+from facho.runtime import logs
+from facho.runtime.build import land, make_books, make_runner
+from facho.runtime.celery import POLL, make_app
+from facho.runtime.config import Config
+from facho.runtime.observed import Observed
+from facho.runtime.readiness import connects, takes_work
+from facho.runtime.roles.crew import Crew
+from facho.runtime.serving import probe_listener, serve_probes
+from facho.store import pool
+from facho.store.forwarder import Forwarder
+from facho.store.journal import EventRows, Journal
+from facho.store.leases import DbLeases, Terms
+from facho.store.nodes import DbNodeSource
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+# How often a worker tells of itself, and how often it writes the rows of its pollers, in seconds.
+REPORT_EVERY = 1.0
+WRITE_EVERY = 5.0
+
+# How long it waits for a database that is away when it starts, before it tries again.
+TRY_EVERY = 2.0
+
+
+def serve(config: Config, pollers: int, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Run until SIGINT or SIGTERM; what runs then is finished. A second signal ends it at once."""
+    with probe_listener(config) as listener:
+        _serve(Worker(config, pollers, listener), config, pollers, on_ready)
+
+
+def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[], None]) -> None:
+    worker.start()
+    app = make_app(config)
+    app.task(name=POLL, ignore_result=True)(worker.poll)
+    signals.worker_shutting_down.connect(worker.drain, weak=False)
+    on_ready()
+    name = f"--hostname={worker.name.replace('/', '-')}@%h"
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING")
+    try:
+        app.worker_main(
+            [
+                "--quiet",
+                "worker",
+                "--pool=threads",
+                f"--concurrency={pollers}",
+                f"--queues={','.join(QUEUES)}",
+                name,
+                *quiet,
+            ]
+        )
+    finally:
+        worker.stop()
+
+
+class Worker:
+    """A loop in a thread of its own, and what Celery's threads may ask of it."""
+
+    def __init__(self, config: Config, pollers: int, listener: socket.socket | None) -> None:
+        self._listener = listener
+        self.name = f"{config.worker_name}/{os.getpid()}"
+        self._config = config
+        self._pollers = pollers
+        self._clock = SystemClock()
+        self._thread = threading.Thread(target=self._live, name="loop", daemon=True)
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        self._crew: Crew | None = None
+
+    def start(self) -> None:
+        """Start the loop, and return when it can take work."""
+        self._thread.start()
+        while not self._ready.wait(1.0):
+            if not self._thread.is_alive():
+                raise SystemExit("facho: the worker could not start; what it said stands above.")
+
+    def poll(self, claim: Mapping[str, Any], not_after: str) -> None:
+        """Run a message of a queue to its end."""
+        if datetime.fromisoformat(not_after) < self._clock.now():
+            # It was too long under way. Whoever sent it sends another, if it is still wanted.
+            logger.info("a composite that came too late was not run")
+            return
+        crew, loop = self._crew, self._loop
+        if crew is not None and loop is not None:
+            asyncio.run_coroutine_threadsafe(crew.run(from_wire(Claim, claim)), loop).result()
+
+    def drain(self, **_: Any) -> None:
+        """Say that nothing new is taken from here on."""
+        if self._crew is not None:
+            self._crew.is_draining = True
+
+    def stop(self) -> None:
+        """Stop the loop. Nothing runs in it any more, unless we are in a hurry."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+
+    def _live(self) -> None:
+        try:
+            uvloop.run(self._main())
+        except Exception:
+            # Without the loop nothing that was begun can come to an end, and Celery would wait for it for ever. What we
+            # held is taken from us when its leases are over.
+            logger.exception("the worker cannot go on")
+            logging.shutdown()
+            os._exit(1)
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            clock, bus = self._clock, RedisBus(self._config.redis_url, clock=self._clock)
+            names = ("read", "write", "leases", "spool")
+            threads = tuple(DbThread(f"store-{name}") for name in names)
+            for thread in threads:
+                stack.callback(thread.close)
+            await bus.start()
+            stack.push_async_callback(bus.stop)
+            observed = Observed("worker", clock, token=self._config.metrics_token)
+            stack.callback(observed.close)
+            runner, forwarder, jobs = self._make_runner(stack, bus, observed, threads)
+            writer, host = threads[1], socket.gethostname()
+            numbers = await self._enlist(writer)
+            stack.push_async_callback(writer.run, lambda: pool.strike_out(self.name, numbers))
+            self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
+            probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
+            await self._work(
+                *jobs,
+                serve_probes(self._listener, probes),
+                observed.loop.run(),
+                _report(crew, forwarder, bus, clock),
+                _write(crew, writer, clock),
+                _obey(crew, bus),
+            )
+
+    def _make_runner(
+        self, stack: AsyncExitStack, bus: EventBus, observed: Observed, threads: tuple[DbThread, ...]
+    ) -> tuple[NodeRunner, Forwarder, list[Coroutine[Any, Any, None]]]:
+        """Return who runs composites, and what has to live beside it."""
+        clock, metering = self._clock, observed.metering()
+        reader, writer, keeper, disk = threads
+        books = make_books(self._config, metering, reader, writer, disk)
+        events, chores = EventRows(), Chores(clock, [land(books.forwarder)])
+        logs.add_events(events)
+        journal = Journal(bus=bus, clock=clock, thread=writer, events=events)
+        snmp = metering.snmp(SnmpByVersion())
+        leases = DbLeases(keeper, clock, Terms.lasting(self._config.lease_seconds))
+        stack.push_async_callback(books.forwarder.close)
+        stack.push_async_callback(journal.step)
+        stack.callback(logs.remove_events, events)
+        stack.push_async_callback(snmp.close)
+        stack.push_async_callback(chores.stop)
+        runner = make_runner(
+            self.name,
+            nodes=DbNodeSource(reader),
+            ledger=books.ledger,
+            sink=books.sink,
+            snmp=snmp,
+            leases=metering.leases(leases),
+            bus=bus,
+            clock=clock,
+        )
+        return metering.runner(runner), books.forwarder, [chores.run(), leases.run(), journal.run()]
+
+    async def _enlist(self, writer: DbThread) -> list[int]:
+        """Get numbers for our pollers; a database that is away is waited for."""
+        while True:
+            enlist = partial(pool.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
+            try:
+                return await writer.run(enlist)
+            except DatabaseError as error:
+                logger.warning("the database is away, and so nothing can be polled yet: %s", error)
+                await self._clock.sleep(TRY_EVERY)
+
+    async def _work(self, *jobs: Coroutine[Any, Any, None]) -> None:
+        """Do everything at once until we are stopped; what stops one of them by itself ends the worker."""
+        tasks = [asyncio.create_task(job) for job in jobs]
+        stopping = asyncio.create_task(self._stop.wait())
+        self._ready.set()
+        done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+        for task in (*tasks, stopping):
+            task.cancel()
+        await asyncio.gather(*tasks, stopping, return_exceptions=True)
+        for task in done:
+            task.result()
+
+
+async def _report(crew: Crew, forwarder: Forwarder, bus: EventBus, clock: Clock) -> None:
+    while True:
+        bus.publish("worker", {**crew.report(), "spooled": forwarder.waiting})
+        await clock.sleep(REPORT_EVERY)
+
+
+async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
+    """Keep the rows of our pollers as they stand."""
+    while True:
+        try:
+            await thread.run(partial(pool.write_pollers, crew.describe(), clock.now()))
+        except DatabaseError as error:
+            logger.warning("how the pollers stand could not be written: %s", error)
+        await clock.sleep(WRITE_EVERY)
+
+
+async def _obey(crew: Crew, bus: EventBus) -> None:
+    """Stop what a person does not want any more."""
+    async for _, news in bus.subscribe(["interrupt"]):
+        crew.interrupt(int(news["olt_id"]))

@@ -1,0 +1,88 @@
+"""How every role opens its port, serves, and stops when it is told to."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+from facho.runtime.config import Config, ConfigError
+from facho.runtime.health import App
+
+# Requests that are still open when Facho stops get this long.
+GRACE_SECONDS = 5
+
+
+class Server(uvicorn.Server):
+    """A uvicorn that leaves the signals to us: it re-raises them after serving, and code behind it would never run."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def make_server(application: Any) -> Server:
+    """Return what serves an application; `should_exit` stops it."""
+    return Server(
+        uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            # Behind a proxy the client's scheme comes in a header that the proxy sets; see FACHO_PUBLIC_URL.
+            proxy_headers=False,
+        )
+    )
+
+
+def listen(host: str, port: int, setting: str = "--port or FACHO_PORT") -> socket.socket:
+    """Open the port before anything else starts: a port in use must not be found out halfway."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"Port {port} on {host} cannot be used ({error.strerror}). "
+            f"Stop what listens there, or choose another with {setting}."
+        ) from error
+    return listener
+
+
+@contextlib.contextmanager
+def probe_listener(config: Config) -> Iterator[socket.socket | None]:
+    """Open the port for /metrics, /healthz and /readyz, if one was set."""
+    if config.metrics_port is None:
+        yield None
+        return
+    with contextlib.closing(listen(config.host, config.metrics_port, "FACHO_METRICS_PORT")) as listener:
+        yield listener
+
+
+async def serve_probes(listener: socket.socket | None, probes: App) -> None:
+    """Answer probes until this is cancelled."""
+    if listener is None:
+        await asyncio.Event().wait()
+        return
+    await make_server(probes).serve(sockets=[listener])
+
+
+def stop_on_signals() -> "asyncio.Future[None]":
+    """Return what is done when somebody asks this process to stop."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
+
+    def ask() -> None:
+        if not stop.done():
+            stop.set_result(None)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ask)
+    return stop
