@@ -44,6 +44,18 @@ async def test_known_onus_are_asked_by_index_so_many_rows_at_a_time(clock):
     assert agent.log[0].oids[:2] == [oid_of("name", ONUS[0]), oid_of("state", ONUS[0])]
 
 
+async def test_an_onu_that_is_missing_is_not_asked_for_and_keeps_what_was_last_read_of_it(clock):
+    agent = FakeAgent(clock, make_mib(ONUS))
+    onus = [replace(onu, is_missing=onu.index == index_of(SEVEN)) for onu in known(ONUS)]
+
+    collected = await run(agent, make_node(JobKind.GET, "name", "rx_dbm"), onus=onus)
+
+    assert collected.completeness is Completeness.COMPLETE
+    assert index_of(SEVEN) not in values_of(collected)
+    assert len(collected.readings) == len(ONUS) - 1
+    assert not any(oid_of("name", SEVEN) in request.oids for request in agent.log)
+
+
 async def test_each_space_is_asked_by_its_own_numbers(clock):
     collected = await run(
         FakeAgent(clock, make_mib(ONUS)), make_node(JobKind.GET, "name", "rx_dbm"), onus=known([SEVEN])

@@ -149,9 +149,10 @@ class Run:
                 await self._walk(group)
 
     def _known_rows(self) -> list[Row]:
-        """Return a row for each ONU of the inventory, and note whose index cannot be one."""
+        """Return a row for each ONU of the inventory that is there, and note whose index cannot be one."""
         rows = []
-        for onu in self._known:
+        # One that is missing keeps what was last read of it, until a discovery finds it again.
+        for onu in (each for each in self._known if not each.is_missing):
             row = self._harvest.row_named(onu.index)
             if row is None:
                 self._strangers.append(
