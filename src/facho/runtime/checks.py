@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, NotSupportedError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from facho.runtime import config
+from facho.runtime import config, scale_checks
 
 
 @register
@@ -31,7 +32,16 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         return []
     try:
         connection.ensure_connection()
+        shared = scale_checks.refusals(settings.CONFIG) if connection.vendor == "postgresql" else []
         pending = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
+    except NotSupportedError as error:
+        return [
+            Error(
+                f"The database is too old: {error}",
+                hint="Facho needs PostgreSQL 14 or later, and is tested with 15 and 18.",
+                id="facho.E004",
+            )
+        ]
     except DatabaseError as error:
         return [
             Error(
@@ -41,8 +51,9 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
             )
         ]
     if pending:
-        return [Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")]
-    return [*_secrets(), *_brands()]
+        behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")
+        return [*shared, behind]
+    return [*shared, *secrets(), *_brands()]
 
 
 def _brands() -> list[CheckMessage]:
@@ -60,11 +71,12 @@ def _brands() -> list[CheckMessage]:
     ]
 
 
-def _secrets() -> list[CheckMessage]:
+def secrets(using: str = DEFAULT_DB_ALIAS) -> list[CheckMessage]:
+    """Find a secret that our keys do not open."""
     from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
 
     for model, names in tables_with_secrets():
-        for row in model._default_manager.using(DEFAULT_DB_ALIAS).only(*names):
+        for row in model._default_manager.using(using).only(*names):
             try:
                 for name in names:
                     getattr(row, name).reveal()

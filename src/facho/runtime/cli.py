@@ -27,6 +27,10 @@ LIGHT_COMMANDS = {
 }
 
 
+# The warning that the database is not up to date: a role cannot do without, and does not bring it there.
+OUTDATED = "facho.W001"
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a subcommand. What a person did wrong ends it with a sentence, not with a traceback."""
     words = sys.argv[1:] if argv is None else list(argv)
@@ -160,7 +164,7 @@ def _prepare_role(role: str) -> "Config":
             "or use `facho run` for everything in one process."
         )
     logs.configure(config, name=role if role == "web" else f"{role}-{config.worker_name}")
-    refuse_on_errors(warnings_too=True)
+    refuse_on_errors(also=OUTDATED)
     return config
 
 
@@ -292,10 +296,13 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
     print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Restart Facho to use it.")
 
 
-def refuse_on_errors(*, warnings_too: bool = False) -> None:
+def refuse_on_errors(*, warnings_too: bool = False, also: str = "") -> None:
+    """End the command if something is wrong; with `also`, the id of a warning, if that is."""
     from django.core import checks
 
-    _refuse(checks.run_checks(databases=["default"]), checks.WARNING if warnings_too else checks.ERROR)
+    messages = checks.run_checks(databases=["default"])
+    level = checks.WARNING if warnings_too else checks.ERROR
+    _refuse([message for message in messages if message.level >= level or message.id == also], checks.WARNING)
 
 
 def _refuse(messages: "Sequence[CheckMessage]", level: int) -> None:

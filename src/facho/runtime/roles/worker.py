@@ -49,7 +49,7 @@ TRY_EVERY = 2.0
 
 
 def serve(config: Config, pollers: int, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM; what runs then is finished. A second signal ends it at once."""
+    """Run until SIGINT or SIGTERM; what runs then is finished."""
     with probe_listener(config) as listener:
         _serve(Worker(config, pollers, listener), config, pollers, on_ready)
 
@@ -146,8 +146,8 @@ class Worker:
             runner, forwarder, jobs = self._make_runner(stack, bus, observed, threads)
             writer, host = threads[1], socket.gethostname()
             numbers = await self._enlist(writer)
-            stack.push_async_callback(writer.run, lambda: pool.strike_out(self.name, numbers))
             self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
+            stack.push_async_callback(writer.run, lambda: pool.strike_out(self.name, crew.numbers))
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
             await self._work(
                 *jobs,
@@ -217,10 +217,12 @@ async def _report(crew: Crew, forwarder: Forwarder, bus: EventBus, clock: Clock)
 
 
 async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
-    """Keep the rows of our pollers as they stand."""
+    """Keep the rows of our pollers as they stand, under numbers that are ours."""
     while True:
         try:
-            await thread.run(partial(pool.write_pollers, crew.describe(), clock.now()))
+            if not await thread.run(partial(pool.keep_pollers, crew.describe(), clock.now())):
+                enlist = partial(pool.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
+                crew.renumber(await thread.run(enlist))
         except DatabaseError as error:
             logger.warning("how the pollers stand could not be written: %s", error)
         await clock.sleep(WRITE_EVERY)
