@@ -1,16 +1,19 @@
 """`facho forecast`, as a person types it."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
-from builders import MIN, T0, make_node
+from builders import MIN, SEC, T0, make_node
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
-from facho.engine.forecast import Fleet
+from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.engine.fleet import Fleet
 from facho.engine.predict import Prediction, learn
+from facho.runtime import forecasting
 from facho.runtime.cli import main
-from facho.runtime.fleets import made_up, parse_job, usual_jobs, with_dead, with_jobs
+from facho.runtime.fleets import asked, made_up, parse_job, usual_jobs, with_dead, with_jobs
 
 
 @pytest.fixture
@@ -95,6 +98,41 @@ def test_an_open_breaker_is_dead_to_a_forecast(installation, result):
     assert (told["dead"], told["lost"]) == (1, {"breaker_open": 12})
 
 
+def test_what_was_learned_of_failures_is_part_of_it_and_is_said(installation, result, facho):
+    node = WorkflowNode.objects.select_related("olt").get(olt__name="OLT-NORTE-02")
+    now = datetime.now(UTC)
+    for number in range(12):
+        slot = now - (13 - number) * 5 * MIN
+        execution = Execution.objects.create(olt=node.olt, node=node, node_name="State", slot=slot, status="FAILED")
+        ExecutionAttempt.objects.create(
+            execution=execution,
+            number=1,
+            status="FAILED",
+            error_class="OltUnreachable",
+            started_at=slot,
+            ended_at=slot + 15 * SEC,
+        )
+
+    told = result("--hours", "1")
+    _, out, _ = facho("--hours", "1")
+
+    assert told["failures"] == [{"olt": "OLT-NORTE-02", "runs": 12, "answered": 0, "failed": 0}]
+    assert (told["dead"], told["compliance"]) == (1, 50.0)
+    assert "OLT-NORTE-02 answered 0 of 12 runs\nRuns fail in this forecast as they did in the last day.\n" in out
+
+
+def test_a_breaker_that_waits_for_a_person_is_told_to_the_forecast(installation, monkeypatch):
+    monkeypatch.setenv("FACHO_AUTO_RECOVER", "false")
+    monkeypatch.setenv("FACHO_BREAKER_AFTER", "7")
+    wishes = []
+    monkeypatch.setattr(forecasting, "forecast", lambda wish, progress: wishes.append(wish) or {})
+
+    with pytest.raises(SystemExit):
+        main(["forecast", "--json"])
+
+    assert [(wish.opens_after, wish.auto_recover) for wish in wishes] == [(7, False)]
+
+
 def test_what_if_there_was_one_more_job(installation, result):
     told = result("--hours", "3", "--job", "Optical power:30min:5min:90")
 
@@ -165,6 +203,13 @@ def test_those_that_are_dead_already_count_among_the_dead():
 
     assert with_dead(fleet, 30).dead == {2, 9, 10}
     assert with_dead(fleet, 0).dead == {2}
+
+
+def test_pollers_are_needed_for_olts_that_may_come_back():
+    nodes = tuple(make_node(id, olt_id=id) for id in (1, 2, 3))
+    fleet = Fleet(nodes, lambda node, at: Prediction(1, 1), dead=frozenset({1, 3}), broken=frozenset({2, 3}))
+
+    assert [node.id for node in asked(fleet)] == [1, 2]
 
 
 def test_a_job_more_keeps_what_is_known_of_the_others():

@@ -80,6 +80,7 @@ def test_an_empty_variable_is_none(load):
         pytest.param("FACHO_LANGUAGE", "de", "en, es", id="a language we do not speak"),
         pytest.param("FACHO_LOG_LEVEL", "loud", "WARNING", id="no level"),
         pytest.param("FACHO_LOG_FORMAT", "xml", "line, json", id="no format of lines"),
+        pytest.param("FACHO_LEASE_SECONDS", "9", "from 10 to 300", id="a lease that is over before it is renewed"),
         pytest.param("FACHO_BREAKER_AFTER", "0", "from 1 to 100", id="a breaker that is never closed"),
         pytest.param("FACHO_AUTO_RECOVER", "perhaps", "true, false", id="neither yes nor no"),
         pytest.param("FACHO_AUTO_RECOVER", "False", "true, false", id="no with a capital letter"),
@@ -205,6 +206,19 @@ class TestDataDirectory:
 
         with pytest.raises(ConfigError, match=r"cannot be written to \(Not a directory\).*FACHO_DATA_DIR"):
             config.prepare(loaded)
+
+    def test_roles_that_start_together_may_find_out_at_once_that_it_can_be_written_to(self, tmp_path, monkeypatch):
+        touch = Path.touch
+
+        def touch_while_another_takes_its_own_away(path):
+            touch(path)
+            path.unlink()
+
+        monkeypatch.setattr(Path, "touch", touch_while_another_takes_its_own_away)
+
+        config.prepare(config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_SECRET_KEYS": KEY}))
+
+        assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize(
         ("content", "sentence"),

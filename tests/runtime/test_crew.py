@@ -92,6 +92,19 @@ async def test_a_run_that_ends_in_an_error_leaves_its_poller_free(crew, runner):
     assert [poller["status"] for poller in crew.describe()] == ["FREE", "FREE"]
 
 
+async def test_pollers_can_get_other_numbers_while_they_run(crew, runner):
+    running = asyncio.ensure_future(crew.run(claim()))
+    await settled()
+
+    crew.renumber([21, 22])
+    busy = [(poller["id"], poller["status"]) for poller in crew.describe()]
+    runner.may_end.set()
+    await running
+
+    assert busy == [(21, "BUSY"), (22, "FREE")]
+    assert [(poller["id"], poller["status"]) for poller in crew.describe()] == [(21, "FREE"), (22, "FREE")]
+
+
 async def test_the_report_says_who_where_and_whether_it_takes_more(crew):
     report = crew.report()
 

@@ -51,5 +51,5 @@ def test_a_close_is_a_handful_of_statements(world, power):
         world.close([id_], SUCCESS)
 
     statements = [each["sql"] for each in queries if each["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE")]
-    assert len(statements) == 8
+    assert len(statements) == 9
     assert Execution.objects.get(pk=id_).status == "SUCCESS"

@@ -49,7 +49,7 @@ def make_app(config: Config) -> Celery:
 
 
 def _queue(name: str) -> Queue:
-    """Return a queue that gets what is sent to it alone: by default all would share one key, and each get everything."""
+    """Return a queue that gets what is sent to it alone: by default all share one key, and each gets everything."""
     return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]  # kombu has no types
 
 
