@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from builders import HOUR, MIN, SEC, T0, make_node
 
-from facho.engine.forecast import SILENCE, Fleet, on_grid
+from facho.engine.fleet import SILENCE, Fleet
+from facho.engine.forecast import on_grid
 from facho.engine.model import Cause, Status
 from facho.engine.predict import Prediction
 from facho.engine.score import Score
@@ -84,13 +85,16 @@ def test_a_dead_olt_is_a_violation_and_costs_the_others_nothing():
 
 
 def test_what_is_counted_is_an_engine_that_has_been_running():
-    nodes = [make_node(id, olt_id=id % 4, next_check=T0 + id * SEC) for id in range(1, 9)]
+    # It begins a minute before the hour that is counted, and holds the only poller for three minutes of it.
+    walk = make_node(1, olt_id=1, interval=HOUR, next_check=T0 - 1 * MIN)
+    state = make_node(2, olt_id=2, interval=HOUR, next_check=T0 + 30 * SEC)
+    nodes = fleet(walk, state, seconds={1: 240.0, 2: 10.0})
 
-    fresh, warm = (told(fleet(*nodes, seconds=120.0), pollers=2, warm_up=minutes * MIN) for minutes in (0, 30))
+    fresh, warm = (told(nodes, pollers=1, warm_up=minutes * MIN) for minutes in (0, 30))
 
-    # Nothing waits in the first minutes of the one.
-    assert (fresh["required"], warm["required"]) == (96, 96)
-    assert fresh["skipped"] < warm["skipped"]
+    assert (fresh["required"], warm["required"]) == (2, 2)
+    assert fresh["lateness"]["max"] == 0.0
+    assert warm["lateness"]["max"] == pytest.approx(150, abs=1)
 
 
 def test_what_dies_in_a_forecast_was_well_before():
@@ -135,6 +139,17 @@ def test_a_retry_that_is_due_when_the_breaker_is_open_asks_nothing():
 
     assert result["failed"] == 2
     assert result["busy"] == pytest.approx(100 * 2 * SILENCE / 3600, abs=0.1)
+
+
+def test_what_still_waits_at_the_end_is_counted_once_with_what_it_waits_for():
+    failing = make_node(1, next_check=T0, priority=90, interval=3 * HOUR)
+    opening = make_node(2, next_check=T0, retries=0, interval=3 * HOUR)
+    broken = make_node(3, olt_id=2, next_check=T0, interval=24 * HOUR)
+    dead = {"dead": frozenset({1, 2}), "broken": frozenset({2})}
+
+    result = told(fleet(failing, opening, broken, **dead), pollers=1, opens_after=1)
+
+    assert result["lost"] == {"unreachable": 2, "breaker_open": 1}
 
 
 def test_what_waits_when_a_breaker_opens_is_accounted_for_once():

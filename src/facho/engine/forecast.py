@@ -4,14 +4,15 @@ Scheduler, pollers and queue are the real ones. On a virtual clock, a day of a t
 """
 
 import itertools
-import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
 
 from facho.engine.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.changes import OltState
 from facho.engine.errors import OltGone
+from facho.engine.fleet import Chance, Fleet
 from facho.engine.model import (
     Cause,
     Claim,
@@ -20,47 +21,39 @@ from facho.engine.model import (
     Node,
     Olt,
     Outcome,
+    Recovery,
     Skipped,
     Standing,
     Status,
 )
 from facho.engine.ports import Clock, PollerWatch
-from facho.engine.predict import Prediction
 from facho.engine.retry import retry_at
-from facho.engine.schedule import group_chains, missed_slots, next_check
+from facho.engine.schedule import missed_slots, next_check
 from facho.engine.score import Score
-
-# A mute OLT is given up after this many seconds: a request and its repetitions.
-SILENCE = 15.0
-
-# Returns how long a node takes at a time.
-Durations = Callable[[Node, datetime], Prediction]
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """What is polled in a forecast. Dead OLTs die when it begins, and answer nothing until its end."""
-
-    nodes: tuple[Node, ...]
-    durations: Durations
-    dead: frozenset[int] = frozenset()
-    # OLTs whose breaker was open before.
-    broken: frozenset[int] = frozenset()
 
 
 class ForecastNodes:
     """A NodeSource that never changes, but for breakers.
 
-    Dead OLTs do not come back in a forecast: one whose breaker is open is
-    taken out, for waiting on until the end would only cost time.
+    Probes are not sent: when the first of them will be answered is known as
+    soon as a breaker opens, and then it closes.
     """
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, chance: Chance, clock: Clock, *, auto_recover: bool = True) -> None:
+        self._chance = chance
+        self._clock = clock
+        self._auto_recover = auto_recover
         self._states = _states(fleet.nodes)
-        self._standings = {id_: Standing(1) for id_ in self._states if id_ not in fleet.broken}
+        self._standings = {id_: Standing(1) for id_ in self._states}
         self._fingerprints: Mapping[int, str] = {}
+        # When breakers close, the next one first.
+        self._closing: list[tuple[datetime, int]] = []
+        for olt_id in sorted(fleet.broken & self._states.keys()):
+            self.open_breaker(olt_id)
 
     async def standings(self) -> Mapping[int, Standing]:
+        while self._closing and self._closing[0][0] <= self._clock.now():
+            self._set(heappop(self._closing)[1], Standing(1))
         # The same mapping as long as nothing changed: asked every second of a day, it must cost nothing.
         return self._standings
 
@@ -74,16 +67,17 @@ class ForecastNodes:
         raise OltGone(f"OLT {olt_id} exists in a forecast only")
 
     def open_breaker(self, olt_id: int) -> None:
-        self._standings = {id_: standing for id_, standing in self._standings.items() if id_ != olt_id}
+        now = self._clock.now()
+        self._set(olt_id, Standing(1, now))
+        found = self._chance.found_at(olt_id, now) if self._auto_recover else None
+        if found is not None:
+            heappush(self._closing, (found, olt_id))
 
     def is_broken(self, olt_id: int) -> bool:
-        return olt_id not in self._standings
+        return self._standings[olt_id].breaker_since is not None
 
-    def of(self, olt_id: int) -> Sequence[Node]:
-        return self._states[olt_id].nodes
-
-    def broken(self) -> Sequence[int]:
-        return [olt_id for olt_id in self._states if self.is_broken(olt_id)]
+    def _set(self, olt_id: int, standing: Standing) -> None:
+        self._standings = {**self._standings, olt_id: standing}
 
 
 class ForecastLedger:
@@ -96,34 +90,17 @@ class ForecastLedger:
         self._ids = itertools.count(1)
         self._open: dict[int, tuple[Node, datetime]] = {}
         self._failures: dict[int, int] = {}
-        # The first slot of each master that is not accounted for yet.
-        self._next: dict[int, datetime] = {}
 
     async def reschedule(
         self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
     ) -> None:
-        self._next.update({node_id: check for node_id, check in checks.items() if check is not None})
         for item in skipped:
-            # Those of an OLT that was taken out are accounted for at the end.
-            if not self._nodes.is_broken(item.node.olt_id):
-                self._skip(item)
+            self._skip(item)
 
     def _skip(self, item: Skipped) -> None:
         for node in (item.node, *item.chain):
             for number in range(item.slots):
                 self._score.ended(node.id, item.slot + number * item.node.interval, Status.SKIPPED, item.cause)
-        self._next[item.node.id] = item.slot + item.slots * item.node.interval
-
-    def account_for_broken(self) -> None:
-        """Count what was under way when a breaker opened, and the slots that are lost to it until the end."""
-        for node, slot in self._open.values():
-            if self._nodes.is_broken(node.olt_id):
-                self._score.ended(node.id, slot, Status.FAILED, Cause.UNREACHABLE)
-        for olt_id in self._nodes.broken():
-            for master, chain in group_chains(self._nodes.of(olt_id)).values():
-                due = self._next.get(master.id) or master.next_check or self._score.start
-                slots = max(0, -((due - self._score.end) // master.interval))
-                self._skip(Skipped(master, due, slots, Cause.BREAKER_OPEN, chain))
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
@@ -137,13 +114,12 @@ class ForecastLedger:
         ids = tuple(next(self._ids) for _ in composite.links)
         for id_, node in zip(ids, composite.links, strict=True):
             self._open[id_] = (node, composite.slot)
-        check = self._next[master.id] = next_check(composite.slot, master.interval, now)
-        return Claim(composite, ids, poller_id, check)
+        return Claim(composite, ids, poller_id, next_check(composite.slot, master.interval, now))
 
     async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
-        return not self._nodes.is_broken(claim.composite.olt_id)
+        return True
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime) -> bool:
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         return True
 
     async def put_off(
@@ -154,16 +130,23 @@ class ForecastLedger:
         self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
     ) -> None:
         for id_ in execution_ids:
+            if id_ not in self._open:
+                # It was ended before: what is counted is counted once.
+                continue
             node, slot = self._open.pop(id_)
             self._score.ended(node.id, slot, outcome.status, outcome.cause)
-            if heard(outcome) is Heard.SILENCE:
-                self._count_silence(node.olt_id)
+            self._hear(node.olt_id, heard(outcome))
 
-    def _count_silence(self, olt_id: int) -> None:
-        # Nothing is ever heard of a dead OLT, so the count only grows.
-        self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
-        if self._failures[olt_id] == self._opens_after:
-            self._nodes.open_breaker(olt_id)
+    def _hear(self, olt_id: int, said: Heard) -> None:
+        """Let an outcome count for, or against, the breaker of its OLT."""
+        if said is Heard.ANSWER:
+            self._failures.pop(olt_id, None)
+        elif said is Heard.SILENCE and not self._nodes.is_broken(olt_id):
+            self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
+            if self._failures[olt_id] >= self._opens_after:
+                # Where it closes again, counting begins anew.
+                del self._failures[olt_id]
+                self._nodes.open_breaker(olt_id)
 
     async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
         return 0
@@ -175,48 +158,52 @@ class ForecastLedger:
 
     async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None: ...
 
-    async def recover(self, now: datetime) -> int:
-        return 0
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        return {id_: Outcome(Status.RUNNING) for id_ in execution_ids if id_ in self._open}
+
+    async def recover(self, now: datetime) -> Recovery:
+        return Recovery()
 
 
 class SleepingRunner:
-    """Runs nothing, but takes the time that a run takes: drawn for each link from what is known of it."""
+    """Runs nothing, but takes the time that a run takes, and ends as one may: both are drawn for each link."""
 
-    def __init__(self, fleet: Fleet, ledger: ForecastLedger, clock: Clock, *, seed: int, dead_from: datetime) -> None:
-        self._durations = fleet.durations
-        self._dead = fleet.dead
-        self._dead_from = dead_from
+    def __init__(self, chance: Chance, ledger: ForecastLedger, clock: Clock) -> None:
+        self._chance = chance
         self._ledger = ledger
         self._clock = clock
-        self._dice = random.Random(seed)
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
-        now = self._clock.now()
-        if claim.composite.olt_id in self._dead and now >= self._dead_from:
-            return await self._time_out(claim)
         # One wait for the whole chain: nobody looks at its links while they run.
-        await self._clock.sleep(sum(self._draw(node, now) for node in claim.composite.links))
-        done = Outcome(Status.SUCCESS)
-        await self._ledger.close(claim.execution_ids, done, lease=None, now=self._clock.now())
-        return [done] * len(claim.execution_ids)
+        outcomes, seconds = self._played(claim, self._clock.now())
+        await self._clock.sleep(seconds)
+        for id_, outcome in zip(claim.execution_ids, outcomes, strict=True):
+            if outcome.retry_at is None:
+                await self._ledger.close((id_,), outcome, lease=None, now=self._clock.now())
+        return outcomes
 
-    def _draw(self, node: Node, now: datetime) -> float:
-        """Return how long a run takes, its time limit at most."""
-        prediction = self._durations(node, now)
-        seconds = prediction.mean * self._dice.lognormvariate(0.0, prediction.spread)
-        return min(seconds, node.timeout.total_seconds())
+    def _played(self, claim: Claim, begun: datetime) -> tuple[list[Outcome], float]:
+        """Return how the links end, and how long they take in all. None is asked behind one that heard nothing."""
+        outcomes: list[Outcome] = []
+        seconds = 0.0
+        for node in claim.composite.links:
+            at = begun + timedelta(seconds=seconds)
+            outcome, took = self._chance.run(node, at, _limit(node, claim, at))
+            seconds += took
+            again = retry_at(node, outcome, claim.attempt, claim.next_check, begun + timedelta(seconds=seconds))
+            outcomes.append(outcome if again is None else replace(outcome, retry_at=again))
+            if outcome.cause is Cause.UNREACHABLE:
+                rest = len(claim.execution_ids) - len(outcomes)
+                outcomes += [Outcome(Status.SKIPPED, Cause.UNREACHABLE, retry_at=again)] * rest
+                break
+        return outcomes, seconds
 
-    async def _time_out(self, claim: Claim) -> Sequence[Outcome]:
-        """Wait as a real run waits for a mute OLT, and fail as it does: the links behind the first are not asked."""
-        await self._clock.sleep(SILENCE)
-        now, master = self._clock.now(), claim.composite.master
-        failed = Outcome(Status.FAILED, Cause.UNREACHABLE)
-        again = retry_at(master, failed, claim.attempt, claim.next_check, now)
-        skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE, retry_at=again)
-        if again is None:
-            await self._ledger.close(claim.execution_ids[:1], failed, lease=None, now=now)
-            await self._ledger.close(claim.execution_ids[1:], skipped, lease=None, now=now)
-        return [replace(failed, retry_at=again), *[skipped] * (len(claim.execution_ids) - 1)]
+
+def _limit(node: Node, claim: Claim, at: datetime) -> float:
+    """Return how many seconds a run may take; one that is tried again has no more than its slot has left."""
+    if claim.attempt == 1 or claim.next_check is None:
+        return node.timeout.total_seconds()
+    return max(min(node.timeout, claim.next_check - at).total_seconds(), 0.0)
 
 
 def _states(nodes: Sequence[Node]) -> dict[int, OltState]:

@@ -46,7 +46,8 @@ class Slots:
 class Score:
     """Counts slots that are due from `start` until before `end`, each once; those of a chain like its master's.
 
-    Lateness is that of OLTs that answer: a dead one is never in time, and no pool would help it.
+    Lateness is that of OLTs that answer: a dead one is never in time, and no pool would help it. Neither would it
+    help a slot that was lost to an open breaker.
     """
 
     start: datetime
@@ -58,6 +59,8 @@ class Score:
     # Seconds that each composite began behind its slot, by task.
     lateness: defaultdict[str, "array[float]"] = field(default_factory=lambda: defaultdict(lambda: array("f")))
     causes: "Counter[str]" = field(default_factory=Counter)
+    # Slots that were lost to an open breaker, by node.
+    broken: "Counter[int]" = field(default_factory=Counter)
     # Seconds of all pollers, and of those that were busy.
     poller_seconds: float = 0.0
     busy_seconds: float = 0.0
@@ -79,6 +82,8 @@ class Score:
         self.quotas[node_id, hour].add(status)
         if SHARES[status] is not Share.COMPLETED:
             self.causes[cause.value if cause else "error"] += 1
+        if cause is Cause.BREAKER_OPEN:
+            self.broken[node_id] += 1
 
     def sampled(self, busy_percentage: float, pollers: int, seconds: float, is_saturated: bool) -> None:
         """Note how busy the pool is."""
@@ -109,13 +114,14 @@ class Score:
         }
 
     def _composites_lost(self, task: str | None) -> int:
-        """Return how many slots of masters were skipped where OLTs answer, of one task or of all."""
+        """Return how many slots of masters were skipped where OLTs were asked, of one task or of all."""
         masters = {
             node.id
             for node in self.nodes.values()
             if node.master_id is None and node.olt_id not in self.dead and task in (None, node.name)
         }
-        return sum(count.skipped for (node_id, _), count in self.quotas.items() if node_id in masters)
+        skipped = sum(count.skipped for (node_id, _), count in self.quotas.items() if node_id in masters)
+        return skipped - sum(slots for node_id, slots in self.broken.items() if node_id in masters)
 
     def _violations(self) -> dict[str, int]:
         found: Counter[str] = Counter()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from facho.brands import brand
-from facho.engine.forecast import Fleet
+from facho.engine.fleet import Fleet
 from facho.engine.model import JobKind, Node
 from facho.engine.predict import USUAL, Prediction
 from facho.engine.schedule import GOLDEN_RATIO
@@ -146,5 +146,5 @@ def with_dead(fleet: Fleet, percent: float) -> Fleet:
 
 
 def asked(fleet: Fleet) -> list[Node]:
-    """Return the nodes of OLTs that pollers are needed for: those whose breaker is open are not asked."""
-    return [node for node in fleet.nodes if node.olt_id not in fleet.broken]
+    """Return the nodes of OLTs that pollers are needed for: those that were dead before are not asked."""
+    return [node for node in fleet.nodes if node.olt_id not in fleet.broken & fleet.dead]

@@ -11,7 +11,9 @@ from typing import Any
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.breaker import OPENS_AFTER
-from facho.engine.forecast import Fleet, ForecastLedger, ForecastNodes, SleepingRunner, on_grid
+from facho.engine.failures import Record
+from facho.engine.fleet import Chance, Fleet
+from facho.engine.forecast import ForecastLedger, ForecastNodes, SleepingRunner, on_grid
 from facho.engine.manager import PollerManager
 from facho.engine.model import CompositeNode, Node, Status
 from facho.engine.plan import HOUR, Work
@@ -27,6 +29,9 @@ WARM_UP = timedelta(minutes=30)
 # Slots that are due in the last seconds still get this long to end.
 DRAIN = timedelta(minutes=15)
 
+# How many of the OLTs whose runs failed most are named.
+WORST = 10
+
 # Told how many virtual hours have passed.
 Progress = Callable[[float], None]
 
@@ -41,6 +46,7 @@ class Wish:
     start: datetime
     seed: int = 1
     opens_after: int = OPENS_AFTER
+    auto_recover: bool = True
     warm_up: timedelta = WARM_UP
 
 
@@ -85,7 +91,8 @@ class _Jump(selectors.SelectSelector):
 async def _lived_through(wish: Wish, progress: Progress) -> Score:
     clock, end = VirtualClock(wish.start - wish.warm_up), wish.start + timedelta(hours=wish.hours)
     score = Score(wish.start, end, {node.id: node for node in wish.fleet.nodes}, wish.fleet.dead)
-    nodes = ForecastNodes(wish.fleet)
+    chance = Chance(wish.fleet, wish.start, seed=wish.seed)
+    nodes = ForecastNodes(wish.fleet, chance, clock, auto_recover=wish.auto_recover)
     ledger = ForecastLedger(nodes, score, wish.opens_after)
 
     def sample(manager: PollerManager) -> None:
@@ -96,7 +103,7 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
         pollers=wish.pollers,
         nodes=nodes,
         ledger=ledger,
-        runner=SleepingRunner(wish.fleet, ledger, clock, seed=wish.seed, dead_from=wish.start),
+        runner=SleepingRunner(chance, ledger, clock),
         clock=clock,
         on_tick=sample,
     )
@@ -104,18 +111,20 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
         await scheduler.step()
         progress(min(max((clock.now() - wish.start) / HOUR, 0.0), wish.hours))
         await clock.sleep(1.0)
-    await _give_up(scheduler.manager, score)
-    ledger.account_for_broken()
+    await _give_up(scheduler.manager, score, clock.now())
     return score
 
 
-async def _give_up(manager: PollerManager, score: Score) -> None:
+async def _give_up(manager: PollerManager, score: Score, now: datetime) -> None:
     """Count what still waits as what it would become, and stop the rest."""
-    for retry in manager.retries.drain():
+    waiting = list(manager.queue)
+    for retry in [*manager.retries.drain(), *(each.retry for each in waiting if each.retry)]:
         await manager.end(retry)
-    for waiting in list(manager.queue):
-        for link in waiting.composite.links:
-            score.ended(link.id, waiting.composite.slot, Status.SKIPPED, waiting.main_cause)
+    for each in waiting:
+        each.mark(now)
+        if each.retry is None:
+            for link in each.composite.links:
+                score.ended(link.id, each.composite.slot, Status.SKIPPED, each.main_cause)
     await manager.stop()
 
 
@@ -128,7 +137,23 @@ def _described(wish: Wish) -> dict[str, Any]:
         "hours": wish.hours,
         "seed": wish.seed,
         "start": wish.start.isoformat(),
+        "failures": _failures(wish.fleet),
     }
+
+
+def _failures(fleet: Fleet) -> list[dict[str, Any]]:
+    """Return the OLTs of which it was learned that runs fail, those first that answered least."""
+    names = {node.olt_id: node.olt_name for node in fleet.nodes}
+    known = [(names[id_], record) for id_, record in fleet.records.items() if id_ in names and _fails(record)]
+    known.sort(key=lambda item: ((item[1].runs - item[1].silent - item[1].failed) / item[1].runs, item[0]))
+    return [
+        {"olt": name, "runs": record.runs, "answered": record.runs - record.silent, "failed": record.failed}
+        for name, record in known[:WORST]
+    ]
+
+
+def _fails(record: Record) -> bool:
+    return record.silent + record.failed > 0
 
 
 def _pool(wish: Wish) -> dict[str, Any]:

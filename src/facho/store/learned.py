@@ -1,14 +1,28 @@
-"""Nodes with what is known of how long they take: what plans and forecasts are made from."""
+"""Nodes with what is known of how long they take, and how they fail: what plans and forecasts are made from."""
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import QuerySet
+
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.engine.forecast import Fleet
-from facho.engine.model import JobKind, Node
+from facho.apps.polling.models import ExecutionAttempt
+from facho.engine import errors
+from facho.engine.failures import Attempt, Ending, Record, learn
+from facho.engine.fleet import Durations, Fleet
+from facho.engine.model import JobKind, Node, Status
 from facho.engine.predict import USUAL, Prediction, expected
+
+# How runs fail is learned from so long. A day: what happens every night has then happened once.
+RECENT = timedelta(days=1)
+
+# Errors by their names, as attempts have them, that the next try would run into again.
+LASTING = tuple(
+    name for name, error in vars(errors).items() if isinstance(error, type) and not getattr(error, "is_temporary", True)
+)
 
 # Read as plain values: thousands of model instances once a minute would be felt.
 COLUMNS = (
@@ -78,8 +92,19 @@ def prediction(node: Node, profile: Mapping[str, Any], at: datetime) -> Predicti
     return expected(profile, at) or USUAL[node.kind]
 
 
-def fleet() -> Fleet:
-    """Return the OLTs of this installation as a forecast wants them. Those whose breaker is open are dead to it."""
+def fleet(now: datetime) -> Fleet:
+    """Return the OLTs of this installation as a forecast wants them, with how they fared until now.
+
+    One that is away, and of which nothing says that it ever came back, is dead to it.
+    """
+    broken = frozenset(Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False).values_list("pk", flat=True))
+    known = records(now, broken)
+    unknown = broken - known.keys()
+    never_back = frozenset(id_ for id_, record in known.items() if record.is_dead)
+    return Fleet(tuple(enabled_nodes()), _durations(), dead=unknown | never_back, broken=broken, records=known)
+
+
+def _durations() -> Durations:
     known = profiles()
     seen: dict[tuple[int, int], Prediction] = {}
 
@@ -90,5 +115,27 @@ def fleet() -> Fleet:
             seen[key] = prediction(node, known.get(node.id, {}), at)
         return seen[key]
 
-    broken = Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False).values_list("pk", flat=True)
-    return Fleet(tuple(enabled_nodes()), durations, dead=frozenset(broken), broken=frozenset(broken))
+    return durations
+
+
+def records(now: datetime, broken: Collection[int] = ()) -> dict[int, Record]:
+    """Return how the runs of OLTs fail. One without a failure is not in here, and its runs are not even read."""
+    recent = ExecutionAttempt.objects.filter(
+        execution__slot__gte=now - RECENT, execution__olt__enabled=True, execution__node__isnull=False
+    )
+    failing = recent.filter(status=Status.FAILED).values("execution__olt")
+    by_olt: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for olt_id, attempt in _attempts(recent.filter(execution__olt__in=failing)):
+        by_olt[olt_id].append(attempt)
+    return {olt_id: learn(tried, now, is_broken=olt_id in broken) for olt_id, tried in by_olt.items()}
+
+
+def _attempts(rows: "QuerySet[ExecutionAttempt]") -> Iterator[tuple[int, Attempt]]:
+    """Yield attempts with their OLTs, those that ended by themselves."""
+    ended = rows.filter(ended_at__isnull=False, status__in=(Status.SUCCESS, Status.PARTIAL, Status.FAILED))
+    columns = ("execution__olt_id", "execution__node_id", "started_at", "ended_at", "status", "error_class")
+    for olt_id, node_id, began, over, status, error in ended.order_by().values_list(*columns).iterator():
+        ending = Ending.ANSWERED
+        if status == Status.FAILED:
+            ending = Ending.SILENT if error == errors.OltUnreachable.__name__ else Ending.FAILED
+        yield olt_id, Attempt(node_id, began, over, ending, error not in LASTING)

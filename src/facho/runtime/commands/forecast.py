@@ -5,14 +5,17 @@ import math
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from facho.engine.forecast import Fleet
+from facho.engine.fleet import Fleet
 from facho.engine.pool import pollers_needed
 from facho.runtime import fleets, forecasting
 from facho.runtime.commands import report, status
 from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, span, table
 from facho.runtime.commands.status import CommandError
+
+if TYPE_CHECKING:
+    from facho.runtime.config import Config
 
 MOST_POLLERS = 1000
 
@@ -61,20 +64,28 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _wish(options: argparse.Namespace) -> forecasting.Wish:
-    start = _next_hour()
+    now = _now()
+    start = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     jobs = _jobs(options.job)
     if options.olts is None:
-        fleet, pollers, opens_after = _of_the_database(jobs, options.dead, start)
-        return forecasting.Wish(fleet, options.pollers or pollers, options.hours, start, options.seed, opens_after)
+        fleet, config = _of_the_database(jobs, options.dead, now, start)
+        return forecasting.Wish(
+            fleet,
+            options.pollers or config.pollers,
+            options.hours,
+            start,
+            options.seed,
+            config.breaker_after,
+            config.auto_recover,
+        )
     dead = round(options.olts * options.dead / 100)
     fleet = fleets.made_up(options.olts, jobs or fleets.usual_jobs(), start, dead=dead, seed=options.seed)
     return forecasting.Wish(fleet, options.pollers or _enough(fleet, start), options.hours, start, options.seed)
 
 
-def _next_hour() -> datetime:
+def _now() -> datetime:
     # Nothing of the engine runs in this process: the machine's clock is the only one there is.
-    now = datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
-    return now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    return datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
 
 
 def _jobs(texts: Sequence[str]) -> list[fleets.JobWish]:
@@ -87,8 +98,10 @@ def _jobs(texts: Sequence[str]) -> list[fleets.JobWish]:
     return jobs
 
 
-def _of_the_database(jobs: Sequence[fleets.JobWish], dead: float, start: datetime) -> tuple[Fleet, int, int]:
-    """Return the OLTs of this installation, its pollers, and when its breakers open."""
+def _of_the_database(
+    jobs: Sequence[fleets.JobWish], dead: float, now: datetime, start: datetime
+) -> "tuple[Fleet, Config]":
+    """Return the OLTs of this installation with what was learned of them, and how it is set up."""
     from facho.runtime import cli
     from facho.runtime.config import ConfigError
 
@@ -102,10 +115,10 @@ def _of_the_database(jobs: Sequence[fleets.JobWish], dead: float, start: datetim
     from facho.store import learned
 
     try:
-        fleet = fleets.with_jobs(learned.fleet(), jobs, start)
+        fleet = fleets.with_jobs(learned.fleet(now), jobs, start)
     except DatabaseError as error:
         raise CommandError(f"The database is not up to date ({error}). Run `facho migrate`.") from error
-    return fleets.with_dead(fleet, dead), config.pollers, config.breaker_after
+    return fleets.with_dead(fleet, dead), config
 
 
 def _enough(fleet: Fleet, start: datetime) -> int:
@@ -133,6 +146,7 @@ def _print(result: dict[str, Any]) -> None:
     out()
     _print_sums(result)
     out()
+    _print_failures(result["failures"])
     _print_tables(result)
     pool = result["pool"]
     if pool["pollers"] > result["pollers"]:
@@ -159,6 +173,16 @@ def _print_sums(result: dict[str, Any]) -> None:
     ]
     for name, text in rows:
         out(f"{name:<14} {text}")
+
+
+def _print_failures(failures: Sequence[dict[str, Any]]) -> None:
+    """Say what was learned of runs that fail: it is part of what was forecast."""
+    for each in failures:
+        errors = f", {each['failed']} of them with an error" if each["failed"] else ""
+        out(f"{each['olt']} answered {each['answered']} of {plural(each['runs'], 'run')}{errors}")
+    if failures:
+        out("Runs fail in this forecast as they did in the last day.")
+        out()
 
 
 def _print_tables(result: dict[str, Any]) -> None:
