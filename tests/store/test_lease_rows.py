@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import OltBusy
 from facho.store import leases
-from facho.store.leases import OLT_TERMS, DbLeases
+from facho.store.leases import OLT_TERMS, DbLeases, Terms
 from facho.store.threads import DbThread
 
 CENTRAL = 7
@@ -95,6 +95,14 @@ async def test_a_holder_that_was_paused_knows_that_it_is_too_late_before_it_asks
 
 async def test_a_holder_trusts_its_lease_for_a_shorter_time_than_others_wait_for_it():
     assert OLT_TERMS.trusted < OLT_TERMS.ttl.total_seconds()
+
+
+@pytest.mark.parametrize("seconds", [10, 30, 300])
+def test_however_long_a_lease_lasts_several_renewals_may_fail(seconds):
+    terms = Terms.lasting(seconds)
+
+    assert terms.ttl.total_seconds() == seconds
+    assert 4 * terms.renew_every.total_seconds() <= terms.trusted < seconds
 
 
 async def test_who_lost_it_to_another_learns_so_at_the_next_renewal(here, there, make_thread):

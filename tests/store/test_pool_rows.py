@@ -55,6 +55,27 @@ def test_a_worker_that_comes_again_under_its_name_has_no_more_pollers_than_befor
     assert Poller.objects.count() == 2
 
 
+@pytest.mark.django_db
+def test_a_worker_that_was_cut_off_finds_its_numbers_taken_and_leaves_them_alone():
+    enlist("noc-1", "a", 2, T0)
+    assert pool.keep_pollers([described(1), described(2)], T0 + SEC)
+
+    late = T0 + GONE_AFTER + 2 * SEC
+    enlist("noc-2", "b", 1, late)
+    is_kept = pool.keep_pollers([described(1), described(2)], late)
+
+    assert not is_kept
+    assert list(Poller.objects.values_list("poller_id", "worker")) == [(1, "noc-2")]
+    assert enlist("noc-1", "a", 2, late) == [2, 3]
+
+
+@pytest.mark.django_db
+def test_a_worker_that_was_struck_out_and_comes_back_has_its_numbers_if_nobody_took_them():
+    pool.keep_pollers([described(1), described(2)], T0)
+
+    assert list(Poller.objects.values_list("poller_id", "worker")) == [(1, "noc-1"), (2, "noc-1")]
+
+
 async def test_workers_that_start_together_share_no_number(make_thread):
     threads = [make_thread(f"worker-{number}") for number in range(3)]
 

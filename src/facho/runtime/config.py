@@ -182,7 +182,8 @@ def prepare(config: Config) -> None:
         config.data_dir.mkdir(parents=True, exist_ok=True)
         probe = config.data_dir / ".writable"
         probe.touch()
-        probe.unlink()
+        # Several roles may share the directory, and start together.
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
             f"The data directory {config.data_dir} cannot be written to ({error.strerror}). "

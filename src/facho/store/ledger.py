@@ -210,6 +210,9 @@ def _reclaim(claim: Claim, poller_id: int) -> bool:
 def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None) -> bool:
     try:
         with transaction.atomic():
+            if leases.is_superseded(lease):
+                # Said long ago, and it comes only now. Whoever holds the OLT may begin it, or is given it again.
+                return False
             # The database missed the close of an earlier holder: its row must not block the OLT for ever.
             left = Execution.objects.filter(olt_id=lease.olt_id, status=Status.RUNNING, lease_token__lt=lease.token)
             endings.interrupt(left, Cause.LEASE_LOST, now)

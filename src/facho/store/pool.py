@@ -75,6 +75,17 @@ def write_pollers(pollers: Iterable[Mapping[str, Any]], at: datetime) -> None:
     Poller.objects.bulk_create(rows, update_conflicts=True, unique_fields=["poller_id"], update_fields=fields)
 
 
+def keep_pollers(pollers: Sequence[Mapping[str, Any]], at: datetime) -> bool:
+    """Write how the pollers of a worker stand; False if it was silent for so long that others have their numbers."""
+    with transaction.atomic():
+        rows = Poller.objects.select_for_update().filter(poller_id__in=[poller["id"] for poller in pollers])
+        owners = set(rows.values_list("worker", flat=True))
+        if owners - {poller["worker"] for poller in pollers}:
+            return False
+        write_pollers(pollers, at)
+    return True
+
+
 def enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
     """Give a worker the lowest numbers that no other worker uses, and return them."""
     for _ in range(TRIES):

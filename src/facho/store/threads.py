@@ -1,32 +1,118 @@
 """Threads that hold the database, so that the event loop never waits for it."""
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from time import monotonic
+from typing import Any, Generic, TypeVar
 
 from django.db import close_old_connections, connections
+
+# A statement that takes longer than this is not answered any more, in seconds: the server hangs, or what lies between
+# has forgotten the connection. The system notices that only where nobody in between keeps it from doing so.
+LONGEST_SILENCE = 60.0
 
 T = TypeVar("T")
 
 
 class DbThread:
-    """One thread with one connection, for sync ORM code that must not block the loop."""
+    """One thread with one connection, for sync ORM code that must not block the loop.
 
-    def __init__(self, name: str) -> None:
+    A connection that is silent for too long is broken off: the work ends in the
+    error that it would have got from a server that went away, and the next one
+    connects anew.
+    """
+
+    def __init__(self, name: str, longest_silence: float = LONGEST_SILENCE) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._longest_silence = longest_silence
+        self._call: _Call[Any] | None = None
+        self._is_closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._call, work)
+        call = _Call(work)
+        call.timer = loop.call_later(self._longest_silence, self._look, loop, call)
+        try:
+            return await loop.run_in_executor(self._pool, self._do, call)
+        finally:
+            # Who gave up waiting leaves the thread at its work.
+            if call.is_over:
+                call.timer.cancel()
 
-    @staticmethod
-    def _call(work: Callable[[], T]) -> T:
-        # This thread lives for weeks; the server may have dropped its connection.
-        close_old_connections()
-        return work()
+    def _do(self, call: "_Call[T]") -> T:
+        self._call = call
+        return call.do()
+
+    def _look(self, loop: asyncio.AbstractEventLoop, call: "_Call[Any]") -> None:
+        """Break off what has been silent for too long, and look again when it may be."""
+        if call.is_over:
+            return
+        left = self._longest_silence - call.silence
+        if left <= 0:
+            call.break_off()
+        call.timer = loop.call_later(left if left > 0 else self._longest_silence, self._look, loop, call)
 
     def close(self) -> None:
         """Finish what was begun, and give the connection back."""
-        self._pool.submit(connections.close_all)
+        if self._is_closed:
+            return
+        self._is_closed = True
+        last = self._pool.submit(connections.close_all)
+        try:
+            last.result(self._longest_silence)
+        except TimeoutError:
+            # Nothing comes to its end behind a server that hangs.
+            if self._call is not None:
+                self._call.break_off()
         self._pool.shutdown(wait=True)
+
+
+class _Call(Generic[T]):
+    """One piece of work, and when it last had an answer."""
+
+    timer: asyncio.TimerHandle
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._connection: Any = None
+        # None: it waits for its turn.
+        self._heard_at: float | None = None
+        self.is_over = False
+
+    def do(self) -> T:
+        self._connection = connections["default"]
+        self._heard_at = monotonic()
+        try:
+            # This thread lives for weeks; the server may have dropped its connection.
+            close_old_connections()
+            with self._connection.execute_wrapper(self._execute):
+                return self._work()
+        finally:
+            self.is_over = True
+
+    def _execute(self, execute: Callable[..., Any], *statement: Any) -> Any:
+        self._heard_at = monotonic()
+        try:
+            return execute(*statement)
+        finally:
+            self._heard_at = monotonic()
+
+    @property
+    def silence(self) -> float:
+        """Return for how many seconds a statement has been waiting."""
+        return 0.0 if self._heard_at is None else monotonic() - self._heard_at
+
+    def break_off(self) -> None:
+        """Hang up, from another thread, on a server that does not. SQLite has nobody to hang up on."""
+        driver = getattr(self._connection.connection, "pgconn", None) if self._connection is not None else None
+        if driver is None:
+            return
+        try:
+            with socket.socket(fileno=os.dup(driver.socket)) as line:
+                line.shutdown(socket.SHUT_RDWR)
+        except (self._connection.Database.Error, OSError):
+            # It has just been closed.
+            return

@@ -55,6 +55,15 @@ class Crew:
             self._running[olt_id].cancel()
 
     @property
+    def numbers(self) -> list[int]:
+        return [poller.id for poller in self.pollers]
+
+    def renumber(self, numbers: Sequence[int]) -> None:
+        """Give the pollers other numbers. What runs in them goes on."""
+        for poller, number in zip(self.pollers, numbers, strict=True):
+            poller.id = number
+
+    @property
     def running(self) -> int:
         return len(self._running)
 

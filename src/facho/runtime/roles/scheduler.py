@@ -199,8 +199,9 @@ class Standby:
     async def _take(self, stop: "asyncio.Future[None]") -> None:
         """Be the scheduler until it is another's turn, or we are stopped. A job that ends by itself ends them all."""
         turn = self._turn
-        tell(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
         self._parts = parts = make_parts(self._config, turn, self._bus, self._clock, self._metering)
+        # Only now is there somebody who writes it down.
+        tell(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
         tasks = {asyncio.create_task(job, name=name) for name, job in parts.jobs(self._bus, self._clock).items()}
         keeping = asyncio.create_task(turn.keep(), name="turn")
         await asyncio.wait({*tasks, keeping, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -147,7 +147,7 @@ class Worker:
             writer, host = threads[1], socket.gethostname()
             numbers = await self._enlist(writer)
             self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
-            stack.push_async_callback(writer.run, lambda: pool.strike_out(self.name, crew.numbers))
+            stack.push_async_callback(_leave, crew, writer)
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
             await self._work(
                 *jobs,
@@ -226,6 +226,14 @@ async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
         except DatabaseError as error:
             logger.warning("how the pollers stand could not be written: %s", error)
         await clock.sleep(WRITE_EVERY)
+
+
+async def _leave(crew: Crew, thread: DbThread) -> None:
+    """Take our pollers off the list. A worker can stop while the database is away, too."""
+    try:
+        await thread.run(lambda: pool.strike_out(crew.name, crew.numbers))
+    except DatabaseError as error:
+        logger.warning("our pollers stay on the list for some seconds more: %s", error)
 
 
 async def _obey(crew: Crew, bus: EventBus) -> None:

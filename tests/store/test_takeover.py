@@ -1,0 +1,65 @@
+"""A scheduler that takes over leaves to others what they may still bring in: a lease may be over, and work not lost."""
+
+import pytest
+from builders import MIN, SEC, T0
+from worlds import DbWorld, done, scheduled
+
+from facho.engine.model import Cause, Lease, Outcome, Status
+from facho.store import leases
+from facho.store.ledger import DbLedger
+
+pytestmark = pytest.mark.django_db
+
+SUCCESS = Outcome(Status.SUCCESS, readings=7)
+
+
+@pytest.fixture
+def world():
+    world = DbWorld()
+    # Others take turns with it, and there are workers elsewhere.
+    world.ledger = DbLedger(world.ledger._thread, fence=lambda: None)
+    return world
+
+
+@pytest.fixture
+def ids(world):
+    power = world.add("Optical power", next_check=T0)
+    names = world.add("Names", master_id=power.id)
+    return world.claim(scheduled(power, names)).execution_ids
+
+
+@pytest.fixture
+def lease(world):
+    """The lease of a worker that lost the database for longer than it lasts."""
+    key = leases.key_of(world.olt_id)
+    token = leases.acquire(key, "noc-1/1", leases.OLT_TERMS.ttl)
+    leases.release(key, token)
+    return Lease(world.olt_id, "noc-1/1", token)
+
+
+def test_what_a_worker_ran_while_the_database_was_away_still_lands(world, ids, lease):
+    done(world.ledger.start(ids[0], lease=lease, now=T0))
+
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+    done(world.ledger.close([ids[0]], SUCCESS, lease=lease, now=T0 + 20 * SEC))
+
+    assert (recovery.interrupted, dict(recovery.running)) == (0, {world.olt_id: ids})
+    row = world.row(ids[0])
+    assert (row.status, row.ended_at) == (Status.SUCCESS, T0 + 20 * SEC)
+
+
+def test_what_nobody_had_begun_is_over(world, ids, lease):
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+
+    assert (recovery.interrupted, dict(recovery.running)) == (2, {})
+    assert {(world.row(id_).status, world.row(id_).cause) for id_ in ids} == {(Status.INTERRUPTED, Cause.ENGINE_DOWN)}
+
+
+def test_nothing_begins_with_a_lease_that_another_has_had_since(world, ids, lease):
+    key = leases.key_of(world.olt_id)
+    leases.release(key, leases.acquire(key, "noc-2/1", leases.OLT_TERMS.ttl))
+
+    has_begun = done(world.ledger.start(ids[0], lease=lease, now=T0))
+
+    assert not has_begun
+    assert world.row(ids[0]).status is Status.PENDING

@@ -1,0 +1,64 @@
+"""A worker without its database: it stops all the same, and comes back under numbers that nobody else has."""
+
+import pytest
+from builders import T0
+from clocks import HandClock
+from django.db import OperationalError
+
+from facho.runtime.roles import worker
+from facho.runtime.roles.crew import Crew
+from facho.store import pool
+
+
+class Away:
+    """A thread whose database is away."""
+
+    async def run(self, work):
+        raise OperationalError("server closed the connection")
+
+
+class Enough(Exception):
+    """The loop went round once more."""
+
+
+class OneRound(HandClock):
+    """A clock by which nobody waits twice."""
+
+    async def sleep(self, seconds):
+        raise Enough
+
+
+@pytest.fixture
+def clock():
+    return OneRound(T0)
+
+
+@pytest.fixture
+def crew(clock):
+    return Crew(name="noc-1/77", host="noc-1", numbers=[1, 2], runner=None, clock=clock)
+
+
+async def test_it_can_stop_while_the_database_is_away(crew, caplog):
+    await worker._leave(crew, Away())
+
+    assert "server closed the connection" in caplog.text
+
+
+async def test_its_numbers_are_written_down_as_they_stand(crew, clock, make_thread):
+    thread = make_thread("write")
+
+    with pytest.raises(Enough):
+        await worker._write(crew, thread, clock)
+    await worker._leave(crew, thread)
+
+    assert await thread.run(lambda: pool.enlist("noc-2/1", "noc-2", 1, T0)) == [1]
+
+
+async def test_it_takes_other_numbers_where_others_have_its_own(crew, clock, make_thread):
+    thread = make_thread("write")
+    await thread.run(lambda: pool.enlist("noc-2/1", "noc-2", 1, T0))
+
+    with pytest.raises(Enough):
+        await worker._write(crew, thread, clock)
+
+    assert crew.numbers == [2, 3]
