@@ -2,6 +2,7 @@
 """Prepares .venv and runs things in it. Needs python3 and the package registry, nothing else.
 
 python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
+python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py test [pytest arguments]
 python3 dev.py setup
 """
@@ -23,6 +24,9 @@ def main(arguments):
     if command == "demo":
         prepare("run")
         run_instead([PYTHON, "-m", "facho.runtime.cli", "demo", *rest])
+    elif command == "scale":
+        prepare("dev")
+        run_instead([PYTHON, ROOT / "tests" / "scale.py", *rest])
     elif command == "test":
         prepare("dev")
         run_instead([PYTHON, ROOT / "tests" / "run.py", *rest])

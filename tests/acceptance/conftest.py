@@ -1,16 +1,22 @@
 """Whole installations, started once a module: they cost seconds."""
 
-import json
+import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from installation import Installation
+from dashboard_bridge import DESK, Bridge
+from django.contrib.auth.models import User
+from django.test import Client
+from installation import USER, Installation, embedded
 from playwright.sync_api import Browser, sync_playwright
+from scaled import Servers, prepared
+from simulated import Fleet
+
+# Other tests use the first one.
+FIRST_REDIS_DATABASE = 8
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +30,19 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture
+def bridge(browser: Browser, db: None) -> Iterator[Bridge]:
+    """A browser of an admin, on a page without news."""
+    client = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
+    client.force_login(User.objects.create(username="boss", is_staff=True, is_superuser=True))
+    context = browser.new_context(viewport=DESK, timezone_id="America/Lima", locale="en-GB")
+    bridge = Bridge(context.new_page(), client)
+    yield bridge
+    context.close()
+    bridge.close()
+    assert bridge.complaints == []
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A demonstration as the README starts it, on a port of its own."""
@@ -33,30 +52,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     assert installation.stop() == 0
 
 
-class Fleet:
-    """Simulated OLTs in a process of their own, which outlives any Facho that asks them."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-        command = [sys.executable, "-m", "facho.simulator", "--olts=3", "--onus=180", f"--log={log}"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.olts: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
-
-    def say(self, line: str) -> dict[str, Any]:
-        """Do something to an OLT, as `facho.simulator.control` has it, and return what came of it."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        assert answer["ok"], answer
-        return answer
-
-    def close(self) -> None:
-        self._process.communicate("")
-
-
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
     fleet = Fleet(tmp_path / "pdus.jsonl")
@@ -64,13 +59,27 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     fleet.close()
 
 
-@pytest.fixture
-def facho(tmp_path: Path) -> Iterator[Installation]:
-    """An empty installation with a user."""
-    installation = Installation(tmp_path / "data", "run")
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of an empty installation with a user: made once, for migrations take seconds."""
+    data = tmp_path_factory.mktemp("blank") / "data"
+    installation = Installation(data, "run")
     installation.manage("migrate")
-    installation.manage("createsuperuser", "--username=demo", "--noinput")
-    installation.start()
-    yield installation
-    if installation.process is not None and installation.process.poll() is None:
-        installation.stop()
+    installation.manage("createsuperuser", f"--username={USER}", "--noinput")
+    return data
+
+
+@pytest.fixture(scope="session")
+def servers(postgres_url: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """The same for roles. Each process of pytest has a part of Redis of its own: no worker finds another's messages."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    messages_url = urlsplit(redis_url)._replace(path=f"/{FIRST_REDIS_DATABASE + number}").geturl()
+    with prepared(postgres_url, messages_url, tmp_path_factory.mktemp("roles")) as servers:
+        yield servers
+
+
+@pytest.fixture
+def facho(tmp_path: Path, blank: Path) -> Iterator[Installation]:
+    """An empty installation with a user, in one process."""
+    with embedded(blank, tmp_path / "data") as installation:
+        yield installation

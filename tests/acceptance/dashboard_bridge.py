@@ -19,6 +19,7 @@ from playwright.sync_api import Page, Route
 
 # A name that browsers trust without https.
 SITE = "http://localhost"
+DESK = {"width": 1440, "height": 900}
 
 
 class Bridge:

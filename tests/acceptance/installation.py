@@ -7,18 +7,23 @@ second, and each one is an occasion to look again.
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 # Snapshots come once a second, so this is the most seconds that a test waits for anything.
 PATIENCE = 90
+# How long until a node runs that must not wait for its first minute.
+SOON = timedelta(seconds=4)
 USER = PASSWORD = "demo"
 
 
@@ -65,6 +70,10 @@ class Installation:
         self.process.stdout.close()
         return status
 
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def kill(self) -> None:
         """Pull the plug."""
         assert self.process is not None
@@ -78,6 +87,17 @@ class Installation:
         environment.pop("FACHO_SECRET_KEYS", None)
         command = [sys.executable, "-m", "facho.runtime.cli", *arguments]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+    def due_soon(self) -> None:
+        """Stop it, put every node on the grid a moment from now, and start it again."""
+        self.stop()
+        self.rows("UPDATE snmp_job_hosts SET next_run_at = %s", str(datetime.now(UTC).replace(tzinfo=None) + SOON))
+        self.start()
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return what a statement brings, asked behind its back."""
+        with closing(sqlite3.connect(self.data / "facho.sqlite3", timeout=10)) as database, database:
+            return database.execute(statement.replace("%s", "?"), values).fetchall()
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of a request to the API, logged in."""
@@ -98,20 +118,22 @@ class Installation:
 
     def wait_for(self, look: Callable[[], Any]) -> Any:
         """Look again with each snapshot until there is something to see, and return that."""
-        with self._snapshots() as snapshots:
+        with self.stream() as events:
+            snapshots = (news for topic, news in events if topic == "snapshot")
             for _, _ in zip(range(PATIENCE), snapshots, strict=False):
                 if seen := look():
                     return seen
         raise AssertionError(f"not seen in {PATIENCE} snapshots")
 
     @contextmanager
-    def _snapshots(self) -> Iterator[Iterator[str]]:
+    def stream(self) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
+        """Listen to the news as a page does: topics with what they bring."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         connection.request("GET", "/events/", headers={"Cookie": self._session()})
         response = connection.getresponse()
         assert response.status == 200, response.status
         try:
-            yield (line.decode() for line in response if line.startswith(b"event: snapshot"))
+            yield _events(response)
         finally:
             with suppress(OSError):
                 connection.close()
@@ -141,6 +163,28 @@ class Installation:
         text = response.read().decode()
         connection.close()
         return response.status, json.loads(text) if text else None
+
+
+@contextmanager
+def embedded(blank: Path, folder: Path, settings: dict[str, str] | None = None) -> Iterator[Installation]:
+    """Run everything in one process, on a copy of an installation that was made once."""
+    shutil.copytree(blank, folder)
+    installation = Installation(folder, "run", settings=settings)
+    try:
+        yield installation.start()
+    finally:
+        if installation.is_running:
+            installation.stop()
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
+    topic = ""
+    for line in response:
+        name, _, value = line.decode().strip().partition(": ")
+        if name == "event":
+            topic = value
+        elif name == "data":
+            yield topic, json.loads(value)
 
 
 def _cookies(response: http.client.HTTPResponse) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`facho sim` and who asks it, each as a process of its own, as a person starts them."""
+"""Simulated OLTs as processes of their own: a fleet, or one as a person starts it, and who asks it."""
 
 import json
 import os
@@ -65,3 +65,27 @@ def collect(folder: Path, *words: str) -> tuple[int, Any]:
     command = [sys.executable, "-m", "facho.runtime.cli", "collect", "--json", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode, json.loads(done.stdout)
+
+
+class Fleet:
+    """Simulated OLTs in a process of their own, which outlives any Facho that asks them."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        command = [sys.executable, "-m", "facho.simulator", "--olts=3", "--onus=180", f"--log={log}"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.olts: list[dict[str, Any]] = json.loads(self._process.stdout.readline())
+
+    def say(self, line: str) -> dict[str, Any]:
+        """Do something to an OLT, as `facho.simulator.control` has it, and return what came of it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        assert answer["ok"], answer
+        return answer
+
+    def close(self) -> None:
+        self._process.communicate("")

@@ -1,17 +1,18 @@
 """The coordinator as an operator meets it: a real process, simulated OLTs, the API, and the OLT's own log of PDUs."""
 
-import shutil
-import sqlite3
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from installation import Installation
+from installation import Installation, embedded
+from scaled import scaled
 from webhook_inbox import SECRET, Mailbox, open_mailbox
 
 from facho.simulator.pdulog import read_log
+
+# Whole installations are started, perhaps on a machine that does other things, too.
+pytestmark = pytest.mark.timeout(300)
 
 # An attempt at a mute OLT ends with the time limit, and the next one comes soon.
 IMPATIENT = {"timeout_seconds": 2, "retries": 1, "retry_delay_seconds": 2}
@@ -21,53 +22,31 @@ SETTINGS = {"FACHO_BREAKER_AFTER": "1"}
 MANY = ["serial", "name", "state", "distance_m", "rx_dbm", "tx_dbm", "olt_rx_dbm"]
 
 
-class Stage(Installation):
-    """A Facho whose nodes need not wait for their first minute, and whose books can be looked into."""
-
-    def due_soon(self) -> None:
-        """Stop it, put every node on the grid a moment from now, and start it again."""
-        self.stop()
-        soon = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=4)
-        with self._database() as rows:
-            rows.execute("UPDATE snmp_job_hosts SET next_run_at = ?", [str(soon)])
-        self.start()
-
-    def unbalanced(self) -> list[tuple[Any, ...]]:
-        """Return the quotas whose sum does not hold."""
-        with self._database() as rows:
-            return rows.execute(
-                "SELECT * FROM quota_tracker WHERE quota_required"
-                " <> quota_completed + quota_failed + quota_skipped + quota_pending"
-            ).fetchall()
-
-    def _database(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.data / "facho.sqlite3", timeout=10)
-
-    def executions(self, node: dict[str, Any], *status: str) -> list[dict[str, Any]]:
-        return self.get("executions/", node=node["id"], status=status)["results"]
-
-    def quota(self, node: dict[str, Any]) -> dict[str, Any]:
-        return self.get("quotas/", node=node["id"])["results"][0]
+def unbalanced(facho: Installation) -> list[tuple[Any, ...]]:
+    """Return the quotas whose sum does not hold."""
+    return facho.rows(
+        "SELECT * FROM quota_tracker WHERE quota_required"
+        " <> quota_completed + quota_failed + quota_skipped + quota_pending"
+    )
 
 
-@pytest.fixture(scope="module")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of an empty installation with a user: made once, for migrations take seconds."""
-    data = tmp_path_factory.mktemp("blank") / "data"
-    installation = Installation(data, "run")
-    installation.manage("migrate")
-    installation.manage("createsuperuser", "--username=demo", "--noinput")
-    return data
+def executions(facho: Installation, node: dict[str, Any], *status: str) -> list[dict[str, Any]]:
+    return facho.get("executions/", node=node["id"], status=status)["results"]
 
 
-@pytest.fixture
-def facho(tmp_path: Path, blank: Path) -> Iterator[Stage]:
-    shutil.copytree(blank, tmp_path / "data")
-    stage = Stage(tmp_path / "data", "run", settings=SETTINGS)
-    stage.start()
-    yield stage
-    if stage.process is not None and stage.process.poll() is None:
-        stage.stop()
+def quota(facho: Installation, node: dict[str, Any]) -> dict[str, Any]:
+    return facho.get("quotas/", node=node["id"])["results"][0]
+
+
+@pytest.fixture(params=["embedded", "scale"])
+def facho(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """An empty installation with a user, in one process and in roles: it must not matter which."""
+    if request.param == "embedded":
+        running = embedded(request.getfixturevalue("blank"), tmp_path / "data", SETTINGS)
+    else:
+        running = scaled(request.getfixturevalue("servers"), tmp_path / "data", SETTINGS)
+    with running as installation:
+        yield installation
 
 
 @pytest.fixture
@@ -76,7 +55,7 @@ def mailbox() -> Iterator[Mailbox]:
         yield mailbox
 
 
-def set_up(facho: Stage, fleet, name: str, **job: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def set_up(facho: Installation, fleet, name: str, **job: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Let one job poll an OLT of the fleet; return the OLT and the node."""
     found = next(olt for olt in fleet.olts if olt["name"] == name)
     olt = facho.post("olts/", {key: found[key] for key in ("name", "brand", "host", "port", "community")})
@@ -87,19 +66,19 @@ def set_up(facho: Stage, fleet, name: str, **job: Any) -> tuple[dict[str, Any], 
     return olt, node
 
 
-def watch_over(facho: Stage, mailbox: Mailbox) -> None:
+def watch_over(facho: Installation, mailbox: Mailbox) -> None:
     channel = {"name": "NOC", "kind": "webhook", "url": mailbox.url, "signing_secret": SECRET}
     rule = {"name": "Silence", "kind": "olt_unreachable", "recover_after_seconds": 0}
     facho.post("alert-rules/", {**rule, "channels": [facho.post("channels/", channel)["id"]]})
 
 
-def test_a_mute_olt_is_tried_again_given_up_told_of_and_taken_back(facho: Stage, fleet, mailbox: Mailbox):
+def test_a_mute_olt_is_tried_again_given_up_told_of_and_taken_back(facho: Installation, fleet, mailbox: Mailbox):
     olt, node = set_up(facho, fleet, "OLT-CENTRAL-01")
     watch_over(facho, mailbox)
     fleet.say("OLT-CENTRAL-01 mute")
 
     facho.due_soon()
-    (failed,) = facho.wait_for(lambda: facho.executions(node, "FAILED"))
+    (failed,) = facho.wait_for(lambda: executions(facho, node, "FAILED"))
     facho.wait_for(lambda: mailbox.messages)
     explained = facho.get(f"nodes/{node['id']}/explain/")
     fleet.say("OLT-CENTRAL-01 well")
@@ -116,18 +95,18 @@ def test_a_mute_olt_is_tried_again_given_up_told_of_and_taken_back(facho: Stage,
         ("recovered", "[over] OLT-CENTRAL-01 answers again"),
     ]
     assert mailbox.forged == 0
-    assert facho.quota(node)["causes"] == {"unreachable": 1}
-    assert facho.unbalanced() == []
+    assert quota(facho, node)["causes"] == {"unreachable": 1}
+    assert unbalanced(facho) == []
 
 
-def test_disabling_an_olt_ends_its_run_and_not_one_more_request_leaves(facho: Stage, fleet):
+def test_disabling_an_olt_ends_its_run_and_not_one_more_request_leaves(facho: Installation, fleet):
     olt, node = set_up(facho, fleet, "OLT-CENTRAL-01", timeout_seconds=300, columns=MANY)
     fleet.say("OLT-CENTRAL-01 latency=0.5")
 
     facho.due_soon()
-    facho.wait_for(lambda: facho.executions(node, "RUNNING"))
+    facho.wait_for(lambda: executions(facho, node, "RUNNING"))
     facho.call("PATCH", f"olts/{olt['id']}/", {"enabled": False})
-    (ended,) = facho.wait_for(lambda: facho.executions(node, "INTERRUPTED"))
+    (ended,) = facho.wait_for(lambda: executions(facho, node, "INTERRUPTED"))
     asked = read_log(fleet.log).count("OLT-CENTRAL-01")
     seconds = iter([False, False, False, True])
     facho.wait_for(lambda: next(seconds))
@@ -138,12 +117,13 @@ def test_disabling_an_olt_ends_its_run_and_not_one_more_request_leaves(facho: St
     assert still_asked <= asked + 1
     # Events are written every few seconds.
     facho.wait_for(lambda: facho.get("logs/", olt=olt["id"], event="OLT_DISABLED")["results"])
-    quota = facho.quota(node)
-    assert (quota["status"], quota["quota_pending"], quota["causes"]) == ("INTERRUPTED", 0, {"disabled": 1})
-    assert facho.unbalanced() == []
+    owed = quota(facho, node)
+    assert (owed["status"], owed["quota_pending"], owed["causes"]) == ("INTERRUPTED", 0, {"disabled": 1})
+    assert unbalanced(facho) == []
 
 
-def test_kill_9_between_two_attempts_leaves_nothing_open_and_the_next_slot_runs(facho: Stage, fleet):
+@pytest.mark.parametrize("facho", ["embedded"], indirect=True)
+def test_kill_9_between_two_attempts_leaves_nothing_open_and_the_next_slot_runs(facho: Installation, fleet):
     _, node = set_up(facho, fleet, "OLT-CENTRAL-01", interval_seconds=10, retry_delay_seconds=6)
     fleet.say("OLT-CENTRAL-01 mute")
 
@@ -152,12 +132,12 @@ def test_kill_9_between_two_attempts_leaves_nothing_open_and_the_next_slot_runs(
     facho.kill()
     fleet.say("OLT-CENTRAL-01 well")
     facho.start()
-    facho.wait_for(lambda: facho.executions(node, "SUCCESS"))
+    facho.wait_for(lambda: executions(facho, node, "SUCCESS"))
 
     ended = facho.get(f"executions/{waiting['id']}/")
     assert (ended["status"], ended["cause"], ended["retry_at"]) == ("INTERRUPTED", "engine_down", None)
     assert [attempt["status"] for attempt in ended["attempts"]] == ["FAILED"]
-    assert facho.executions(node, "PENDING", "RUNNING") == []
-    assert facho.quota(node)["quota_failed"] == 1
-    assert facho.unbalanced() == []
+    assert executions(facho, node, "PENDING", "RUNNING") == []
+    assert quota(facho, node)["quota_failed"] == 1
+    assert unbalanced(facho) == []
     assert read_log(fleet.log).peak_in_flight("OLT-CENTRAL-01") == 1

@@ -1,15 +1,12 @@
 """The dashboard as a browser draws it: the news, the tables that follow it, and honesty when it stops."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from dashboard_bridge import Bridge
-from django.contrib.auth.models import User
-from django.test import Client
+from dashboard_bridge import DESK, Bridge
 from django.utils import timezone
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -21,20 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
 EVIL = '<img src=x onerror="alert(7)">'
 PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1440, "height": 900}
-
-
-@pytest.fixture
-def bridge(browser: Browser, db: None) -> Iterator[Bridge]:
-    """A browser of an admin, on a page without news."""
-    client = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
-    client.force_login(User.objects.create(username="boss", is_staff=True, is_superuser=True))
-    context = browser.new_context(viewport=DESK, timezone_id="America/Lima", locale="en-GB")
-    bridge = Bridge(context.new_page(), client)
-    yield bridge
-    context.close()
-    bridge.close()
-    assert bridge.complaints == []
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
 """What the engine owns, as the admin shows it: found by filters, masters with their chains."""
 
 import pytest
-from cast import make_job, make_onu
+from cast import T0, make_job, make_onu
 from django.urls import reverse
 
+from facho.apps.polling.models import Poller
+
 EXECUTIONS = reverse("admin:polling_execution_changelist")
+POLLERS = reverse("admin:polling_poller_changelist")
 ONUS = reverse("admin:telemetry_onu_changelist")
 
 
@@ -90,3 +93,16 @@ def test_a_master_without_a_chain_says_so(admin_page, sur):
 
     assert rows(admin_page, EXECUTIONS) == ["Alone"]
     assert "No data" in admin_page.get(EXECUTIONS).content.decode()
+
+
+def test_pollers_are_listed_with_their_worker_and_what_they_are_called_that_they_ask(admin_page, node):
+    busy = {"status": "BUSY", "current_olt_id": node.olt_id, "current_node_id": node.pk, "link": 1, "links": 2}
+    Poller.objects.create(poller_id=3, worker="worker-1/4711", host="noc-2", updated_at=T0, **busy)
+    Poller.objects.create(poller_id=4, worker="worker-2/4712", host="noc-3", updated_at=T0)
+
+    page = admin_page.get(POLLERS).content.decode()
+    of_noc_2 = [poller.poller_id for poller in admin_page.get(f"{POLLERS}?q=noc-2").context["cl"].result_list]
+
+    for shown in ("worker-1/4711", "noc-2", "OLT-CENTRAL-01", "Optical power", "1 / 2", "worker-2/4712", "noc-3"):
+        assert shown in page
+    assert of_noc_2 == [3]

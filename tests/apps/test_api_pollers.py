@@ -3,13 +3,22 @@
 from datetime import timedelta
 
 import pytest
+from builders import World, make_composite
 from cast import T0
+from clocks import HandClock
 from django.utils import timezone
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
-from facho.apps.polling.serializers import PollerSerializer, PollersSerializer, QueueSerializer, StatsSerializer
+from facho.apps.polling.serializers import (
+    PollerSerializer,
+    PollersSerializer,
+    QueuedSerializer,
+    QueueSerializer,
+    StatsSerializer,
+)
+from facho.engine.snapshot import snapshot
 
 POLLER = {
     "id": 3,
@@ -26,6 +35,8 @@ POLLER = {
     "total_time": 400.0,
     "tasks_completed": 9,
     "tasks_delayed": 1,
+    "worker": "noc-2/4711",
+    "host": "noc-2.example.net",
 }
 
 
@@ -104,10 +115,14 @@ def test_the_description_of_the_news_is_what_the_engine_tells(serializer, told):
     assert set(serializer().fields) == told | {"at", "age", "stale"}
 
 
-def test_the_description_of_a_poller_is_what_the_engine_tells():
-    described = PollerSerializer(POLLER)
+def test_the_description_of_pollers_and_queue_is_what_the_engine_tells():
+    manager = World(HandClock(T0), pollers=1).scheduler.manager
+    manager.offer(make_composite())
 
-    assert set(described.data) == set(POLLER)
+    told = snapshot(manager, T0)
+
+    assert set(PollerSerializer().fields) == set(told["pollers"][0]) == set(POLLER)
+    assert set(QueuedSerializer().fields) == set(told["queue"]["next"][0])
 
 
 def test_a_run_is_asked_for_and_the_engine_told(api, node):

@@ -14,6 +14,7 @@ from facho.apps.dashboard.text import interval, waiting_for
 from facho.apps.jobs.columns import columns_read
 from facho.apps.jobs.models import SnmpJob
 from facho.apps.polling.coverage import failure_at
+from facho.apps.polling.errors import first_line
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.engine.model import Status
@@ -175,7 +176,7 @@ def _unlucky(last: Execution) -> str:
         Status.INTERRUPTED: _("The last run was interrupted."),
     }
     sentence = said[Status(last.status)]
-    because = last.error.split("\n")[0] or (str(last.get_cause_display()) if last.cause else "")
+    because = first_line(last.error) or (str(last.get_cause_display()) if last.cause else "")
     return _said(sentence, because)
 
 

@@ -12,9 +12,8 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, 
 from facho.apps.dashboard.power import RX_WEAK
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import Execution, PollerStats
+from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.telemetry.models import Onu
-from facho.engine.model import Status
 
 State = Onu.State
 
@@ -29,7 +28,6 @@ IS_HELD = Q(misses__gt=0) & ~IS_MISSING
 # A dark ONU may still carry the power of better days.
 IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=DARK_STATES) & ~IS_MISSING
 
-OPEN = (Status.PENDING.value, Status.RUNNING.value)
 
 # Pages show an OLT, they do not talk to it: its secrets stay in the database.
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
@@ -273,7 +271,7 @@ def busy_minutes(since: datetime) -> list[tuple[datetime, float]]:
 
 def node_rows(olt_id: int) -> list[NodeRow]:
     """Return the nodes of an OLT: each master, then its chain in the order in which it runs."""
-    ended = Execution.objects.filter(node=OuterRef("pk")).exclude(status__in=OPEN).order_by("-slot")
+    ended = Execution.objects.filter(node=OuterRef("pk")).exclude(status__in=OPEN_STATUSES).order_by("-slot")
     nodes = list(
         WorkflowNode.objects.filter(olt_id=olt_id)
         .select_related("job", "olt", "master__job")
@@ -281,7 +279,7 @@ def node_rows(olt_id: int) -> list[NodeRow]:
         .annotate(last_execution_id=Subquery(ended.values("pk")[:1]))
     )
     lasts = Execution.objects.in_bulk([node.last_execution_id for node in nodes if node.last_execution_id])
-    running = {each.node_id: each for each in Execution.objects.filter(olt_id=olt_id, status__in=OPEN)}
+    running = {each.node_id: each for each in Execution.objects.filter(olt_id=olt_id, status__in=OPEN_STATUSES)}
     rows = [NodeRow(node, lasts.get(node.last_execution_id), running.get(node.pk)) for node in nodes]
     return sorted(rows, key=_chain_order)
 

@@ -49,11 +49,15 @@ def for_scripts() -> dict[str, object]:
         "failed": _("That did not work ({status})."),
         "offline": _("Facho cannot be reached."),
         "noHistory": _("No power was read in this time."),
+        "noPool": _("Nothing is known of the pool in this time."),
+        "busyOf": _("{n} of {m} busy"),
+        "onHost": _("on {host}"),
         "chart": {
             "rx_dbm": _("ONU receives"),
             "olt_rx_dbm": _("OLT receives"),
             "tx_dbm": _("ONU sends"),
             "busy": _("busy"),
+            "busiest": _("busiest minute"),
             "dark": _("dark"),
         },
     }

@@ -30,8 +30,9 @@ from facho.engine.manager import SATURATED_ABOVE, SATURATED_UNTIL
 # Names of ONUs come from devices: whatever they contain, nothing but our own files runs on these pages.
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-# How far back the chart of the pool goes.
+# How far back the chart of the pool goes by itself, and what else it can show, in hours.
 BUSY_MINUTES = 15
+BUSY_RANGES = (24, 7 * 24, 30 * 24)
 
 OLTS_ON_OVERVIEW = 12
 COMPOSITES_ON_OVERVIEW = 12
@@ -114,6 +115,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "hour": coordination.fleet_hour(now),
         "breakers": [row.olt for row in rows if row.olt.enabled and row.olt.breaker_opened_at],
         "violations": coordination.violations(now - timedelta(hours=24)),
+        "busy_span": text.span(BUSY_MINUTES * 60),
+        "busy_ranges": BUSY_RANGES,
         "saturated_above": SATURATED_ABOVE,
         "saturated_until": SATURATED_UNTIL,
         "rx_weak": power.RX_WEAK,

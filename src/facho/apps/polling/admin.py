@@ -21,9 +21,10 @@ from unfold.paginator import InfinitePaginator
 from unfold.sections import TableSection
 
 from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
+from facho.apps.polling.errors import in_words
 from facho.apps.polling.lateness import PART_LABELS
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller, PollerStats
-from facho.apps.polling.queries import with_parts
+from facho.apps.polling.queries import with_names, with_parts
 
 STATUS_COLOURS = {
     "PENDING": "info",
@@ -85,7 +86,10 @@ class RunLines:
 
     @display(description=_("error"))
     def sentences(self, execution: Execution) -> str:
-        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.error.splitlines())) or "-"
+        return (
+            format_html_join(mark_safe("<br>"), "{}", ((line,) for line in in_words(execution.error).splitlines()))
+            or "-"
+        )
 
     @display(description=_("sizes of requests"), empty_value="-")
     def size_list(self, execution: Execution) -> str:
@@ -273,20 +277,45 @@ class PollerAdmin(EnginesAdmin):
 
     list_display = [
         "poller_id",
+        "worker",
+        "host",
         "status_badge",
-        "current_olt_id",
-        "current_node_id",
-        "link",
-        "links",
+        "olt",
+        "node",
+        "part",
         "busy_since",
         "tasks_completed",
         "tasks_delayed",
-        "updated_at",
+        "reported",
     ]
+    list_filter = [("status", ChoicesRadioFilter)]
+    search_fields = ["worker", "host"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Poller]:
+        pollers: QuerySet[Poller] = super().get_queryset(request)
+        return with_names(pollers)
 
     @display(description=_("status"), label={"FREE": "success", "BUSY": "info"}, ordering="status")
     def status_badge(self, poller: Poller) -> tuple[str, Any]:
         return poller.status, poller.get_status_display()
+
+    @display(description=_("OLT"), ordering="olt_name", empty_value="-")
+    def olt(self, poller: Any) -> str | None:
+        name: str | None = poller.olt_name
+        return name
+
+    @display(description=_("node"), ordering="job_name", empty_value="-")
+    def node(self, poller: Any) -> str | None:
+        name: str | None = poller.job_name
+        return name
+
+    @display(description=_("link"), empty_value="-")
+    def part(self, poller: Poller) -> str | None:
+        return f"{poller.link} / {poller.links}" if poller.link else None
+
+    @display(description=_("reported"), ordering="updated_at")
+    def reported(self, poller: Poller) -> str | None:
+        return exactly(poller.updated_at)
 
 
 @admin.register(PollerStats)

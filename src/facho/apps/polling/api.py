@@ -18,11 +18,14 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.filters import ExecutionFilter
 from facho.apps.polling.models import Execution
+from facho.apps.polling.pool_history import pool_history
 from facho.apps.polling.queries import with_parts
 from facho.apps.polling.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
+    PeriodSerializer,
     PollersSerializer,
+    PoolHistorySerializer,
     QueueSerializer,
     RunSerializer,
     StatsSerializer,
@@ -72,6 +75,27 @@ class StatsView(APIView):
     def get(self, request: Request) -> Response:
         snapshot, age = _news()
         return Response({**age, **snapshot["stats"]})
+
+
+class StatsHistoryView(APIView):
+    """How busy the pollers were over time, in a few hundred points at most."""
+
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(
+        parameters=[PeriodSerializer],
+        responses={
+            200: PoolHistorySerializer,
+            400: OpenApiResponse(description="The time makes no sense, or is more than a month."),
+        },
+    )
+    def get(self, request: Request) -> Response:
+        asked = PeriodSerializer(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        period = asked.validated_data
+        step, points = pool_history(**period)
+        answer = PoolHistorySerializer({**period, "step": step.total_seconds(), "points": points})
+        return Response(answer.data)
 
 
 class RunNodeView(APIView):

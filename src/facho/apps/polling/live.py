@@ -4,8 +4,9 @@ The snapshot, published once a tick on the topic "snapshot":
 
     at        when, ISO 8601 in UTC
     pollers   [{id, status, olt_id, olt, node_id, node, link, links, busy_since, seconds,
-                busy_time, total_time, tasks_completed, tasks_delayed}]
-    queue     {size, delayed, next: [{node_id, node, olt_id, olt, slot, late, priority, trigger, links, waiting_for}]}
+                busy_time, total_time, tasks_completed, tasks_delayed, worker, host}]
+    queue     {size, delayed, next: [{node_id, node, olt_id, olt, slot, late, priority, trigger, links, attempt,
+                waiting_for}]}
     stats     {total_pollers, free_pollers, busy_pollers, busy_percentage, samples, is_saturated,
                queue_size, delayed, total_tasks_completed, total_tasks_delayed}
 

@@ -1,9 +1,11 @@
-"""Questions about executions that the API, the admin and the pages ask alike."""
+"""Questions about executions and pollers that the API, the admin and the pages ask alike."""
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution, ExecutionAttempt, Poller
 
 
 def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:
@@ -12,4 +14,13 @@ def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:
     return executions.annotate(
         master_waits=F("master_execution__waits"),
         attempts_made=Coalesce(Subquery(attempts.annotate(number=Count("pk")).values("number")), 0),
+    )
+
+
+def with_names(pollers: QuerySet[Poller]) -> QuerySet[Poller]:
+    """Add what the OLT and the node are called that a poller is at."""
+    olts = Olt.objects.filter(pk=OuterRef("current_olt_id")).order_by()
+    nodes = WorkflowNode.objects.filter(pk=OuterRef("current_node_id")).order_by()
+    return pollers.annotate(
+        olt_name=Subquery(olts.values("name")[:1]), job_name=Subquery(nodes.values("job__name")[:1])
     )

@@ -1,10 +1,17 @@
 """Executions on the wire, and the shape of the engine's news as `live.py` gives it."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from facho.apps.polling.models import STATUS_CHOICES, TRIGGER_CHOICES, Execution, ExecutionAttempt
+from facho.apps.polling.pool_history import LONGEST
+
+DAY = timedelta(days=1)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
@@ -156,6 +163,10 @@ class PollerSerializer(serializers.Serializer[Any]):
     total_time = serializers.FloatField()
     tasks_completed = serializers.IntegerField()
     tasks_delayed = serializers.IntegerField()
+    worker = serializers.CharField(
+        allow_blank=True, help_text="The worker that it belongs to; empty where everything is one process."
+    )
+    host = serializers.CharField(allow_blank=True, help_text="The machine of that worker.")
 
 
 class PollersSerializer(NewsSerializer):
@@ -176,6 +187,7 @@ class QueuedSerializer(serializers.Serializer[Any]):
     priority = serializers.IntegerField()
     trigger = serializers.ChoiceField(choices=TRIGGER_CHOICES)
     links = serializers.IntegerField()
+    attempt = serializers.IntegerField(help_text="1, unless it is tried again.")
     waiting_for = serializers.CharField(allow_null=True)
 
 
@@ -200,6 +212,46 @@ class StatsSerializer(NewsSerializer):
     delayed = serializers.IntegerField()
     total_tasks_completed = serializers.IntegerField()
     total_tasks_delayed = serializers.IntegerField()
+
+
+class PeriodSerializer(serializers.Serializer[Any]):
+    """What part of a history is asked for: the last day, unless it is said otherwise."""
+
+    since = serializers.DateTimeField(required=False, help_text="A day before `until`, if it is left out.")
+    until = serializers.DateTimeField(required=False, help_text="Now, if it is left out.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        until = attrs.get("until") or timezone.now()
+        since = attrs.get("since") or until - min(DAY, until - EARLIEST)
+        if since >= until:
+            raise serializers.ValidationError({"since": _("This must lie before the end.")})
+        if until - since > LONGEST:
+            raise serializers.ValidationError(
+                {"since": _("No more than %(days)d days can be asked for at once.") % {"days": LONGEST.days}}
+            )
+        return {"since": since, "until": until}
+
+
+class PoolPointSerializer(serializers.Serializer[Any]):
+    """Some minutes of the pool in a row."""
+
+    at = serializers.DateTimeField(help_text="When it begins.")
+    minutes = serializers.IntegerField(help_text="Of how many minutes something is known.")
+    total_pollers = serializers.IntegerField(help_text="The fewest that there were.")
+    busy_percentage = serializers.FloatField(help_text="The mean.")
+    busiest = serializers.FloatField(help_text="The busiest minute, in percent.")
+    queue_size = serializers.IntegerField(help_text="The longest that the queue was.")
+    delayed = serializers.IntegerField(help_text="The most that were delayed at once.")
+    is_saturated = serializers.BooleanField(help_text="Whether it was in any of these minutes.")
+
+
+class PoolHistorySerializer(serializers.Serializer[Any]):
+    """The pool over time. Where a point is missing nothing is known, such as while the engine was down."""
+
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    step = serializers.IntegerField(help_text="Seconds from one point to the next.")
+    points = PoolPointSerializer(many=True)
 
 
 class RunSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ urlpatterns = [
     path("pollers/", api.PollersView.as_view(), name="api-pollers"),
     path("pollers/queue/", api.QueueView.as_view(), name="api-queue"),
     path("pollers/stats/", api.StatsView.as_view(), name="api-stats"),
+    path("pollers/stats/history/", api.StatsHistoryView.as_view(), name="api-stats-history"),
     path("pollers/nodes/<int:node_id>/run/", api.RunNodeView.as_view(), name="api-run-node"),
     path("", include(router.urls)),
 ]

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from facho.apps.dashboard import power, text
 from facho.apps.inventory.models import Olt
+from facho.apps.polling.errors import first_line, in_words
 from facho.apps.polling.models import CAUSE_CHOICES, Execution
 from facho.apps.telemetry.models import Onu
 
@@ -181,8 +182,14 @@ def trouble(master: Execution) -> str:
     """Return in one line what went wrong in a composite, first in its master, then in its chain."""
     for run in (master, *master.links.all()):
         if run.error or run.cause:
-            return run.error.split("\n")[0] or str(run.get_cause_display())
+            return first_line(run.error) or str(run.get_cause_display())
     return ""
+
+
+@register.filter
+def error_words(error: str) -> str:
+    """Show what went wrong in the language of the reader."""
+    return in_words(error)
 
 
 @register.filter

@@ -1,10 +1,18 @@
-// How busy the pool is: minutes from the database, then second by second as the news comes.
+// How busy the pool is: the last minutes second by second as the news comes, or days out of the database.
 
 import { drawChart } from "./chart.js";
 import { boot, formats, now, text } from "./time.js";
 
 const points = boot.busy ? boot.busy.minutes.slice() : [];
 const container = document.getElementById("busy-chart");
+const HOUR = 3600000;
+// Days do not change by the second.
+const RELOAD_AFTER = 60000;
+
+// How far back, in hours; 0 is what comes live.
+let hours = 0;
+let days = null;
+let loadedAt = 0;
 
 /** The mean over a minute at each of the samples, which are a second apart and end at `at`. */
 function means(samples, at) {
@@ -15,27 +23,71 @@ function means(samples, at) {
   });
 }
 
-function redraw() {
+function liveMinutes() {
   const to = Math.max(now(), points.at(-1)?.[0] ?? 0);
   const from = to - boot.busy.span * 1000;
   while (points.length && points[0][0] < from) points.shift();
+  return { from, to, gap: 150000, series: [{ name: "busy", label: text.chart.busy, points }] };
+}
+
+/** A point stands for several minutes: their mean, and behind it the busiest of them. */
+function pastDays() {
+  const series = (name, value) => ({ name, label: text.chart[name], points: days.points.map((point) => [Date.parse(point.at), point[value]]) });
+  const both = [series("busy", "busy_percentage"), series("busiest", "busiest")];
+  return { from: Date.parse(days.since), to: Date.parse(days.until), gap: 2.5 * days.step * 1000, series: days.step > 60 ? both : [both[0]] };
+}
+
+function redraw() {
+  if (hours && !days?.points.length) {
+    note(days ? text.noPool : "");
+    return;
+  }
   const [above, until] = [boot.busy.above, boot.busy.until];
   drawChart(container, {
-    from,
-    to,
+    ...(hours ? pastDays() : liveMinutes()),
     low: 0,
     high: 100,
-    series: [{ name: "busy", label: text.chart.busy, points }],
     limits: [
       { value: above, label: `${above} %`, name: "bad" },
       { value: until, label: `${until} %`, name: "calm", under: true },
     ],
-    gap: 150000,
     area: true,
     unit: "%",
-    xLabel: formats.hour,
+    xLabel: hours > 48 ? formats.day : formats.hour,
     tip: formats.full,
   });
+}
+
+function note(sentence) {
+  const element = document.createElement("p");
+  element.className = "empty";
+  element.textContent = sentence;
+  container.replaceChildren(element);
+}
+
+async function load() {
+  const wanted = hours;
+  loadedAt = performance.now();
+  const since = new Date(now() - wanted * HOUR).toISOString();
+  try {
+    const answer = await fetch(`${container.dataset.url}?since=${encodeURIComponent(since)}`, { cache: "no-store" });
+    if (!answer.ok) throw new Error(answer.statusText);
+    const loaded = await answer.json();
+    // Another range may have been chosen meanwhile.
+    if (wanted !== hours) return;
+    days = loaded;
+    redraw();
+  } catch {
+    if (wanted === hours && !days) note(text.offline);
+  }
+}
+
+function choose(button, buttons) {
+  hours = Number(button.dataset.busyHours);
+  days = null;
+  for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
+  redraw();
+  if (hours) load();
 }
 
 /** Add what a snapshot says and draw. */
@@ -48,7 +100,12 @@ export function drawBusy({ at, stats }) {
     const missed = time - newest > 2000 ? means(stats.samples, time).filter(([ms]) => ms > newest) : [];
     points.push(...missed.slice(0, -1), [time, stats.busy_percentage]);
   }
-  redraw();
+  if (!hours) redraw();
+  else if (performance.now() - loadedAt > RELOAD_AFTER) load();
 }
 
-if (container) new ResizeObserver(redraw).observe(container);
+if (container) {
+  new ResizeObserver(redraw).observe(container);
+  const buttons = document.querySelectorAll("[data-busy-hours]");
+  for (const button of buttons) button.addEventListener("click", () => choose(button, buttons));
+}

@@ -12,11 +12,12 @@ import { tick } from "./time.js";
 const hasPool = document.getElementById("pollers") !== null;
 
 function show(snapshot) {
+  // First: what is drawn depends on whether it is old.
+  feed.judge();
   if (hasPool) {
     draw(snapshot);
     drawBusy(snapshot);
   }
-  feed.judge();
 }
 
 regions.start();

@@ -69,12 +69,42 @@ function drawLate(element, waiting) {
   write(slot(element, "late"), fill(text.late, { span: span(late) }));
 }
 
-/** Draw all that a snapshot says. */
-export function draw({ pollers, queue, stats }) {
-  const list = byId("pollers");
-  list.classList.toggle("dense", pollers.length > ROOMY);
+/** The pollers by worker, workers by name: who comes and goes moves nobody else more than it must. */
+function byWorker(pollers) {
+  const workers = new Map();
+  for (const poller of pollers) {
+    const name = poller.worker ?? "";
+    if (!workers.has(name)) workers.set(name, []);
+    workers.get(name).push(poller);
+  }
+  const names = [...workers.keys()].sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+  return names.map((name) => ({ name, pollers: workers.get(name) }));
+}
+
+function drawWorker(element, { name, pollers }, isDense) {
+  const busy = pollers.filter(({ status }) => status === "BUSY").length;
+  // Where everything is one process there is nobody to tell apart.
+  element.querySelector(".worker-head").hidden = !name;
+  write(slot(element, "worker"), name);
+  write(slot(element, "host"), pollers[0].host ? fill(text.onHost, { host: pollers[0].host }) : "");
+  write(slot(element, "busy"), fill(text.busyOf, { n: busy, m: pollers.length }));
+  const list = element.querySelector(".pollers");
+  list.classList.toggle("dense", isDense);
   each(list, byId("poller-template"), pollers, drawPoller);
-  byId("pollers-empty").hidden = pollers.length > 0;
+}
+
+function drawEmpty(isEmpty, at) {
+  const note = byId("pollers-empty");
+  note.hidden = !isEmpty;
+  // An engine that lives and has no pollers waits for a worker; of one that is silent nothing can be said.
+  if (isEmpty && at && !feed.isStale) write(note, note.dataset.unheard);
+}
+
+/** Draw all that a snapshot says. */
+export function draw({ at, pollers, queue, stats }) {
+  const isDense = pollers.length > ROOMY;
+  each(byId("pollers"), byId("worker-template"), byWorker(pollers), (element, worker) => drawWorker(element, worker, isDense));
+  drawEmpty(pollers.length === 0, at);
   each(byId("queue"), byId("queue-template"), queue.next, drawWaiting);
   byId("queue-empty").hidden = queue.next.length > 0;
   for (const element of document.querySelectorAll("[data-stat]")) {
@@ -94,6 +124,8 @@ function drawSaturation(stats, isKnown) {
 /** Between snapshots only the seconds move. */
 export function tickPool() {
   const { pollers, queue } = feed.snapshot;
-  pollers.forEach((poller, position) => drawSeconds(byId("pollers").children[position], poller));
+  const elements = byId("pollers").querySelectorAll(".poller");
+  const shown = byWorker(pollers).flatMap((worker) => worker.pollers);
+  shown.forEach((poller, position) => drawSeconds(elements[position], poller));
   queue.next.forEach((waiting, position) => drawLate(byId("queue").children[position], waiting));
 }

@@ -1,0 +1,68 @@
+"""How busy the pool was over hours and days, thinned so that a chart can carry it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+
+from facho.apps.polling.models import PollerStats
+
+MINUTE = timedelta(minutes=1)
+
+# As many as a wide chart has pixels to tell apart.
+MAX_POINTS = 480
+
+# What may be asked for at once: there is a row a minute.
+LONGEST = timedelta(days=31)
+
+COLUMNS = ("timestamp", "total_pollers", "busy_percentage", "queue_size", "delayed", "is_saturated")
+
+Row = tuple[datetime, int, float, int, int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Some minutes in a row. What is worse of them is what counts: a rush must not vanish in a mean."""
+
+    at: datetime
+    minutes: int
+    total_pollers: int
+    busy_percentage: float
+    busiest: float
+    queue_size: int
+    delayed: int
+    is_saturated: bool
+
+
+def pool_history(since: datetime, until: datetime) -> tuple[timedelta, list[Point]]:
+    """Return how long a point is, and the points. Minutes of which nothing is known are in none."""
+    rows = PollerStats.objects.filter(timestamp__gte=since, timestamp__lt=until).order_by("timestamp")
+    step = step_for(until - since)
+    return step, points(rows.values_list(*COLUMNS).iterator(), since, step)
+
+
+def step_for(span: timedelta) -> timedelta:
+    """Return the shortest whole number of minutes that divides a span into no more points than a chart can show."""
+    return max(1, ceil(span / MINUTE / MAX_POINTS)) * MINUTE
+
+
+def points(rows: Iterable[Row], since: datetime, step: timedelta) -> list[Point]:
+    """Return one point for each step of which something is known."""
+    steps: dict[int, list[Row]] = {}
+    for row in rows:
+        steps.setdefault((row[0] - since) // step, []).append(row)
+    return [_point(since + number * step, found) for number, found in steps.items()]
+
+
+def _point(at: datetime, rows: list[Row]) -> Point:
+    _, pollers, busy, queued, delayed, saturated = zip(*rows, strict=True)
+    return Point(
+        at=at,
+        minutes=len(rows),
+        total_pollers=min(pollers),
+        busy_percentage=round(sum(busy) / len(busy), 1),
+        busiest=max(busy),
+        queue_size=max(queued),
+        delayed=max(delayed),
+        is_saturated=any(saturated),
+    )

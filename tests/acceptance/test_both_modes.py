@@ -1,0 +1,118 @@
+"""What a person sees and asks for is the same in one process and in roles: one suite, run over both."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from installation import Installation, embedded
+from scaled import scaled
+from simulated import Fleet
+
+from facho.apps.coordinator.serializers import ExplanationSerializer
+from facho.apps.polling.serializers import PollerSerializer, PollersSerializer, QueueSerializer, StatsSerializer
+
+# Whole installations are started, perhaps on a machine that does other things, too.
+pytestmark = pytest.mark.timeout(300)
+
+COLUMNS = ["serial", "name", "state", "distance_m", "rx_dbm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A Facho that knows one OLT of a fleet, and a job on it that nobody has run yet."""
+
+    facho: Installation
+    onus: int
+    olt: dict[str, Any]
+    node: dict[str, Any]
+
+    def run_now(self) -> dict[str, Any]:
+        """Run the job by hand, and return its execution when it has ended."""
+        before = len(self._ended())
+        self.facho.post(f"pollers/nodes/{self.node['id']}/run/")
+        return self.facho.wait_for(lambda: len(self._ended()) > before and self._ended())[0]
+
+    def _ended(self) -> list[dict[str, Any]]:
+        return self.facho.get("executions/", node=self.node["id"], status=["SUCCESS", "PARTIAL", "FAILED"])["results"]
+
+
+@pytest.fixture(scope="module", params=["embedded", "scale"])
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder: Path = tmp_path_factory.mktemp("scene")
+    if request.param == "embedded":
+        running = embedded(request.getfixturevalue("blank"), folder / "data")
+    else:
+        running = scaled(request.getfixturevalue("servers"), folder / "data")
+    fleet = Fleet(folder / "pdus.jsonl")
+    with running as facho:
+        yield set_up(facho, fleet)
+    fleet.close()
+
+
+def set_up(facho: Installation, fleet: Fleet) -> Scene:
+    found = next(olt for olt in fleet.olts if olt["name"] == "OLT-CENTRAL-01")
+    olt = facho.post("olts/", {key: found[key] for key in ("name", "brand", "host", "port", "community")})
+    wanted = {"name": "Everybody", "brand": olt["brand"], "kind": "discovery", "interval_seconds": 3600}
+    job = facho.post("jobs/", {**wanted, "columns": COLUMNS})
+    facho.post(f"jobs/{job['id']}/apply/", {"olts": [olt["id"]]})
+    (node,) = facho.get("nodes/", olt=olt["id"])["results"]
+    return Scene(facho, found["onus"], olt, node)
+
+
+def test_run_now_reads_the_olt_and_the_api_shows_its_onus(scene: Scene):
+    run = scene.run_now()
+
+    onus = scene.facho.get("onus/", olt=scene.olt["id"], page_size=200)
+    assert (run["status"], run["trigger"], run["readings"]) == ("SUCCESS", "manual", scene.onus)
+    assert onus["count"] == scene.onus
+    assert all(onu["serial"] for onu in onus["results"])
+    assert any(onu["rx_dbm"] for onu in onus["results"])
+    assert scene.facho.get(f"olts/{scene.olt['id']}/")["state"] == "reachable"
+
+
+def test_the_stream_brings_snapshots_and_tells_of_readings(scene: Scene):
+    heard = {}
+    with scene.facho.stream() as events:
+        scene.facho.post(f"pollers/nodes/{scene.node['id']}/run/")
+        for topic, news in events:
+            heard.setdefault(topic, news)
+            if {"snapshot", "execution", "readings"} <= set(heard):
+                break
+
+    assert set(heard["snapshot"]) >= {"at", "pollers", "queue", "stats"}
+    assert heard["execution"]["node_id"] == scene.node["id"]
+    assert heard["readings"] == {"olt_id": scene.olt["id"], "node_id": scene.node["id"], "count": scene.onus}
+
+
+def test_pollers_queue_and_statistics_are_fresh_and_have_the_same_shape(scene: Scene):
+    facho = scene.facho
+    pollers = facho.wait_for(lambda: not (answer := facho.get("pollers/"))["stale"] and answer)
+    queue, stats = facho.get("pollers/queue/"), facho.get("pollers/stats/")
+
+    assert set(pollers) == set(PollersSerializer().fields)
+    assert all(set(poller) == set(PollerSerializer().fields) for poller in pollers["pollers"])
+    assert set(queue) == set(QueueSerializer().fields)
+    assert set(stats) == set(StatsSerializer().fields)
+    assert len(pollers["pollers"]) == stats["total_pollers"] == stats["free_pollers"] + stats["busy_pollers"]
+    assert stats["total_pollers"] > 0
+
+
+def test_why_a_node_is_late_is_answered_in_the_same_shape(scene: Scene):
+    scene.facho.wait_for(lambda: not scene.facho.get("pollers/")["stale"])
+
+    explained = scene.facho.get(f"nodes/{scene.node['id']}/explain/")
+
+    assert set(explained) == set(ExplanationSerializer().fields)
+    assert explained["answer"]
+
+
+def test_a_poller_that_ran_is_a_row_that_says_so(scene: Scene):
+    run = scene.run_now()
+
+    def row() -> Any:
+        found = scene.facho.rows("SELECT tasks_completed FROM pollers WHERE poller_id = %s", run["poller_id"])
+        return found and found[0][0]
+
+    assert scene.facho.wait_for(row) >= 1
