@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from servers import POSTGRES_URL_NAME, REDIS_URL_NAME, Server, postgres, redis
@@ -52,16 +54,37 @@ def tests() -> None:
         urls = named(database, messages)
         if messages.url is None:
             skip("tests that need Redis", messages.reason)
-        step("tests", "pytest", "-q", "-n", "2", "-m", "not browser", **urls)
-        if database.url is None:
-            skip("tests on PostgreSQL", database.reason)
-        else:
-            urls["DATABASE_URL"] = database.url
-            step("tests on PostgreSQL", "pytest", "-q", "-n", "2", *DATABASE_SUITES, **urls)
+        step("tests", "pytest", "-q", "-n", "2", "-m", "not browser and not chaos and not long", **urls)
+        # Mostly it waits for what it has killed to be missed: meanwhile the processor is free for others.
+        with beside("chaos", "pytest", "-q", "-m", "chaos", "tests/faults/chaos"):
+            if database.url is None:
+                skip("tests on PostgreSQL", database.reason)
+            else:
+                urls["DATABASE_URL"] = database.url
+                step("tests on PostgreSQL", "pytest", "-q", "-n", "2", *DATABASE_SUITES, **urls)
+            browser()
+
+
+def browser() -> None:
     if chromium() is None:
         skip("browser", "there is no Chromium. Install it: apt-get install chromium")
     else:
         step("browser", "pytest", "-q", "-m", "browser", "tests/acceptance")
+
+
+@contextmanager
+def beside(name: str, program: str, *arguments: str) -> Iterator[None]:
+    """Run a step beside others, and say at the end what came of it."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen([BIN / program, *arguments], stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield
+        finally:
+            status = process.wait()
+        output.seek(0)
+        print(f"\n=== {name}\n{output.read()}", flush=True)
+    if status:
+        failed.append(name)
 
 
 def named(database: Server, messages: Server) -> dict[str, str]:

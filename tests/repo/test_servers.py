@@ -116,6 +116,7 @@ def steps(monkeypatch):
     monkeypatch.setattr(run, "failed", [])
     monkeypatch.setattr(run, "skipped", [])
     monkeypatch.setattr(run, "step", lambda name, *command, **environment: taken.update({name: environment}))
+    monkeypatch.setattr(run, "beside", lambda name, *command: nullcontext())
     return taken
 
 
