@@ -72,6 +72,8 @@ def watch_over(facho: Installation, mailbox: Mailbox) -> None:
     facho.post("alert-rules/", {**rule, "channels": [facho.post("channels/", channel)["id"]]})
 
 
+# Alerts, breakers and retries are the scheduler's in both modes; in scale-out it takes a minute.
+@pytest.mark.parametrize("facho", ["embedded", pytest.param("scale", marks=pytest.mark.long)], indirect=True)
 def test_a_mute_olt_is_tried_again_given_up_told_of_and_taken_back(facho: Installation, fleet, mailbox: Mailbox):
     olt, node = set_up(facho, fleet, "OLT-CENTRAL-01")
     watch_over(facho, mailbox)

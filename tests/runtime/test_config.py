@@ -185,6 +185,16 @@ class TestDataDirectory:
         assert (folder / "secret.keys").read_text() == f"{key}\n"
         assert [path.name for path in folder.iterdir()] == ["secret.keys"]
 
+    def test_of_two_that_start_together_the_first_makes_the_key_of_both(self, tmp_path):
+        path = tmp_path / "secret.keys"
+        config.make_key(path)
+        first = path.read_text()
+
+        config.make_key(path)
+
+        assert path.read_text() == first
+        assert [each.name for each in tmp_path.iterdir()] == ["secret.keys"]
+
     def test_the_key_is_for_its_owner_only(self, tmp_path):
         config.prepare(config.load({"FACHO_DATA_DIR": str(tmp_path)}))
 

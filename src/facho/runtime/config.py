@@ -1,5 +1,6 @@
 """Facho's own settings, from the environment. A bad value stops the start with a sentence, never a guess."""
 
+import contextlib
 import difflib
 import os
 import re
@@ -190,12 +191,21 @@ def prepare(config: Config) -> None:
             "Give another one in FACHO_DATA_DIR, or make this one writable for the user that runs Facho."
         ) from error
     if not config.secret_keys:
-        write_keys(config.key_file, [Fernet.generate_key().decode()])
+        make_key(config.key_file)
+
+
+def make_key(path: Path) -> None:
+    """Make a key file with a new key, unless a process that starts beside us has just done so: then its key counts."""
+    ours = path.with_suffix(f".{os.getpid()}")
+    write_keys(ours, [Fernet.generate_key().decode()])
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(ours)
+    ours.unlink()
 
 
 def write_keys(path: Path, keys: list[str]) -> None:
     """Write the key file in one step, readable for its owner only."""
-    temporary = path.with_suffix(".new")
+    temporary = path.with_name(f"{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write("".join(f"{key}\n" for key in keys))

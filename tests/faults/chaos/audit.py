@@ -49,6 +49,23 @@ BEGIN
 END $$;
 CREATE TRIGGER chaos_watch AFTER UPDATE ON snmp_executions FOR EACH ROW EXECUTE FUNCTION chaos_watch_execution();
 
+-- A harvest as a whole: it may have nothing for the history.
+CREATE FUNCTION chaos_watch_onus() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos_wrongs (wrong)
+        SELECT format(
+            '%s wrote ONUs of OLT %s while execution %s ran, which is that of %s',
+            current_setting('application_name'), harvest.olt_id, e.id, chaos_runner(e.id))
+        FROM (SELECT DISTINCT olt_id FROM fresh) harvest
+        LEFT JOIN snmp_executions e ON e.olt_id = harvest.olt_id AND e.status = 'RUNNING'
+        WHERE e.id IS NULL OR chaos_runner(e.id) <> current_setting('application_name');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER chaos_watch_new AFTER INSERT ON onu_data REFERENCING NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION chaos_watch_onus();
+CREATE TRIGGER chaos_watch_old AFTER UPDATE ON onu_data REFERENCING NEW TABLE AS fresh
+    FOR EACH STATEMENT EXECUTE FUNCTION chaos_watch_onus();
+
 CREATE FUNCTION chaos_watch_history() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO chaos_wrongs (wrong)

@@ -147,7 +147,7 @@ class Worker:
             writer, host = threads[1], socket.gethostname()
             numbers = await self._enlist(writer)
             self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
-            stack.push_async_callback(_leave, crew, writer)
+            stack.push_async_callback(_leave, crew, bus, writer)
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
             await self._work(
                 *jobs,
@@ -228,8 +228,9 @@ async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
         await clock.sleep(WRITE_EVERY)
 
 
-async def _leave(crew: Crew, thread: DbThread) -> None:
+async def _leave(crew: Crew, bus: EventBus, thread: DbThread) -> None:
     """Take our pollers off the list. A worker can stop while the database is away, too."""
+    bus.publish("worker", {**crew.report(), "draining": True, "pollers": []})
     try:
         await thread.run(lambda: pool.strike_out(crew.name, crew.numbers))
     except DatabaseError as error:
