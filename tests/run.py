@@ -54,7 +54,17 @@ def tests() -> None:
         urls = named(database, messages)
         if messages.url is None:
             skip("tests that need Redis", messages.reason)
-        step("tests", "pytest", "-q", "-n", "2", "-m", "not browser and not chaos and not long", **urls)
+        step(
+            "tests",
+            "pytest",
+            "-q",
+            "-n",
+            "3",
+            "--dist=worksteal",
+            "-m",
+            "not browser and not chaos and not long",
+            **urls,
+        )
         # Mostly it waits for what it has killed to be missed: meanwhile the processor is free for others.
         with beside("chaos", "pytest", "-q", "-m", "chaos", "tests/faults/chaos"):
             if database.url is None:

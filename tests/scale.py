@@ -183,6 +183,8 @@ class Stage:
 def main(words: Sequence[str] | None = None) -> int:
     """Run until a signal ends it. What cannot be had is said in a sentence."""
     arguments = _parser().parse_args(words)
+    # A shell that starts it in the background lets it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,15 @@ def descendants(pid: int) -> list[int]:
     return children + [each for child in children for each in descendants(child)]
 
 
+def handles_of(pids: list[int]) -> list[int]:
+    """Return what tells of the end of processes; one that has just ended by itself is none of them."""
+    handles = []
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            handles.append(os.pidfd_open(pid))
+    return handles
+
+
 def all_end(handles: list[int]) -> bool:
     """Return whether all processes have ended, at the latest after a while."""
     poll = select.poll()
@@ -97,7 +107,7 @@ def test_it_polls_a_standby_takes_over_and_ctrl_c_leaves_nothing_behind(staged: 
     os.kill(staged.pid(first), signal.SIGKILL)
     second = staged.hear_who_is_active()
     turns = staged.wait_for(lambda: len(staged.turns()) > 1 and staged.turns())
-    handles = [os.pidfd_open(pid) for pid in descendants(staged.process.pid)]
+    handles = handles_of(descendants(staged.process.pid))
 
     os.kill(staged.process.pid, signal.SIGINT)
     staged.hear("Everything has stopped.")
@@ -110,7 +120,7 @@ def test_it_polls_a_standby_takes_over_and_ctrl_c_leaves_nothing_behind(staged: 
 
 
 def test_kill_9_takes_everything_along(staged: Staged):
-    handles = [os.pidfd_open(pid) for pid in descendants(staged.process.pid)]
+    handles = handles_of(descendants(staged.process.pid))
 
     staged.kill()
 
