@@ -5,6 +5,7 @@ from builders import T0
 from clocks import HandClock
 from django.db import OperationalError
 
+from facho.adapters.bus.local import LocalBus
 from facho.runtime.roles import worker
 from facho.runtime.roles.crew import Crew
 from facho.store import pool
@@ -38,18 +39,30 @@ def crew(clock):
     return Crew(name="noc-1/77", host="noc-1", numbers=[1, 2], runner=None, clock=clock)
 
 
-async def test_it_can_stop_while_the_database_is_away(crew, caplog):
-    await worker._leave(crew, Away())
+@pytest.fixture
+def bus():
+    return LocalBus()
+
+
+async def test_it_can_stop_while_the_database_is_away(crew, bus, caplog):
+    await worker._leave(crew, bus, Away())
 
     assert "server closed the connection" in caplog.text
 
 
-async def test_its_numbers_are_written_down_as_they_stand(crew, clock, make_thread):
+async def test_it_says_goodbye_so_that_nobody_counts_on_its_pollers(crew, bus):
+    await worker._leave(crew, bus, Away())
+
+    farewell = bus.latest("worker")
+    assert (farewell["worker"], farewell["draining"], farewell["pollers"]) == ("noc-1/77", True, [])
+
+
+async def test_its_numbers_are_written_down_as_they_stand(crew, bus, clock, make_thread):
     thread = make_thread("write")
 
     with pytest.raises(Enough):
         await worker._write(crew, thread, clock)
-    await worker._leave(crew, thread)
+    await worker._leave(crew, bus, thread)
 
     assert await thread.run(lambda: pool.enlist("noc-2/1", "noc-2", 1, T0)) == [1]
 
