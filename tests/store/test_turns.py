@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from builders import MIN, T0
 from clocks import HandClock
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -106,9 +106,10 @@ async def test_keeping_ends_when_the_database_is_away_for_too_long(first, clock,
     assert TERMS.trusted <= clock.monotonic() - began <= TERMS.ttl.total_seconds()
 
 
-async def test_a_database_that_is_away_is_no_turn(first, monkeypatch):
+@pytest.mark.parametrize("error", [DatabaseError, InterfaceError], ids=["its server", "its connection"])
+async def test_a_database_that_is_away_is_no_turn(first, monkeypatch, error):
     def away(*_):
-        raise DatabaseError("the server closed the connection")
+        raise error("the connection is closed")
 
     monkeypatch.setattr(leases, "acquire", away)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import DatabaseError, transaction
+from django.db import Error, transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -171,7 +171,7 @@ class DbLeases:
     async def _release(self, lease: Lease) -> None:
         try:
             await self._thread.run(lambda: release(key_of(lease.olt_id), lease.token))
-        except DatabaseError:
+        except Error:
             logger.warning("the lease of OLT %d could not be given back; it ends by itself", lease.olt_id)
 
     def is_valid(self, lease: Lease) -> bool:
@@ -193,7 +193,7 @@ class DbLeases:
         tokens = {key_of(each.lease.olt_id): each.lease.token for each in held}
         try:
             kept = await self._thread.run(lambda: renew(tokens, self._terms.ttl))
-        except DatabaseError as error:
+        except Error as error:
             logger.warning("leases could not be renewed, they are good for some seconds more: %s", error)
             return
         for each in held:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from datetime import timedelta
 
-from django.db import DatabaseError
+from django.db import Error
 
 from facho.engine.errors import LeaseLost
 from facho.engine.ports import Clock
@@ -46,7 +46,7 @@ class SchedulerTurn:
         asked = self._clock.monotonic()
         try:
             self._token = await self._thread.run(lambda: leases.acquire(KEY, self.holder, self._terms.ttl))
-        except DatabaseError as error:
+        except Error as error:
             logger.warning("whose turn it is cannot be found out: %s", error)
             return False
         self._valid_until = asked + self._terms.trusted
@@ -60,7 +60,7 @@ class SchedulerTurn:
             try:
                 # A database that does not answer must not keep us from noticing that the time is up.
                 is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
-            except (DatabaseError, TimeoutError) as error:
+            except (Error, TimeoutError) as error:
                 logger.warning("the turn of the scheduler could not be renewed: %s", error)
                 continue
             if not is_kept:
@@ -85,5 +85,5 @@ class SchedulerTurn:
             return
         try:
             await self._thread.run(lambda: leases.release(KEY, token))
-        except DatabaseError:
+        except Error:
             logger.warning("the turn of the scheduler could not be given back; it ends by itself")

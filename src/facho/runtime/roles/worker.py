@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 from celery import signals
-from django.db import DatabaseError
+from django.db import Error
 
 from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
@@ -193,7 +193,7 @@ class Worker:
             enlist = partial(pool.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
             try:
                 return await writer.run(enlist)
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("the database is away, and so nothing can be polled yet: %s", error)
                 await self._clock.sleep(TRY_EVERY)
 
@@ -223,7 +223,7 @@ async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
             if not await thread.run(partial(pool.keep_pollers, crew.describe(), clock.now())):
                 enlist = partial(pool.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
                 crew.renumber(await thread.run(enlist))
-        except DatabaseError as error:
+        except Error as error:
             logger.warning("how the pollers stand could not be written: %s", error)
         await clock.sleep(WRITE_EVERY)
 
@@ -233,7 +233,7 @@ async def _leave(crew: Crew, bus: EventBus, thread: DbThread) -> None:
     bus.publish("worker", {**crew.report(), "draining": True, "pollers": []})
     try:
         await thread.run(lambda: pool.strike_out(crew.name, crew.numbers))
-    except DatabaseError as error:
+    except Error as error:
         logger.warning("our pollers stay on the list for some seconds more: %s", error)
 
 
