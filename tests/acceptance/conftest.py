@@ -10,6 +10,7 @@ import pytest
 from dashboard_bridge import DESK, Bridge
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from installation import USER, Installation, embedded
 from playwright.sync_api import Browser, sync_playwright
 from scaled import Servers, prepared
@@ -31,12 +32,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def bridge(browser: Browser, db: None) -> Iterator[Bridge]:
-    """A browser of an admin, on a page without news."""
+def bridge(browser: Browser, db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bridge]:
+    """A browser of an admin, on a page without news. No clock goes on by itself, here or there."""
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     client = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
     client.force_login(User.objects.create(username="boss", is_staff=True, is_superuser=True))
     context = browser.new_context(viewport=DESK, timezone_id="America/Lima", locale="en-GB")
     bridge = Bridge(context.new_page(), client)
+    bridge.page.clock.set_fixed_time(now)
     yield bridge
     context.close()
     bridge.close()

@@ -82,7 +82,9 @@ def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
 
     page = bridge.open("/")
 
-    busy, free = page.locator("#pollers .poller").all()
+    pollers = page.locator("#pollers .poller")
+    expect(pollers).to_have_count(2)
+    busy, free = pollers.all()
     expect(busy).to_contain_text(EVIL)
     expect(busy).to_contain_text("link 2 of 3")
     expect(busy.locator(".poller-status")).to_have_text("busy")

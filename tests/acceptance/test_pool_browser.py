@@ -40,7 +40,9 @@ def test_pollers_stand_with_their_worker_and_its_machine(bridge):
 
     page = bridge.open("/")
 
-    nine, ten = page.locator("#pollers .worker").all()
+    workers = page.locator("#pollers .worker")
+    expect(workers).to_have_count(2)
+    nine, ten = workers.all()
     expect(nine.locator(".worker-head")).to_have_text("noc-9/8 on noc-9.example.net 1 of 2 busy")
     expect(nine.locator(".poller")).to_have_count(2)
     expect(nine.locator(".poller").first.locator("[data-slot=seconds]")).to_have_text("10 s")
