@@ -210,7 +210,7 @@ def test_a_claimed_execution_starts_once(world, power):
 
 def test_an_execution_that_was_ended_does_not_start(world, power):
     (id_,) = world.claim(scheduled(power)).execution_ids
-    done(world.ledger.recover(T0))
+    world.close([id_], Outcome(Status.INTERRUPTED, Cause.STOPPED), token=None)
 
     assert world.start(id_) is False
     assert world.row(id_).status is Status.INTERRUPTED

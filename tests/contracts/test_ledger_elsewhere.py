@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from builders import MIN, T0
-from worlds import DbWorld, MemoryWorld, done, scheduled
+from worlds import DbWorld, MemoryWorld, by_hand, done, scheduled
 
-from facho.engine.model import Cause, Outcome, Status
+from facho.engine.model import Cause, LeftOver, Outcome, Recovery, Status
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +74,8 @@ def test_an_engine_that_starts_leaves_alone_what_another_process_holds_the_olt_f
 
     recovery = done(world.ledger.recover(T0 + 1 * MIN))
 
-    assert (recovery.interrupted, dict(recovery.running)) == (0, {world.olt_id: ids})
+    (left,) = recovery.left
+    assert (recovery.interrupted, left.execution_ids, left.is_running, left.attempts) == (0, ids, True, 1)
     assert [outcome.status for outcome in progress(world, ids)] == [Status.RUNNING, Status.PENDING]
 
 
@@ -83,8 +84,50 @@ def test_an_engine_that_starts_ends_what_nobody_holds_the_olt_for(world, ids):
 
     recovery = done(world.ledger.recover(T0 + 1 * MIN))
 
-    assert (recovery.interrupted, dict(recovery.running)) == (2, {})
+    assert (recovery.interrupted, recovery.left) == (2, ())
     assert {outcome.status for outcome in progress(world, ids)} == {Status.INTERRUPTED}
+
+
+def test_what_was_given_out_and_not_begun_waits_for_the_engine_that_starts(world, ids):
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+
+    nodes = sorted(node.id for node in world.polled())
+    assert recovery == Recovery(
+        left=(LeftOver(world.olt_id, T0, T0, tuple(zip(ids, nodes, strict=True)), attempts=0, is_running=False),)
+    )
+    assert [(each.status, each.retry_at) for each in progress(world, ids)] == [(Status.PENDING, T0 + 1 * MIN)] * 2
+    ends = [(last.status, last.cause) for last in map(Outcome.as_last, progress(world, ids))]
+    assert ends == [(Status.SKIPPED, Cause.ENGINE_DOWN)] * 2
+
+
+def test_it_waits_although_the_olt_is_held_for_another(world, ids):
+    world.start(ids[0])
+    world.put_off(ids, SILENT, retry_at=T0 + 2 * MIN)
+    world.held_elsewhere()
+
+    (left,) = done(world.ledger.recover(T0 + 1 * MIN)).left
+
+    assert (left.execution_ids, left.is_running, left.attempts) == (ids, False, 1)
+
+
+def test_what_a_link_of_a_chain_has_left_waits_alone(world, ids):
+    world.start(ids[0])
+    world.close([ids[0]], Outcome(Status.SUCCESS))
+
+    (left,) = done(world.ledger.recover(T0 + 1 * MIN)).left
+
+    assert left.execution_ids == ids[1:]
+
+
+def test_what_a_person_asked_for_is_not_begun_behind_their_back(world):
+    power = world.add("Optical power")
+    world.wish(power, T0)
+    (id_,) = world.claim(by_hand(power, slot=T0)).execution_ids
+
+    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+
+    assert (recovery.interrupted, recovery.left) == (1, ())
+    assert world.row(id_).cause is Cause.ENGINE_DOWN
 
 
 def test_who_runs_it_is_written_down_when_it_begins(world, ids):

@@ -128,11 +128,26 @@ def test_what_waits_can_be_ended_without_a_lease(world, claim):
     ] * 2
 
 
-def test_recovering_ends_what_waits_for_a_further_attempt(world, claim):
-    count = done(world.ledger.recover(LATER)).interrupted
+def test_recovering_leaves_what_waits_for_a_further_attempt(world, claim):
+    before = [(row.status, row.cause, row.retry_at) for row in world.rows()]
 
-    assert count == 2
-    assert [(row.status, row.retry_at) for row in world.rows()] == [(Status.INTERRUPTED, None)] * 2
+    recovery = done(world.ledger.recover(LATER))
+
+    assert recovery.interrupted == 0
+    assert [left.execution_ids for left in recovery.left] == [claim.execution_ids]
+    assert [(row.status, row.cause, row.retry_at) for row in world.rows()] == before
+
+
+def test_what_was_taken_up_again_and_not_begun_is_left_with_its_error(world, claim):
+    world.reclaim(claim)
+
+    (left,) = done(world.ledger.recover(LATER)).left
+
+    stands = done(world.ledger.progress(claim.execution_ids))
+    assert (left.execution_ids, left.attempts) == (claim.execution_ids, 1)
+    assert [stands[id_].retry_at for id_ in claim.execution_ids] == [LATER] * 2
+    assert stands[claim.execution_ids[0]].as_last().status is Status.FAILED
+    assert world.reclaim(claim)
 
 
 def test_disabling_an_olt_interrupts_all_that_is_open_on_it(world, power, names, claim):

@@ -195,6 +195,15 @@ class Life:
             pollers=POLLERS, nodes=nodes, ledger=ledger, runner=self, clock=clock, prober=self.prober
         )
 
+    async def _hand_over(self, now):
+        """Let another engine take over from this one, as soon as the database can tell it what is left."""
+        while self.database.is_away or self.database.delay:
+            await self.clock.sleep(1)
+        await self._stop()
+        self._start()
+        await self.scheduler.recover()
+        self.troubles.append((now, self.clock.now()))
+
     async def _stop(self):
         await self.prober.stop()
         await self.scheduler.manager.stop()
@@ -269,6 +278,8 @@ class Life:
             self._trouble(now, step.seconds, "is_away", True, False)
         elif step.what == "slow":
             self._trouble(now, step.seconds, "delay", 0.7 + step.seconds % 3, 0.0)
+        elif step.what == "handover":
+            await self._hand_over(now)
         elif step.what == "asleep":
             self.troubles.append((now, now + step.seconds * SEC))
             await self.clock.sleep(step.seconds)

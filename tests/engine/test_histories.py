@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from facho.engine.model import Cause, Status, Trigger
 from facho.engine.schedule import next_check
 
-WHAT = ("olt", "node", "interval", "wish", "wish", "dark", "dark", "move", "away", "slow", "asleep")
+WHAT = ("olt", "node", "interval", "wish", "wish", "dark", "dark", "move", "away", "slow", "asleep", "handover")
 
 steps = st.builds(
     Step,
@@ -111,9 +111,16 @@ def retries_keep_to_their_slot_and_their_number(life: Life):
         if claim.attempt > 1:
             master = rows[claim.execution_ids[0]]
             first = master if master.master_id is None else rows[master.master_id]
-            end = next_check(first.slot, first.node.interval, first.claimed_at)
-            assert begun < end, (first.node.id, begun - T0)
+            assert begun < slot_end(first), (first.node.id, begun - T0)
             assert claim.composite.trigger is Trigger.SCHEDULE
+    # Whoever took over, somebody brought them to an end.
+    if not life.is_troubled(life.ended_at - 10 * SEC, life.ended_at):
+        forgotten = [row for row in rows if row.retry_at and slot_end(row) < life.ended_at - 2 * SEC]
+        assert [(row.id, row.node.id, row.slot - T0) for row in forgotten if row.master_id is None] == []
+
+
+def slot_end(row):
+    return next_check(row.slot, row.node.interval, row.claimed_at)
 
 
 def an_open_breaker_lets_only_people_through(life: Life):
@@ -144,7 +151,8 @@ def nothing_is_left_when_the_engine_has_stopped(life: Life):
     # What ended while the database was away is the reaper's.
     lost = max(life.back_at, default=T0 - HOUR) + 5 * SEC
     left = [row for row in life.ledger.rows if row.status in (Status.PENDING, Status.RUNNING)]
-    assert [row for row in left if row.claimed_at > lost] == []
+    # What waits for another attempt waits for the next engine.
+    assert [row for row in left if row.claimed_at > lost and row.retry_at is None] == []
     assert all(attempt.ended_at for row in life.ledger.rows if row not in left for attempt in row.attempts)
     assert all(poller.is_free for poller in life.scheduler.manager.pollers)
     assert life.leases._held == {}

@@ -133,7 +133,7 @@ def test_a_poller_that_is_interrupted_before_its_first_step_is_free_again(clock,
     assert accounted(world, 1) == [(T0, 1, Status.SKIPPED, Cause.DISABLED)]
 
 
-def test_stopping_ends_a_retry_whose_poller_has_not_made_its_first_step(clock, virtually):
+def test_a_retry_whose_poller_has_not_made_its_first_step_waits_on_when_the_engine_stops(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0)], outcome=lambda n, s: SILENT)
         await world.run_for(30 * SEC)
@@ -144,19 +144,7 @@ def test_stopping_ends_a_retry_whose_poller_has_not_made_its_first_step(clock, v
 
     (row,) = virtually(story()).rows
 
-    assert (row.status, row.cause, len(row.attempts)) == (Status.INTERRUPTED, Cause.STOPPED, 1)
-
-
-def test_stopping_comes_to_an_end_although_the_database_is_away(clock, virtually):
-    async def story():
-        world = World(clock, [make_node(1, next_check=T0)], outcome=lambda n, s: SILENT)
-        await world.run_for(30 * SEC)
-        world.ledger.close = away
-        await world.scheduler.manager.stop()
-        world.ledger.close = type(world.ledger).close.__get__(world.ledger)
-        return (await world.ledger.recover(clock.now())).interrupted
-
-    assert virtually(story()) == 1
+    assert (row.status, row.retry_at is None, len(row.attempts)) == (Status.PENDING, False, 1)
 
 
 def test_a_slot_is_accounted_for_whose_claim_failed_in_the_moment_its_olt_was_disabled(clock, virtually):

@@ -163,18 +163,6 @@ def test_the_chain_of_a_silent_master_is_tried_again_with_it(clock, virtually):
     assert [(row.status, len(row.attempts)) for row in world.rows] == [(Status.SUCCESS, 2), (Status.SUCCESS, 1)]
 
 
-def test_stopping_ends_what_waits_for_a_retry(clock, virtually):
-    async def story():
-        world = World(clock, [make_node(1, next_check=T0)], outcome=lambda node, slot: SILENT)
-        await world.run_for(30 * SEC)
-        await world.scheduler.manager.stop()
-        return world
-
-    (row,) = virtually(story()).rows
-
-    assert (row.status, row.cause) == (Status.INTERRUPTED, Cause.STOPPED)
-
-
 def test_a_retry_of_a_node_that_was_disabled_is_not_begun(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0)], outcome=lambda node, slot: SILENT)

@@ -1,11 +1,9 @@
 """Pollers that come and go: a pool that follows its workers, and loses nothing by it."""
 
-import asyncio
 
 from builders import MIN, SEC, T0, World, make_node
 
-from facho.engine.model import Cause, Outcome, Status
-from facho.engine.scheduler import Scheduler
+from facho.engine.model import Cause, Status
 
 
 def four_olts():
@@ -80,45 +78,3 @@ def test_seats_are_handed_out_by_number_after_any_change(clock, virtually):
         return [poller.id for poller in manager.pollers]
 
     assert virtually(story()) == [1, 2, 3]
-
-
-def test_an_olt_on_which_something_goes_on_is_left_alone_until_it_is_over(clock, virtually):
-    """A scheduler that takes over finds executions that workers still run."""
-
-    async def story():
-        nodes = [make_node(1, olt_id=1, next_check=T0), make_node(2, olt_id=1, next_check=T0 + 30 * SEC)]
-        world = World(clock, nodes, seconds=lambda node, slot: 120.0 if node.id == 1 else 1.0)
-        await world.run_for(5 * SEC)
-        world.ledger.held.add(1)
-        heir = Scheduler(pollers=4, nodes=world.nodes, ledger=world.ledger, runner=world.runner, clock=clock)
-        task = asyncio.ensure_future(heir.run())
-        await clock.sleep(60)
-        meanwhile = list(world.runner.ran)
-        await clock.sleep(90)
-        task.cancel()
-        return world, meanwhile
-
-    world, meanwhile = virtually(story())
-
-    assert meanwhile == [1]
-    assert world.runner.ran == [1, 2]
-    assert [row.status for row in world.rows] == [Status.SUCCESS, Status.SUCCESS]
-
-
-def test_what_an_earlier_scheduler_would_have_tried_again_ends_as_it_stands(clock, virtually):
-    async def story():
-        silent = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
-        node = make_node(1, olt_id=1, next_check=T0)
-        world = World(clock, [node], seconds=lambda node, slot: 20.0, outcome=lambda node, slot: silent)
-        await world.run_for(5 * SEC)
-        world.ledger.held.add(1)
-        heir = Scheduler(pollers=4, nodes=world.nodes, ledger=world.ledger, runner=world.runner, clock=clock)
-        task = asyncio.ensure_future(heir.run())
-        await clock.sleep(30)
-        task.cancel()
-        return world.rows[0], heir.manager.is_busy(1)
-
-    row, is_busy = virtually(story())
-
-    assert (row.status, row.cause, row.retry_at) == (Status.FAILED, Cause.UNREACHABLE, None)
-    assert not is_busy

@@ -31,8 +31,10 @@ def spooling():
 
 
 @pytest.fixture
-def reaper(clock, answered_for, spooling):
-    return LeaseReaper(clock, lambda: answered_for, lambda: spooling)
+def reap(clock, answered_for, spooling):
+    """Let one reaper look again, with what it is told then."""
+    reaper = LeaseReaper(clock)
+    return lambda: reaper.reap(clock.now(), answered_for=answered_for, spooling=spooling)
 
 
 @pytest.fixture
@@ -62,74 +64,74 @@ def hold(olt, token=5):
     assert leases.acquire(key, "noc-1/1", leases.OLT_TERMS.ttl) == token
 
 
-def look(reaper, clock, seconds):
+def look(reap, clock, seconds):
     """Look every 5 s for so long, as the chore does, and return how many were ended."""
     ended = 0
     for _ in range(int(seconds // 5) + 1):
-        ended += reaper.reap(clock.now())
+        ended += reap()
         clock.pass_by(5 * SEC)
     return ended
 
 
-def test_what_a_living_holder_runs_is_left_alone(reaper, clock, olt, running):
+def test_what_a_living_holder_runs_is_left_alone(reap, clock, olt, running):
     hold(olt)
 
-    assert look(reaper, clock, 25) == 0
+    assert look(reap, clock, 25) == 0
 
 
-def test_what_a_dead_holder_ran_ends_after_some_grace_with_the_links_behind_it(reaper, clock, olt, node, running):
+def test_what_a_dead_holder_ran_ends_after_some_grace_with_the_links_behind_it(reap, clock, olt, node, running):
     link = Execution.objects.create(
         olt=olt, node_name="Names", slot=T0, status=Status.PENDING, master_execution=running, claimed_at=T0
     )
 
-    assert look(reaper, clock, GRACE - 5) == 0
-    assert reaper.reap(clock.now()) == 2
+    assert look(reap, clock, GRACE - 5) == 0
+    assert reap() == 2
     for row in (running, link):
         row.refresh_from_db()
         assert (row.status, row.cause) == (Status.INTERRUPTED, Cause.LEASE_LOST)
 
 
-def test_what_ran_under_an_earlier_lease_ends_although_the_olt_is_held_again(reaper, clock, olt, running):
+def test_what_ran_under_an_earlier_lease_ends_although_the_olt_is_held_again(reap, clock, olt, running):
     hold(olt, token=6)
 
-    assert look(reaper, clock, GRACE) == 1
+    assert look(reap, clock, GRACE) == 1
 
 
-def test_a_link_that_waits_behind_a_running_one_is_left_alone(reaper, clock, olt, running):
+def test_a_link_that_waits_behind_a_running_one_is_left_alone(reap, clock, olt, running):
     hold(olt)
     Execution.objects.create(olt=olt, node_name="Names", slot=T0, status=Status.PENDING, master_execution=running)
 
-    assert look(reaper, clock, 25) == 0
+    assert look(reap, clock, 25) == 0
 
 
-def test_what_the_scheduler_has_in_hand_is_its_own_to_end(reaper, clock, olt, node, answered_for):
+def test_what_the_scheduler_has_in_hand_is_its_own_to_end(reap, clock, olt, node, answered_for):
     waiting = Execution.objects.create(olt=olt, node=node, node_name="Optical power", slot=T0, status=Status.PENDING)
     answered_for.add(waiting.pk)
 
-    assert look(reaper, clock, 60) == 0
+    assert look(reap, clock, 60) == 0
 
 
-def test_what_nobody_has_in_hand_ends(reaper, clock, olt, node):
+def test_what_nobody_has_in_hand_ends(reap, clock, olt, node):
     Execution.objects.create(olt=olt, node=node, node_name="Optical power", slot=T0, status=Status.PENDING)
 
-    assert look(reaper, clock, GRACE) == 1
+    assert look(reap, clock, GRACE) == 1
 
 
-def test_after_a_database_that_was_away_everybody_has_his_grace_again(reaper, clock, olt, running):
-    assert look(reaper, clock, 5) == 0
+def test_after_a_database_that_was_away_everybody_has_his_grace_again(reap, clock, olt, running):
+    assert look(reap, clock, 5) == 0
 
     clock.pass_by(600 * SEC)
 
-    assert reaper.reap(clock.now()) == 0
+    assert reap() == 0
 
 
-def test_who_is_held_again_in_between_begins_anew(reaper, clock, olt, running):
-    assert look(reaper, clock, 5) == 0
+def test_who_is_held_again_in_between_begins_anew(reap, clock, olt, running):
+    assert look(reap, clock, 5) == 0
     hold(olt)
-    assert look(reaper, clock, 5) == 0
+    assert look(reap, clock, 5) == 0
     LeaseRow.objects.update(expires_at=leases.NEVER)
 
-    assert look(reaper, clock, 5) == 0
+    assert look(reap, clock, 5) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,11 +140,11 @@ def test_who_is_held_again_in_between_begins_anew(reaper, clock, olt, running):
     ids=["its own worker", "another worker"],
 )
 def test_who_says_that_it_has_readings_has_longer_to_bring_them_in(
-    reaper, clock, olt, running, spooling, says_so, grace
+    reap, clock, olt, running, spooling, says_so, grace
 ):
     hold(olt)
     LeaseRow.objects.update(expires_at=leases.NEVER)
     spooling.add(says_so)
 
-    assert look(reaper, clock, grace - 5) == 0
-    assert reaper.reap(clock.now()) == 1
+    assert look(reap, clock, grace - 5) == 0
+    assert reap() == 1

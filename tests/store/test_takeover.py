@@ -4,7 +4,7 @@ import pytest
 from builders import MIN, SEC, T0
 from worlds import DbWorld, done, scheduled
 
-from facho.engine.model import Cause, Lease, Outcome, Status
+from facho.engine.model import Claim, Lease, Outcome, Status
 from facho.store import leases
 from facho.store.ledger import DbLedger
 
@@ -43,16 +43,30 @@ def test_what_a_worker_ran_while_the_database_was_away_still_lands(world, ids, l
     recovery = done(world.ledger.recover(T0 + 1 * MIN))
     done(world.ledger.close([ids[0]], SUCCESS, lease=lease, now=T0 + 20 * SEC))
 
-    assert (recovery.interrupted, dict(recovery.running)) == (0, {world.olt_id: ids})
+    (left,) = recovery.left
+    assert (recovery.interrupted, left.execution_ids, left.is_running) == (0, ids, True)
     row = world.row(ids[0])
     assert (row.status, row.ended_at) == (Status.SUCCESS, T0 + 20 * SEC)
 
 
-def test_what_nobody_had_begun_is_over(world, ids, lease):
+def test_what_nobody_had_begun_waits_for_a_worker(world, ids, lease):
     recovery = done(world.ledger.recover(T0 + 1 * MIN))
 
-    assert (recovery.interrupted, dict(recovery.running)) == (2, {})
-    assert {(world.row(id_).status, world.row(id_).cause) for id_ in ids} == {(Status.INTERRUPTED, Cause.ENGINE_DOWN)}
+    (left,) = recovery.left
+    assert (recovery.interrupted, left.execution_ids, left.is_running) == (0, ids, False)
+    assert {world.row(id_).retry_at for id_ in ids} == {T0 + 1 * MIN}
+
+
+def test_a_message_of_the_scheduler_before_may_still_be_taken_up(world, ids, lease):
+    done(world.ledger.recover(T0 + 1 * MIN))
+    late = leases.acquire(leases.key_of(world.olt_id), "noc-1/1", leases.OLT_TERMS.ttl)
+
+    has_begun = done(world.ledger.start(ids[0], lease=Lease(world.olt_id, "noc-1/1", late), now=T0 + 1 * MIN))
+    is_ours = world.reclaim(Claim(scheduled(*world.polled()), ids, 1, None))
+    done(world.ledger.close(ids[:1], Outcome(Status.SKIPPED), lease=None, now=T0 + 1 * MIN))
+
+    assert (has_begun, is_ours) == (True, False)
+    assert world.row(ids[0]).status is Status.RUNNING
 
 
 def test_nothing_begins_with_a_lease_that_another_has_had_since(world, ids, lease):

@@ -13,6 +13,7 @@ from facho.engine.model import (
     Claim,
     CompositeNode,
     Lease,
+    LeftOver,
     Node,
     Olt,
     Outcome,
@@ -282,15 +283,19 @@ class MemoryLedger:
         return {id_: _standing(self.rows[id_]) for id_ in execution_ids if id_ < len(self.rows)}
 
     async def recover(self, now: datetime) -> Recovery:
-        left = list(self._open.values())
-        running: defaultdict[int, list[int]] = defaultdict(list)
-        for row in left:
-            if row.node.olt_id in self.held:
-                running[row.node.olt_id].append(row.id)
-            else:
+        composites: defaultdict[int, list[Row]] = defaultdict(list)
+        for row in self._open.values():
+            composites[row.id if row.master_id is None else row.master_id].append(row)
+        interrupted, left = 0, []
+        for rows in composites.values():
+            is_held = rows[0].node.olt_id in self.held and not all(row.retry_at for row in rows)
+            if is_held or _can_wait(rows):
+                left.append(_left_over(rows, now, is_running=is_held))
+                continue
+            for row in rows:
                 self._end(row, Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN), now)
-        kept = {olt_id: tuple(ids) for olt_id, ids in running.items()}
-        return Recovery(len(left) - sum(map(len, kept.values())), kept)
+            interrupted += len(rows)
+        return Recovery(interrupted, tuple(left))
 
     def _hear(self, olt_id: int, outcome: Outcome, now: datetime) -> None:
         """Let an outcome count for, or against, the breaker of its OLT."""
@@ -344,3 +349,18 @@ def _standing(row: Row) -> Outcome:
     """Return how an execution stands; while it waits for another attempt, how the last one ended."""
     last = row.outcome or Outcome(row.status)
     return replace(last, status=row.status, retry_at=row.retry_at)
+
+
+def _can_wait(rows: Sequence[Row]) -> bool:
+    """Return whether a composite that nobody is at work on can be begun later."""
+    return all(row.status is Status.PENDING and row.trigger is Trigger.SCHEDULE for row in rows)
+
+
+def _left_over(rows: Sequence[Row], now: datetime, *, is_running: bool) -> LeftOver:
+    for row in rows:
+        if not is_running and row.retry_at is None:
+            row.retry_at, row.outcome = now, row.outcome or Outcome(Status.PENDING, Cause.ENGINE_DOWN)
+    first = rows[0]
+    attempts = max(len(row.attempts) for row in rows)
+    links = tuple((row.id, row.node.id) for row in rows)
+    return LeftOver(first.node.olt_id, first.slot, first.claimed_at or now, links, attempts, is_running)

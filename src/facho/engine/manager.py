@@ -328,15 +328,11 @@ class PollerManager:
                 self._tasks[poller.id].cancel()
 
     async def stop(self) -> None:
-        """Interrupt what runs, end what waits for a retry, and wait until it has been written down."""
+        """Interrupt what runs, and wait until that has been written down.
+
+        What waits for another attempt waits on: whoever starts next takes it up.
+        """
         self._stopping = True
         tasks = list(self._tasks.values())
         self._cancel(self.pollers)
         await asyncio.gather(*tasks, return_exceptions=True)
-        left = [*self.retries.drain(), *(waiting.retry for waiting in self.queue if waiting.retry)]
-        try:
-            for retry in left:
-                await self.end(retry, Outcome(Status.INTERRUPTED, Cause.STOPPED))
-        except Exception:
-            # The database is away. The rest of the engine must stop all the same; the next start ends what is left.
-            logger.exception("what waits for another attempt could not be ended")

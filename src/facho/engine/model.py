@@ -197,12 +197,30 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOver:
+    """A composite that an earlier engine claimed, and that is not over: as its rows tell it."""
+
+    olt_id: int
+    slot: datetime
+    claimed_at: datetime
+    # Its open executions in order, each with its node; None where that was deleted.
+    links: tuple[tuple[int, int | None], ...]
+    # How often it was tried, the try that goes on included.
+    attempts: int = 0
+    # Whether somebody else is at work on it. Otherwise it waits for a further attempt.
+    is_running: bool = False
+
+    @property
+    def execution_ids(self) -> tuple[int, ...]:
+        return tuple(execution_id for execution_id, _ in self.links)
+
+
+@dataclass(frozen=True, slots=True)
 class Recovery:
-    """What an engine finds at its start: how many executions it had to end, and what goes on without it."""
+    """What an engine finds at its start: how many executions it had to end, and what is left of earlier ones."""
 
     interrupted: int = 0
-    # By OLT, the executions that somebody else still runs.
-    running: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    left: tuple[LeftOver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,12 @@ class Ledger(Protocol):
         """
 
     async def recover(self, now: datetime) -> Recovery:
-        """End what a dead engine left open as INTERRUPTED. What somebody else still holds the OLT for goes on."""
+        """End what a dead engine was running as INTERRUPTED, and return what is left of its work.
+
+        What somebody else still holds the OLT for goes on. What nobody had
+        begun, or had put off, waits for an attempt; what a person asked for is
+        not begun behind their back, and ends.
+        """
 
 
 class ReadingSink(Protocol):

@@ -1,11 +1,12 @@
 """Whether a run that failed is tried again, and when. A retry never outlives its slot."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heappop, heappush
 
-from facho.engine.model import Claim, CompositeNode, Node, Outcome, Status
+from facho.engine.model import Claim, CompositeNode, LeftOver, Node, Outcome, Status
+from facho.engine.schedule import next_check
 
 
 def retry_at(node: Node, outcome: Outcome, attempts: int, slot_end: datetime | None, now: datetime) -> datetime | None:
@@ -43,6 +44,30 @@ def retry_of(claim: Claim, outcomes: Sequence[Outcome]) -> Retry | None:
     composite = CompositeNode(nodes[0], nodes[1:], claim.composite.slot, claim.composite.trigger, retry_at=at)
     later = replace(claim, composite=composite, execution_ids=ids, attempt=claim.attempt + 1)
     return Retry(later, tuple(replace(outcome, retry_at=None) for outcome in ends), at)
+
+
+def retry_of_left(left: LeftOver, waiting: Mapping[int, Outcome], nodes: Mapping[int, Node]) -> Retry | None:
+    """Return the links of an earlier engine's claim that wait for another attempt, as they are set up now.
+
+    Links that are no longer polled are left out; None if there is no other.
+    """
+    polled = {id_: nodes[node_id] for id_, node_id in left.links if node_id is not None and node_id in nodes}
+    again = [(node, id_) for id_, node in polled.items() if id_ in waiting]
+    if not again:
+        return None
+    links, ids = zip(*again, strict=True)
+    # Only a master has slots; without one, nothing of its chain is polled.
+    master = nodes.get(links[0].master_id or links[0].id)
+    if master is None:
+        return None
+    at = max(waiting[id_].retry_at or left.claimed_at for id_ in ids)
+    composite = CompositeNode(links[0], links[1:], left.slot, retry_at=at)
+    slot_end = next_check(left.slot, master.interval, left.claimed_at)
+    # What was given out and not begun yet when we looked has been tried since.
+    attempts = max(left.attempts, int(left.is_running))
+    # A poller of ours is found for it when its time has come.
+    claim = Claim(composite, ids, 0, slot_end, attempts + 1)
+    return Retry(claim, tuple(waiting[id_].as_last() for id_ in ids), at)
 
 
 class Retries:

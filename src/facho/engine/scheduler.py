@@ -8,10 +8,22 @@ from facho.engine.changes import Change, ChangeKind, OltState, detect_changes
 from facho.engine.events import Event, tell
 from facho.engine.grid import Grid, Links, Shift
 from facho.engine.manager import PollerManager
-from facho.engine.model import Cause, Claim, CompositeNode, Node, Skipped, Standing, Trigger
+from facho.engine.model import (
+    Cause,
+    Claim,
+    CompositeNode,
+    LeftOver,
+    Node,
+    Outcome,
+    Skipped,
+    Standing,
+    Status,
+    Trigger,
+)
 from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource
 from facho.engine.prober import Prober
 from facho.engine.queue import Waiting
+from facho.engine.retry import retry_of_left
 from facho.engine.schedule import group_chains
 
 logger = logging.getLogger(__name__)
@@ -58,8 +70,8 @@ class Scheduler:
         # Slots that were not there to be taken; the next sync finds out what became of their nodes.
         self._refused: dict[int, CompositeNode] = {}
         self._has_started = False
-        # By OLT, what an earlier scheduler gave out and somebody still runs.
-        self._adopted: dict[int, tuple[int, ...]] = {}
+        # What an earlier scheduler claimed, and neither it nor anybody else has brought to an end.
+        self._left: list[LeftOver] = []
 
     async def run(self) -> None:
         """Tick for ever, on the second."""
@@ -70,28 +82,45 @@ class Scheduler:
             await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
 
     async def recover(self) -> None:
-        """End what a dead engine left open, and ask nothing of OLTs on which something goes on without it."""
+        """End what a dead engine was running, and ask nothing of OLTs on which something goes on without it."""
         recovery = await self._ledger.recover(self._clock.now())
         if recovery.interrupted:
             tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
-        self._adopted = dict(recovery.running)
-        for olt_id in self._adopted:
-            self.manager.hold(olt_id)
+        self._left = list(recovery.left)
+        for left in self._left:
+            if left.is_running:
+                self.manager.hold(left.olt_id)
 
     async def follow(self) -> None:
-        """Release OLTs on which what an earlier scheduler gave out is over. Nobody tries that again."""
-        if not self._adopted:
+        """Take up what an earlier scheduler left, as soon as nobody is at work on it."""
+        if not self._left or not self._has_started:
             return
-        known = await self._ledger.progress([id_ for ids in self._adopted.values() for id_ in ids])
-        for olt_id, ids in list(self._adopted.items()):
-            found = {id_: known[id_] for id_ in ids if id_ in known}
-            if all(outcome.is_over for outcome in found.values()):
-                for id_, outcome in found.items():
-                    if outcome.retry_at is not None:
-                        last = outcome.as_last()
-                        await self._ledger.close([id_], last, lease=None, now=self._clock.now())
-                del self._adopted[olt_id]
-                self.manager.release(olt_id)
+        known = await self._ledger.progress([id_ for left in self._left for id_ in left.execution_ids])
+        for left in list(self._left):
+            stands = {id_: known[id_] for id_ in left.execution_ids if id_ in known}
+            if all(outcome.is_over for outcome in stands.values()):
+                await self._take_up(left, {id_: each for id_, each in stands.items() if each.retry_at is not None})
+                self._left.remove(left)
+                if left.is_running:
+                    self.manager.release(left.olt_id)
+
+    async def _take_up(self, left: LeftOver, waiting: Mapping[int, Outcome]) -> None:
+        """Let what waits for another attempt have it, as far as it is still wanted."""
+        state = self._states.get(left.olt_id)
+        nodes = {node.id: node for node in state.nodes} if state is not None else {}
+        retry = retry_of_left(left, waiting, nodes)
+        unwanted = waiting.keys() - set(retry.claim.execution_ids if retry else ())
+        if unwanted:
+            disabled = Outcome(Status.INTERRUPTED, Cause.DISABLED)
+            await self._ledger.close(sorted(unwanted), disabled, lease=None, now=self._clock.now())
+        if retry is not None:
+            self.manager.retries.add(retry)
+
+    @property
+    def waiting_executions(self) -> set[int]:
+        """Return the executions that wait for another attempt: we answer for them, and nobody else does."""
+        left = {id_ for each in self._left if not each.is_running for id_ in each.execution_ids}
+        return left | self.manager.waiting_executions
 
     async def step(self) -> None:
         """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""

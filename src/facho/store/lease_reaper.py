@@ -1,7 +1,7 @@
 """Ends executions whose worker is dead: the lease of their OLT is over, and has been for as long as we looked."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
@@ -25,29 +25,24 @@ LONGEST_GAP = 12.0
 
 
 class LeaseReaper:
-    """Looks every few seconds. `answered_for` are executions that nobody has begun: the scheduler has them in hand."""
+    """Looks every few seconds, and remembers since when it has found each execution without a holder."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        answered_for: Callable[[], Collection[int]],
-        spooling: Callable[[], Collection[str]] = frozenset,
-    ) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._answered_for = answered_for
-        # The names of workers that say so.
-        self._spooling = spooling
         # Since when each is known to be held by nobody, by the monotonic clock.
         self._since: dict[int, float] = {}
         self._looked_at = 0.0
 
-    def reap(self, now: datetime) -> int:
-        """End what has been held by nobody for long enough, and return how much that was."""
+    def reap(self, now: datetime, *, answered_for: Collection[int], spooling: Collection[str]) -> int:
+        """End what has been held by nobody for long enough, and return how much that was.
+
+        The scheduler has in hand what it answers for: executions that nobody has
+        begun. Workers that are `spooling`, by name, say that they have readings left.
+        """
         looked_at = self._clock.monotonic()
         if looked_at - self._looked_at > LONGEST_GAP:
             self._since = {}
         with transaction.atomic():
-            answered_for, spooling = set(self._answered_for()), set(self._spooling())
             orphans = {id_: holder for id_, holder in _orphans().items() if id_ not in answered_for}
             self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
             dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]

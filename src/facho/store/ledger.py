@@ -1,6 +1,5 @@
 """Who ran what, when, and how it ended: each step one transaction of the `store-write` thread."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -17,6 +16,7 @@ from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Reco
 from facho.engine.schedule import missed_slots, next_check
 from facho.store import breakers, endings, leases, tally
 from facho.store.breakers import Policy
+from facho.store.recovery import recover
 from facho.store.threads import DbThread
 
 # Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
@@ -97,7 +97,7 @@ class DbLedger:
         return await self._thread.run(lambda: _progress(execution_ids))
 
     async def recover(self, now: datetime) -> Recovery:
-        return await self._write(lambda: _recover(now, is_shared=self._fence is not None))
+        return await self._write(lambda: recover(now, is_shared=self._fence is not None))
 
 
 def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> None:
@@ -273,22 +273,3 @@ def _progress(execution_ids: Collection[int]) -> dict[int, Outcome]:
         id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=retry_at)
         for id_, status, cause, error, error_class, retry_at in rows.values_list(*columns)
     }
-
-
-@transaction.atomic
-def _recover(now: datetime, *, is_shared: bool) -> Recovery:
-    live = set(leases.live())
-    if is_shared:
-        # A database that was away outlasts every lease, and what began before it may wait in the spool of a worker.
-        # Whoever looks for dead workers gives them time to bring it in.
-        begun = Execution.objects.filter(status=Status.RUNNING).values_list("olt_id", flat=True)
-        live |= {leases.key_of(olt_id) for olt_id in begun}
-    running: defaultdict[int, list[int]] = defaultdict(list)
-    left = []
-    for id_, olt_id in Execution.objects.filter(status__in=tally.OPEN).order_by("pk").values_list("pk", "olt_id"):
-        if leases.key_of(olt_id) in live:
-            running[olt_id].append(id_)
-        else:
-            left.append(id_)
-    ended = endings.interrupt(Execution.objects.filter(pk__in=left, status__in=tally.OPEN), Cause.ENGINE_DOWN, now)
-    return Recovery(len(ended), {olt_id: tuple(ids) for olt_id, ids in running.items()})

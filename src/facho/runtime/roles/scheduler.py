@@ -25,7 +25,7 @@ from facho.engine.roster import Roster
 from facho.engine.scheduler import Scheduler
 from facho.engine.snapshot import snapshot
 from facho.runtime import logs
-from facho.runtime.build import in_thread, make_chores
+from facho.runtime.build import make_chores
 from facho.runtime.celery import Sender, make_app
 from facho.runtime.config import Config
 from facho.runtime.metered import Metering, WatchedNodes
@@ -116,14 +116,15 @@ def make_parts(config: Config, turn: SchedulerTurn, bus: EventBus, clock: Clock,
         prober=prober,
         on_tick=lambda manager: _on_tick(manager, roster, turn, bus, clock),
     )
-    reaper = LeaseReaper(
-        clock, lambda: {*runner.offered, *scheduler.manager.waiting_executions}, lambda: roster.spooling
-    )
+    reaper = LeaseReaper(clock)
 
-    def reap(now: datetime) -> None:
-        metering.meters.slots_over(Status.INTERRUPTED, Cause.LEASE_LOST, reaper.reap(now))
+    async def reap(now: datetime) -> None:
+        # Looked up here, and not in the thread: what the scheduler has in hand changes all the time.
+        ours, spooling = {*runner.offered, *scheduler.waiting_executions}, roster.spooling
+        ended = await writer.run(lambda: reaper.reap(now, answered_for=ours, spooling=spooling))
+        metering.meters.slots_over(Status.INTERRUPTED, Cause.LEASE_LOST, ended)
 
-    reaping = Chore("reap-leases", REAP_EVERY, in_thread(writer, reap))
+    reaping = Chore("reap-leases", REAP_EVERY, reap)
     chores = make_chores(config, clock, writer=writer, helper=helper, also=[reaping])
     journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool(owns_pollers=False))
     alerts = AlertLoop(clock, watcher, public_url=config.public_url)
