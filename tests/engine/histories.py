@@ -269,10 +269,15 @@ class Life:
             self._note([master.id], now)
         elif step.what == "wish":
             self.nodes.request_run(master.id, now)
-        elif step.what == "dark":
-            (self.dark.discard if olt_id in self.dark else self.dark.add)(olt_id)
         elif step.what == "move":
             self.nodes.move(olt_id, f"10.0.0.{step.seconds}:161")
+        else:
+            await self._suffer(step, olt_id, now)
+
+    async def _suffer(self, step, olt_id, now):
+        """Let something happen that nobody wants."""
+        if step.what == "dark":
+            (self.dark.discard if olt_id in self.dark else self.dark.add)(olt_id)
         elif step.what == "away":
             self.back_at.append(now + step.seconds * SEC)
             self._trouble(now, step.seconds, "is_away", True, False)
