@@ -69,6 +69,14 @@ def test_a_message_of_the_scheduler_before_may_still_be_taken_up(world, ids, lea
     assert world.row(ids[0]).status is Status.RUNNING
 
 
+def test_who_runs_it_is_not_known_before_a_worker_begins_it(world, ids, lease):
+    before = [world.row(id_).poller_id for id_ in ids]
+    done(world.ledger.start(ids[0], lease=lease, now=T0, poller_id=17))
+
+    assert before == [None, None]
+    assert [world.row(id_).poller_id for id_ in ids] == [17, None]
+
+
 def test_nothing_begins_with_a_lease_that_another_has_had_since(world, ids, lease):
     key = leases.key_of(world.olt_id)
     leases.release(key, leases.acquire(key, "noc-2/1", leases.OLT_TERMS.ttl))

@@ -63,10 +63,15 @@ class DbLedger:
     async def claim(
         self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
-        return await self._write(lambda: _claim(composite, poller_id, now, waits))
+        taken = await self._write(lambda: _claim(composite, self._runs_it(poller_id), now, waits))
+        return Claim(composite, taken[0], poller_id, taken[1]) if taken is not None else None
 
     async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
-        return await self._write(lambda: _reclaim(claim, poller_id))
+        return await self._write(lambda: _reclaim(claim, self._runs_it(poller_id)))
+
+    def _runs_it(self, poller_id: int) -> int | None:
+        """Return who will run what a seat claims. Where workers do, nobody knows until one begins it."""
+        return poller_id if self._fence is None else None
 
     async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         return await self._thread.run(lambda: _start(execution_id, lease, now, poller_id))
@@ -143,7 +148,10 @@ def _skipped_row(item: Skipped) -> Execution:
     )
 
 
-def _claim(composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]) -> Claim | None:
+def _claim(
+    composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+) -> tuple[tuple[int, ...], datetime | None] | None:
+    """Take a slot, and return its executions and the slot that comes next; None if it is not there to be taken."""
     try:
         with transaction.atomic():
             if not _take(composite, now):
@@ -156,7 +164,7 @@ def _claim(composite: CompositeNode, poller_id: int, now: datetime, waits: Mappi
     except IntegrityError:
         # The slot has its execution already, or the node was deleted while it waited.
         return None
-    return Claim(composite, ids, poller_id, check)
+    return ids, check
 
 
 def _take(composite: CompositeNode, now: datetime) -> bool:
@@ -177,7 +185,9 @@ def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause
     return [Skipped(master, composite.slot + master.interval, slots, cause, composite.chain)]
 
 
-def _open(composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]) -> tuple[int, ...]:
+def _open(
+    composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+) -> tuple[int, ...]:
     """Write one pending execution for each link; the first one is the master's."""
     ids: list[int] = []
     for node in composite.links:
@@ -197,7 +207,7 @@ def _open(composite: CompositeNode, poller_id: int, now: datetime, waits: Mappin
 
 
 @transaction.atomic
-def _reclaim(claim: Claim, poller_id: int) -> bool:
+def _reclaim(claim: Claim, poller_id: int | None) -> bool:
     waiting = Execution.objects.filter(
         pk__in=claim.execution_ids, status=Status.PENDING, retry_at__isnull=False
     ).select_for_update()
