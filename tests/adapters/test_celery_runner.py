@@ -158,8 +158,53 @@ def test_a_database_that_is_away_is_asked_again(play):
     assert [outcome.status for outcome in play(story)] == [Status.SUCCESS] * 2
 
 
-async def raise_away(ids):
+async def raise_away(*args, **kwargs):
     raise OSError("the database is away")
+
+
+def test_what_cannot_be_given_up_at_the_end_of_its_slot_is_given_up_later(play):
+    async def story(scene):
+        _, running = await scene.give()
+        there, scene.ledger.close = scene.ledger.close, raise_away
+        await scene.clock.sleep(600)
+        assert not running.done()
+        scene.ledger.close = there
+        await scene.clock.sleep(5)
+        return running.done() and running.result()
+
+    assert [outcome.status for outcome in play(story)] == [Status.SKIPPED] * 2
+
+
+def test_what_was_begun_in_the_last_moment_is_not_given_up(play):
+    async def story(scene):
+        claim, running = await scene.give()
+        # Just before the end of the slot, and between two looks at the database.
+        await scene.clock.sleep(299.99)
+        await scene.start(claim.execution_ids[0])
+        await scene.clock.sleep(10)
+        statuses = [row.status for row in scene.ledger.rows]
+        for id_ in claim.execution_ids:
+            await scene.start(id_)
+            await scene.close(id_, Outcome(Status.SUCCESS))
+        return statuses, await running
+
+    statuses, outcomes = play(story)
+
+    assert statuses == [Status.RUNNING, Status.PENDING]
+    assert [outcome.status for outcome in outcomes] == [Status.SUCCESS] * 2
+
+
+def test_what_cannot_be_put_into_a_message_ends_with_its_slot(play, monkeypatch):
+    def to_wire(claim):
+        raise TypeError("no way to write this")
+
+    monkeypatch.setattr("facho.adapters.runner.celery.to_wire", to_wire)
+
+    async def story(scene):
+        _, running = await scene.give()
+        return await asyncio.wait_for(running, 400)
+
+    assert [outcome.status for outcome in play(story)] == [Status.SKIPPED] * 2
 
 
 def test_what_was_put_off_comes_back_as_an_attempt_that_is_not_the_last(play):

@@ -128,6 +128,16 @@ def test_what_waits_can_be_ended_without_a_lease(world, claim):
     ] * 2
 
 
+def test_what_waits_for_a_further_attempt_is_not_begun_before_it_was_taken_up(world, claim):
+    master = claim.execution_ids[0]
+
+    is_begun = [world.start(master, token=PRESENT + 1, now=LATER)]
+    world.reclaim(claim)
+    is_begun.append(world.start(master, token=PRESENT + 1, now=LATER))
+
+    assert is_begun == [False, True]
+
+
 def test_recovering_leaves_what_waits_for_a_further_attempt(world, claim):
     before = [(row.status, row.cause, row.retry_at) for row in world.rows()]
 

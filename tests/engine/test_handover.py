@@ -1,5 +1,6 @@
 """One scheduler after another: what the first one left is taken up, in its slot, and never beside somebody else."""
 
+import asyncio
 import itertools
 
 from builders import ANSWERED, MIN, SEC, SILENT, T0, World, make_node
@@ -183,6 +184,23 @@ def test_a_database_that_is_away_when_it_takes_over_delays_it_and_no_more(clock,
         return world
 
     assert attempts_of(virtually(story())) == [(Status.SUCCESS, None, 2), (Status.SUCCESS, None, 1)]
+
+
+def test_it_begins_when_the_database_can_tell_it_what_is_left(clock, virtually):
+    async def story():
+        world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
+        recover, world.ledger.recover = world.ledger.recover, away
+        running = asyncio.ensure_future(world.scheduler.run())
+        await clock.sleep(15)
+        meanwhile = list(world.runner.ran)
+        world.ledger.recover = recover
+        await clock.sleep(15)
+        running.cancel()
+        return meanwhile, world
+
+    meanwhile, world = virtually(story())
+
+    assert (meanwhile, world.runner.ran) == ([], [1])
 
 
 async def away(*args):

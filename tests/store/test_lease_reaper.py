@@ -139,9 +139,7 @@ def test_who_is_held_again_in_between_begins_anew(reap, clock, olt, running):
     [("noc-1", LONG_GRACE), ("noc-2", GRACE)],
     ids=["its own worker", "another worker"],
 )
-def test_who_says_that_it_has_readings_has_longer_to_bring_them_in(
-    reap, clock, olt, running, spooling, says_so, grace
-):
+def test_who_says_that_it_has_readings_has_longer_to_bring_them_in(reap, clock, olt, running, spooling, says_so, grace):
     hold(olt)
     LeaseRow.objects.update(expires_at=leases.NEVER)
     spooling.add(says_so)

@@ -57,16 +57,16 @@ def test_what_nobody_had_begun_waits_for_a_worker(world, ids, lease):
     assert {world.row(id_).retry_at for id_ in ids} == {T0 + 1 * MIN}
 
 
-def test_a_message_of_the_scheduler_before_may_still_be_taken_up(world, ids, lease):
+def test_a_message_of_the_scheduler_before_begins_nothing_any_more(world, ids):
     done(world.ledger.recover(T0 + 1 * MIN))
-    late = leases.acquire(leases.key_of(world.olt_id), "noc-1/1", leases.OLT_TERMS.ttl)
+    token = leases.acquire(leases.key_of(world.olt_id), "noc-1/1", leases.OLT_TERMS.ttl)
+    lease = Lease(world.olt_id, "noc-1/1", token)
 
-    has_begun = done(world.ledger.start(ids[0], lease=Lease(world.olt_id, "noc-1/1", late), now=T0 + 1 * MIN))
+    by_old_message = done(world.ledger.start(ids[0], lease=lease, now=T0 + 1 * MIN))
     is_ours = world.reclaim(Claim(scheduled(*world.polled()), ids, 1, None))
-    done(world.ledger.close(ids[:1], Outcome(Status.SKIPPED), lease=None, now=T0 + 1 * MIN))
+    by_new_message = done(world.ledger.start(ids[0], lease=lease, now=T0 + 1 * MIN))
 
-    assert (has_begun, is_ours) == (True, False)
-    assert world.row(ids[0]).status is Status.RUNNING
+    assert (by_old_message, is_ours, by_new_message) == (False, True, True)
 
 
 def test_who_runs_it_is_not_known_before_a_worker_begins_it(world, ids, lease):

@@ -213,14 +213,13 @@ class MemoryLedger:
 
     async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         row = self.rows[execution_id]
-        if row.status is not Status.PENDING:
+        if row.status is not Status.PENDING or row.retry_at is not None:
             return False
         self._interrupt_older(lease, now)
         if row.node.olt_id in self._running:
             raise OltBusy(f"OLT {row.node.olt_id} has another execution running")
         self._running[row.node.olt_id] = row.id
         row.status, row.started_at, row.token = Status.RUNNING, row.started_at or now, lease.token
-        row.retry_at = None
         row.poller_id = row.poller_id if poller_id is None else poller_id
         row.attempts.append(Attempt(now))
         return True

@@ -1,11 +1,13 @@
 """When each master is due: the composites in memory, and what a change means for their slots. No I/O."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
+from facho.engine.quota import by_hour
 from facho.engine.schedule import RESTART_GRACE, first_check, missed_slots, next_check, regrid
 
 # A master and its chain.
@@ -21,6 +23,26 @@ class Shift:
     skipped: list[Skipped] = field(default_factory=list)
     # For the heap.
     dues: dict[int, datetime] = field(default_factory=dict)
+
+    def portions(self, at_once: int) -> Iterator[tuple[dict[int, datetime | None], list[Skipped]]]:
+        """Yield what is for the ledger in parts, each with the quotas of so many hours or a few more.
+
+        A fleet that was not polled for a day has lost slots in more hours than fit into a transaction of a moment.
+        """
+        lost: defaultdict[int, list[Skipped]] = defaultdict(list)
+        for item in self.skipped:
+            lost[item.node.id].append(item)
+        checks, skipped, hours = {}, [], 0
+        for node_id in sorted(self.checks.keys() | lost.keys()):
+            if node_id in self.checks:
+                checks[node_id] = self.checks[node_id]
+            skipped += lost[node_id]
+            hours += 1 + sum(_hours(item) for item in lost[node_id])
+            if hours >= at_once:
+                yield checks, skipped
+                checks, skipped, hours = {}, [], 0
+        if checks or skipped:
+            yield checks, skipped
 
 
 class Grid:
@@ -158,3 +180,8 @@ def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Ski
     lost = missed_slots(composite.slot, composite.master.interval, now) + 1
     cause = Cause.DISABLED if lost == 1 else Cause.SCHEDULER_LATE
     return [Skipped(composite.master, composite.slot, lost, cause, composite.chain)]
+
+
+def _hours(item: Skipped) -> int:
+    """Return how many quotas lost slots belong to."""
+    return sum(1 for _ in by_hour(item.slot, item.node.interval, item.slots)) * (1 + len(item.chain))

@@ -95,7 +95,7 @@ class Ledger(Protocol):
         """Take executions up again that wait for a further attempt; False if one of them was ended meanwhile."""
 
     async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
-        """Begin an attempt at a claimed execution. False if it was begun, ended or interrupted by somebody else.
+        """Begin an attempt at a claimed execution. False if it was begun, ended, interrupted or put off meanwhile.
 
         What an earlier holder left running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
         `poller_id` says who runs it, where that is not who it was claimed for.

@@ -34,6 +34,9 @@ TICK = timedelta(seconds=1)
 # rows is seen by comparing fingerprints every fourth tick; ticks come some milliseconds early or late.
 LOOK_EVERY = timedelta(seconds=3.5)
 
+# Quotas that one write of the grid may touch: a scheduler must renew its turn between two of them.
+AT_ONCE = 500
+
 # The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
 CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
 
@@ -75,11 +78,21 @@ class Scheduler:
 
     async def run(self) -> None:
         """Tick for ever, on the second."""
-        await self.recover()
+        while not await self._has_recovered():
+            await self._clock.sleep(TICK / timedelta(seconds=1))
         while True:
             await self.step()
             now = self._clock.now()
             await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
+
+    async def _has_recovered(self) -> bool:
+        try:
+            await self.recover()
+        except Exception:
+            # The database may be away, and without knowing what is left nothing may be asked.
+            logger.exception("what an earlier engine left cannot be found out yet; trying again")
+            return False
+        return True
 
     async def recover(self) -> None:
         """End what a dead engine was running, and ask nothing of OLTs on which something goes on without it."""
@@ -159,19 +172,23 @@ class Scheduler:
         """Account for slots whose node has waited until the next one came; it goes on waiting with that one."""
         now = self._clock.now()
         expired = self.manager.queue.expire(now)
-        if not expired:
-            return
-        try:
-            for waiting in list(expired):
-                if waiting.retry is not None:
-                    await self.manager.end(waiting.retry)
-                    expired.remove(waiting)
-            lost = [_lost(waiting, now) for waiting in expired]
-            renewed = [waiting.renewed(now) for waiting in expired]
-            await self._ledger.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
-        except BaseException:
-            self.manager.queue.put_back(*expired, now=now)
-            raise
+        while expired:
+            part, expired = expired[:AT_ONCE], expired[AT_ONCE:]
+            try:
+                await self._account_for(part, now)
+            except BaseException:
+                self.manager.queue.put_back(*part, *expired, now=now)
+                raise
+
+    async def _account_for(self, expired: list[Waiting], now: datetime) -> None:
+        """Write down what is lost; who is left in `expired` when that fails has not been written."""
+        for waiting in list(expired):
+            if waiting.retry is not None:
+                await self.manager.end(waiting.retry)
+                expired.remove(waiting)
+        lost = [_lost(waiting, now) for waiting in expired]
+        renewed = [waiting.renewed(now) for waiting in expired]
+        await self._ledger.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
         self.manager.queue.put_back(*renewed, now=now)
         _tell_lost(lost)
 
@@ -229,8 +246,9 @@ class Scheduler:
         waiting = {**refused, **self._waiting_slots(before)}
         shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
         await self._obey(changes, now)
-        if shift.checks or shift.skipped:
-            await self._ledger.reschedule(shift.checks, shift.skipped, now=now)
+        for checks, skipped in shift.portions(AT_ONCE):
+            # If one of them fails, the next tick reads what has been written, and goes on from there.
+            await self._ledger.reschedule(checks, skipped, now=now)
         self._apply(olt_ids, before - composites.keys(), composites, shift, states)
         self._offer_requests(nodes, composites)
         _tell_lost(shift.skipped)

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.engine.model import Cause, Lease, Outcome, Status, Trigger
 from facho.engine.predict import learn
 from facho.engine.quota import hour_of
@@ -74,7 +74,7 @@ def _ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecu
         if leases.is_superseded(lease):
             return []
         ours |= Q(lease_token=lease.token)
-    return _read(Execution.objects.filter(ours, pk__in=execution_ids, status__in=tally.OPEN))
+    return _read(Execution.objects.filter(ours, pk__in=execution_ids, status__in=OPEN_STATUSES))
 
 
 def close(

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from django.db import transaction
 
-from facho.apps.polling.models import Execution
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Status
 from facho.engine.ports import Clock
-from facho.store import endings, leases, tally
+from facho.store import endings, leases
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class LeaseReaper:
             orphans = {id_: holder for id_, holder in _orphans().items() if id_ not in answered_for}
             self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
             dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]
-            rows = Execution.objects.filter(pk__in=dead, status__in=tally.OPEN)
+            rows = Execution.objects.filter(pk__in=dead, status__in=OPEN_STATUSES)
             ended = endings.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
         self._looked_at = looked_at
         if ended:
@@ -62,7 +62,7 @@ def _grace(holder: str, spooling: Collection[str]) -> float:
 def _orphans() -> dict[int, str]:
     """Return the open executions that no holder of a lease can be at work on, and who held their OLTs last."""
     held, holders = leases.live(), leases.holders()
-    found = Execution.objects.filter(status__in=tally.OPEN).values_list("pk", "olt_id", "status", "lease_token")
+    found = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("pk", "olt_id", "status", "lease_token")
     keys = {id_: (leases.key_of(olt_id), status, token) for id_, olt_id, status, token in found}
     return {
         id_: holders.get(key, "")

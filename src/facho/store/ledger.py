@@ -9,7 +9,7 @@ from django.db.models import F, Max, Q
 from django.db.models.functions import Coalesce
 
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.engine.breaker import OPENS_AFTER
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Claim, CompositeNode, Lease, Outcome, Recovery, Skipped, Status, Trigger
@@ -226,12 +226,13 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
             # The database missed the close of an earlier holder: its row must not block the OLT for ever.
             left = Execution.objects.filter(olt_id=lease.olt_id, status=Status.RUNNING, lease_token__lt=lease.token)
             endings.interrupt(left, Cause.LEASE_LOST, now)
-            begun = Execution.objects.filter(pk=execution_id, status=Status.PENDING).update(
+            # One that waits for its next attempt is taken up by the scheduler before it is begun.
+            due = Execution.objects.filter(pk=execution_id, status=Status.PENDING, retry_at__isnull=True)
+            begun = due.update(
                 status=Status.RUNNING,
                 # The first start is what a slot had to wait for; later ones are attempts.
                 started_at=Coalesce(F("started_at"), now),
                 lease_token=lease.token,
-                retry_at=None,
                 **({} if poller_id is None else {"poller_id": poller_id}),
             )
             if begun:
@@ -266,7 +267,7 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
     if node_ids:
         unwanted |= nodes & Q(status=Status.PENDING)
     with transaction.atomic():
-        ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=tally.OPEN), Cause.DISABLED, now)
+        ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
         concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
         concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
         concerned |= tally.orphaned(now)

@@ -23,8 +23,6 @@ from facho.engine.quota import HOUR, SHARES, Share, by_hour, hour_of, slots_betw
 
 logger = logging.getLogger(__name__)
 
-# By the name that the rest of the store knows.
-OPEN = OPEN_STATUSES
 IN_PROGRESS = QuotaTracker.Status.IN_PROGRESS.value
 INTERRUPTED = QuotaTracker.Status.INTERRUPTED.value
 
@@ -112,10 +110,18 @@ def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
     rows = _rows(nodes.keys())
     missing = nodes.keys() - rows.keys()
     if missing:
-        new = [_new_row(olt_id, nodes[olt_id, task, hour], task, hour) for olt_id, task, hour in missing]
-        QuotaTracker.objects.bulk_create(new, batch_size=BATCH, ignore_conflicts=True)
+        _create({key: nodes[key] for key in missing})
         rows |= _rows(missing)
     return rows
+
+
+def _create(nodes: Mapping[Key, int | None]) -> None:
+    """Open rows of nothing, as far as nobody else has."""
+    new = [
+        QuotaTracker(olt_id=olt_id, node_id=node_id, task_type=task, period_start=hour, period_end=hour + HOUR)
+        for (olt_id, task, hour), node_id in nodes.items()
+    ]
+    QuotaTracker.objects.bulk_create(new, batch_size=BATCH, ignore_conflicts=True)
 
 
 def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
@@ -130,10 +136,6 @@ def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
 
 def key_of(row: QuotaTracker) -> Key:
     return row.olt_id, row.task_type, row.period_start
-
-
-def _new_row(olt_id: int, node_id: int | None, task: str, hour: datetime) -> QuotaTracker:
-    return QuotaTracker(olt_id=olt_id, node_id=node_id, task_type=task, period_start=hour, period_end=hour + HOUR)
 
 
 def write(rows: Iterable[QuotaTracker]) -> None:
@@ -158,16 +160,19 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
     What was disabled, or deleted, owes nothing but what still runs.
     """
     hour = hour_of(now)
-    known = _known(olt_ids, hour)
-    owed, running = _owed(olt_ids, hour), open_slots(olt_ids, hour, hour)
-    wanted = {key: _wanted(known.get(key), owed.get(key, OFF), running[key]) for key in known.keys() | owed.keys()}
-    changed = {key: want for key, want in wanted.items() if want != known.get(key) and (want[0] or key in known)}
-    rows = _rows(changed.keys() & known.keys())
-    for key, (pending, status) in changed.items():
-        row = rows.setdefault(key, _new_row(key[0], owed.get(key, OFF).node_id, key[1], hour))
-        row.quota_pending, row.status = pending, status
+    owed, known, running = _owed(olt_ids, hour), _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    missing = {key: due.node_id for key, due in owed.items() if key not in known and due.slots + running[key]}
+    if missing:
+        _create(missing)
+        # Only with a row to lock nobody else can count in the meantime.
+        known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    wanted = {key: _wanted(was, owed.get(key, OFF), running[key]) for key, was in known.items()}
+    changed = {key: want for key, want in wanted.items() if want != known[key]}
+    rows = _rows(changed.keys())
+    for key, row in rows.items():
+        row.quota_pending, row.status = changed[key]
     write(rows.values())
-    return {key[0] for key, (_, status) in changed.items() if status == INTERRUPTED != known.get(key, ("", ""))[1]}
+    return {key[0] for key, (_, status) in changed.items() if status == INTERRUPTED != known[key][1]}
 
 
 def orphaned(now: datetime) -> set[int]:
@@ -183,9 +188,9 @@ def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str
     return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
 
 
-def _wanted(known: tuple[int, str] | None, due: Owed, running: int) -> tuple[int, str]:
+def _wanted(known: tuple[int, str], due: Owed, running: int) -> tuple[int, str]:
     """Return what should be pending in a row, and its status."""
-    status = known[1] if known else IN_PROGRESS
+    _, status = known
     if not due.is_on:
         status = INTERRUPTED
     elif status == INTERRUPTED:
@@ -241,7 +246,7 @@ def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) 
 def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
     """Return how many slots of these hours have an execution that is not over. What a person asked for is no slot."""
     rows = Execution.objects.filter(
-        olt_id__in=olt_ids, status__in=OPEN, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
+        olt_id__in=olt_ids, status__in=OPEN_STATUSES, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
     )
     columns = rows.order_by().values_list("olt_id", "node_name", "slot")
     return Counter((olt_id, name, hour_of(slot)) for olt_id, name, slot in columns)

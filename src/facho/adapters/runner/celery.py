@@ -93,14 +93,16 @@ class CeleryRunner:
         while not given.begun.is_set():
             left = until - self._clock.now()
             if left <= timedelta(0):
+                # Somebody may have begun since we last looked.
+                await self.look()
                 await self._give_up(given)
                 return
             await self._put(given.claim, min(EXPIRES, left))
             await _first(given.begun.wait(), self._clock.sleep(min(AGAIN_AFTER, left).total_seconds()))
 
     async def _put(self, claim: Claim, expires: timedelta) -> None:
-        message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
         try:
+            message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
             await self._send(queue_of(claim), message, expires.total_seconds())
         except Exception as error:
             # The broker is away. The next try comes soon enough, as long as the slot lasts.
@@ -109,11 +111,14 @@ class CeleryRunner:
     async def _give_up(self, given: _Given) -> None:
         """End what nobody began. If somebody does in this moment, one of both finds that the other was first."""
         late = Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER)
-        try:
-            await self._ledger.close(given.claim.execution_ids, late, lease=None, now=self._clock.now())
-        except Exception:
-            # The database is away: what becomes of it is found out when it is back.
-            logger.exception("%s could not be given up", given.claim.composite.master.name)
+        while not given.begun.is_set():
+            try:
+                await self._ledger.close(given.claim.execution_ids, late, lease=None, now=self._clock.now())
+                return
+            except Exception:
+                # The database is away. Nobody else ends it: it is ours until it is over, and its OLT with it.
+                logger.exception("%s could not be given up", given.claim.composite.master.name)
+            await self._clock.sleep(LOOK_EVERY)
 
     async def watch(self) -> None:
         """Follow what was given out, for ever."""
