@@ -11,16 +11,17 @@ from facho.apps.polling.models import Execution
 @pytest.mark.parametrize("interval", [None, 60, 900], ids=["the job's", "shorter", "longer"])
 @pytest.mark.parametrize("enabled", [None, True, False], ids=["as the job", "on", "off"])
 @pytest.mark.parametrize("by_job", [True, False], ids=["the job is on", "the job is off"])
-def test_a_query_finds_what_the_node_says(node, interval, enabled, by_job):
+@pytest.mark.parametrize("priority", [None, 0, 95], ids=["as urgent as the job", "least urgent", "most urgent"])
+def test_a_query_finds_what_the_node_says(node, interval, enabled, by_job, priority):
     node.job.enabled = by_job
     node.job.save()
-    node.own_interval_seconds, node.own_enabled = interval, enabled
+    node.own_interval_seconds, node.own_enabled, node.own_priority = interval, enabled, priority
     node.save()
     make_execution(node)
 
-    columns = (in_effect.interval_seconds(), in_effect.enabled())
-    [here] = WorkflowNode.objects.filter(pk=node.pk).values_list(*columns)
-    [there] = Execution.objects.values_list(in_effect.interval_seconds("node__"), in_effect.enabled("node__"))
+    rules = (in_effect.interval_seconds, in_effect.enabled, in_effect.priority)
+    [here] = WorkflowNode.objects.filter(pk=node.pk).values_list(*(rule() for rule in rules))
+    [there] = Execution.objects.values_list(*(rule("node__") for rule in rules))
 
-    assert here == there == (node.interval_seconds, node.enabled)
+    assert here == there == (node.interval_seconds, node.enabled, node.priority)
     assert here[0] == (interval or 300)

@@ -11,7 +11,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.engine.model import Outcome, Status, Traffic
-from facho.store.quotas import open_hour
+from facho.engine.quota import HOUR
+from facho.store.quotas import open_hour, settle
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +40,8 @@ def test_a_fleet_takes_few_statements_when_an_hour_begins(world, power):
         open_hour(T0)
 
     assert QuotaTracker.objects.count() == 61
-    assert len([each for each in queries if each["sql"].startswith("SELECT")]) == 4
+    # What there is and what is open are looked at once more, with the new rows locked.
+    assert len([each for each in queries if each["sql"].startswith("SELECT")]) == 7
 
 
 def test_a_close_is_a_handful_of_statements(world, power):
@@ -53,3 +55,26 @@ def test_a_close_is_a_handful_of_statements(world, power):
     statements = [each["sql"] for each in queries if each["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE")]
     assert len(statements) == 9
     assert Execution.objects.get(pk=id_).status == "SUCCESS"
+
+
+def test_hours_are_judged_without_reading_all_hours_that_there_were(world, power):
+    open_hour(T0)
+
+    with CaptureQueriesContext(connection) as queries:
+        settle(T0 + 2 * HOUR)
+
+    asked = [each["sql"] for each in queries if each["sql"].startswith("SELECT") and "quota_tracker" in each["sql"]]
+    assert asked
+    assert [each for each in asked if reads_whole_table(each, "quota_tracker")] == []
+
+
+def reads_whole_table(statement, table):
+    """Return whether no index helps a database to find what is asked for."""
+    is_sqlite = connection.vendor == "sqlite"
+    with connection.cursor() as cursor:
+        if not is_sqlite:
+            # However small the table is.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {'QUERY PLAN ' if is_sqlite else ''}{statement}")
+        plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+    return f"{'SCAN' if is_sqlite else 'Seq Scan on'} {table}" in plan

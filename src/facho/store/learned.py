@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import ExecutionAttempt
 from facho.engine import errors
@@ -31,12 +32,6 @@ COLUMNS = (
     "olt__name",
     "job__name",
     "job__kind",
-    "own_interval_seconds",
-    "job__interval_seconds",
-    "own_priority",
-    "job__priority",
-    "own_enabled",
-    "job__enabled",
     "master_id",
     "next_run_at",
     "job__timeout_seconds",
@@ -47,25 +42,19 @@ COLUMNS = (
 
 def enabled_nodes() -> list[Node]:
     """Return every node that is polled, in one query. What it asks for is left out."""
-    rows = WorkflowNode.objects.filter(olt__enabled=True).order_by("olt_id", "pk").values_list(*COLUMNS)
-    return [_node(dict(zip(COLUMNS, row, strict=True))) for row in rows if _is_enabled(row)]
-
-
-def _is_enabled(row: tuple[Any, ...]) -> bool:
-    own, by_job = row[COLUMNS.index("own_enabled")], row[COLUMNS.index("job__enabled")]
-    return bool(by_job if own is None else own)
+    settings = {"interval": in_effect.interval_seconds(), "priority": in_effect.priority()}
+    return [_node(row) for row in WorkflowNode.objects.polled().order_by("olt_id", "pk").values(*COLUMNS, **settings)]
 
 
 def _node(row: Mapping[str, Any]) -> Node:
-    own_priority = row["own_priority"]
     return Node(
         id=row["pk"],
         olt_id=row["olt_id"],
         name=row["job__name"],
         kind=JobKind(row["job__kind"]),
-        interval=timedelta(seconds=row["own_interval_seconds"] or row["job__interval_seconds"]),
+        interval=timedelta(seconds=row["interval"]),
         olt_name=row["olt__name"],
-        priority=row["job__priority"] if own_priority is None else own_priority,
+        priority=row["priority"],
         master_id=row["master_id"],
         next_check=row["next_run_at"],
         timeout=timedelta(seconds=row["job__timeout_seconds"]),

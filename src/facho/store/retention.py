@@ -20,10 +20,9 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, Model, OuterRef
 from django.db.models.functions import Coalesce
 
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.apps.telemetry.models import OnuHistory
 from facho.engine.events import Event, tell
-from facho.engine.model import Status
 from facho.engine.ports import Clock
 from facho.store import partitions
 from facho.store.threads import DbThread
@@ -47,8 +46,6 @@ SHORTEST_PAUSE = 0.02
 
 # Seconds that a run may take. What is left then waits for the next one.
 BUDGET = 540.0
-
-OPEN = (Status.PENDING, Status.RUNNING)
 
 # Where a table has no index by time its oldest rows are looked for among this many of the first ones.
 LEAST_LOOKED_AT = 200
@@ -252,10 +249,10 @@ def is_indexed(model: type[Model], name: str) -> bool:
 
 def _executions(before: datetime, size: int) -> list[int]:
     """Return the ids of masters that are too old. Their links go with them, so one that has not ended keeps them."""
-    links = Execution.objects.filter(master_execution=OuterRef("pk"), status__in=OPEN)
+    links = Execution.objects.filter(master_execution=OuterRef("pk"), status__in=OPEN_STATUSES)
     # A plain "has no master" would be looked up in its own index, which nearly every row is in, and then sorted.
     masters = Execution.objects.annotate(master=Coalesce("master_execution_id", 0)).filter(master=0, slot__lt=before)
-    ended = masters.filter(~Exists(links)).exclude(status__in=OPEN)
+    ended = masters.filter(~Exists(links)).exclude(status__in=OPEN_STATUSES)
     return list(ended.order_by("slot").values_list("pk", flat=True)[:size])
 
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.inventory.filters import MomentFilter
+from facho.apps.inventory.filters import AnyOfFilter, MomentFilter
 from facho.engine.events import Event
 from facho.engine.quota import hour_of
 
@@ -36,7 +36,7 @@ class QuotaFilter(HourFilter):
     """By whom, which job and hour, and how it stands. `current=true` is the running hour."""
 
     task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
-    status = django_filters.MultipleChoiceFilter(choices=QuotaTracker.Status.choices, label="status, may be repeated")
+    status = AnyOfFilter(choices=QuotaTracker.Status.choices, label="status, may be repeated")
     current = YesNoFilter(method="by_current", label="the running hour, or all others")
 
     class Meta:
@@ -52,9 +52,7 @@ class ViolationFilter(HourFilter):
     """By whom, which job and hour, how bad it was, and whether anybody was told."""
 
     task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
-    severity = django_filters.MultipleChoiceFilter(
-        choices=QuotaViolation.Severity.choices, label="severity, may be repeated"
-    )
+    severity = AnyOfFilter(choices=QuotaViolation.Severity.choices, label="severity, may be repeated")
 
     class Meta:
         model = QuotaViolation
@@ -64,7 +62,7 @@ class ViolationFilter(HourFilter):
 class PlanFilter(HourFilter):
     """By whom, which hour, and how it stands. `current=true` are the plans that count now."""
 
-    status = django_filters.MultipleChoiceFilter(choices=ExecutionPlan.Status.choices, label="status, may be repeated")
+    status = AnyOfFilter(choices=ExecutionPlan.Status.choices, label="status, may be repeated")
     current = YesNoFilter(method="by_current", label="the active plan of the running hour, or others")
 
     class Meta:
@@ -79,7 +77,7 @@ class PlanFilter(HourFilter):
 class LogFilter(django_filters.FilterSet):
     """By whom, what happened, how grave it is at least, and when."""
 
-    event = django_filters.MultipleChoiceFilter(
+    event = AnyOfFilter(
         field_name="event_type", choices=[(event.name, event.name) for event in Event], label="event, may be repeated"
     )
     level = django_filters.ChoiceFilter(

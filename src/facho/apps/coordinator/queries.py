@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.coordinator.progress import PARTS, Progress
+from facho.apps.jobs import in_effect
 from facho.engine.quota import ENOUGH, HOUR, hour_of
 
 # From here down a violation is HIGH or CRITICAL.
@@ -19,12 +20,7 @@ GRAVE_PERCENT = 50
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
 # The interval in seconds that counts for the node of a quota: a chained one has that of its master.
-EVERY = Coalesce(
-    "node__master__own_interval_seconds",
-    "node__master__job__interval_seconds",
-    "node__own_interval_seconds",
-    "node__job__interval_seconds",
-)
+EVERY = Coalesce(in_effect.interval_seconds("node__master__"), in_effect.interval_seconds("node__"))
 
 # A judged quota says how its hour ended; while it runs, there is nothing to say yet.
 UNJUDGED = QuotaTracker.Status.IN_PROGRESS

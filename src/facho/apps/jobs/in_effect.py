@@ -12,3 +12,7 @@ def enabled(through: str = "") -> Coalesce:
 
 def interval_seconds(through: str = "") -> Coalesce:
     return Coalesce(f"{through}own_interval_seconds", f"{through}job__interval_seconds")
+
+
+def priority(through: str = "") -> Coalesce:
+    return Coalesce(f"{through}own_priority", f"{through}job__priority")

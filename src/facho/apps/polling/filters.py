@@ -2,7 +2,7 @@
 
 import django_filters
 
-from facho.apps.inventory.filters import IdFilter, MomentFilter
+from facho.apps.inventory.filters import AnyOfFilter, IdFilter, MomentFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution
 
 
@@ -11,7 +11,7 @@ class ExecutionFilter(django_filters.FilterSet):
 
     node = IdFilter(field_name="node_id", label="node")
     poller = IdFilter(field_name="poller_id", label="poller")
-    status = django_filters.MultipleChoiceFilter(choices=STATUS_CHOICES, label="status, may be repeated")
+    status = AnyOfFilter(choices=STATUS_CHOICES, label="status, may be repeated")
     master = IdFilter(field_name="master_execution_id", label="the execution of the master")
     is_master = django_filters.BooleanFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
     is_retrying = django_filters.BooleanFilter(

@@ -2,13 +2,14 @@
 
 import django_filters
 
+from facho.apps.inventory.filters import AnyOfFilter
 from facho.apps.telemetry.models import Onu
 
 
 class OnuFilter(django_filters.FilterSet):
     """By place, state, serial and received power."""
 
-    state = django_filters.MultipleChoiceFilter(choices=Onu.State.choices, label="state, may be repeated")
+    state = AnyOfFilter(choices=Onu.State.choices, label="state, may be repeated")
     serial = django_filters.CharFilter(lookup_expr="iexact", label="the whole serial, in small or capital letters")
     has_power = django_filters.BooleanFilter(
         field_name="rx_dbm", lookup_expr="isnull", exclude=True, label="whether a received power is known"

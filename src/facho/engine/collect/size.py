@@ -42,10 +42,6 @@ class Size:
         self._before_trial: int | None = None
 
     @property
-    def most_columns(self) -> int:
-        return self._most_columns
-
-    @property
     def rows(self) -> int:
         return self._rows
 
