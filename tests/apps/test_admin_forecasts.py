@@ -21,6 +21,7 @@ RESULT = {
     "lost": {"no_free_poller": 41},
     "jobs": [{"task": "Optical power", "required": 40, "completed": 39, "compliance": 97.5, "on_time": None}],
     "worst_olts": [{"olt": "OLT-NORTE-02", "required": 30, "completed": 12, "compliance": 40.0}],
+    "failures": [{"olt": "OLT-SUR-03", "runs": 288, "answered": 17, "failed": 3}],
     "pool": {"pollers": 9, "on_time": 95.1, "reachable": 97.0},
 }
 
@@ -61,7 +62,7 @@ def test_what_came_of_it_is_a_page_to_be_read(admin_page):
     shown = admin_page.get(reverse("admin:coordinator_forecast_change", args=[forecast.pk])).content.decode()
     listed = admin_page.get(reverse("admin:coordinator_forecast_changelist")).content.decode()
 
-    for said in ("93.2 %", "561 / 602", "OLT-NORTE-02", "Optical power", "no poller was free"):
+    for said in ("93.2 %", "561 / 602", "OLT-NORTE-02", "Optical power", "no poller was free", "17 / 288"):
         assert said in shown, said
     assert "OLTs: 20, hours: 1" in listed
     assert ">9<" in "".join(listed.split())
