@@ -1,5 +1,7 @@
 """What every start looks at first, with ids and hints."""
 
+import os
+
 import pytest
 from cryptography.fernet import Fernet
 from django.core.checks import run_checks
@@ -47,6 +49,23 @@ def test_a_database_that_is_away_is_found(monkeypatch):
     assert id_ == "facho.E002"
     assert "connection refused" in said
     assert "DATABASE_URL" in hint
+
+
+@pytest.mark.parametrize("closed", ["facho.sqlite3", "facho.sqlite3-wal", ""], ids=["file", "log", "folder"])
+def test_a_file_that_we_cannot_write_is_found_before_anybody_tries(tmp_path, monkeypatch, closed):
+    for name in ("facho.sqlite3", "facho.sqlite3-wal"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / closed)
+
+    (error,) = checks.unwritable(tmp_path / "facho.sqlite3")
+
+    assert error.id == "facho.E015"
+    assert str(tmp_path / closed) in error.msg
+    assert "chown" in error.hint
+
+
+def test_a_file_that_is_not_there_yet_is_nobodys(tmp_path):
+    assert checks.unwritable(tmp_path / "facho.sqlite3") == []
 
 
 def test_a_database_that_is_behind_is_found(db, monkeypatch):

@@ -1,6 +1,8 @@
 """What `facho check` looks at, and every start with it: ids and hints as Django's own."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.apps import apps
@@ -30,6 +32,8 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
     """Find a database that is not there, or not up to date, or whose secrets we cannot read."""
     if not databases:
         return []
+    if connection.vendor == "sqlite" and (closed := unwritable(Path(connection.settings_dict["NAME"]))):
+        return closed
     try:
         connection.ensure_connection()
         shared = scale_checks.refusals(settings.CONFIG) if connection.vendor == "postgresql" else []
@@ -54,6 +58,20 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")
         return [*shared, behind]
     return [*shared, *secrets(), *_brands()]
+
+
+def unwritable(file: Path) -> list[CheckMessage]:
+    """Find a database that somebody else put there: it can be read, and the first write would fail."""
+    needed = [path for path in (file.parent, file, file.with_name(f"{file.name}-wal")) if path.exists()]
+    return [
+        Error(
+            f"{path} cannot be written by the user that runs Facho.",
+            hint=f"Give the directory to that user: chown -R USER {file.parent}",
+            id="facho.E015",
+        )
+        for path in needed
+        if not os.access(path, os.W_OK)
+    ][:1]
 
 
 def _brands() -> list[CheckMessage]:
