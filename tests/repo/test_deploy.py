@@ -15,6 +15,7 @@ from facho import __version__
 from facho.brands import BRANDS
 from facho.engine import roster
 from facho.runtime import cli, config
+from facho.runtime.serving import make_server
 from facho.store import lease_reaper, leases, turns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,8 +176,21 @@ def test_every_variable_of_the_compose_file_stands_in_its_example():
     assert named == explained
 
 
-def test_the_redis_of_the_compose_file_throws_nothing_away():
+def test_the_redis_of_the_compose_file_throws_nothing_away_and_is_not_root():
     assert "--maxmemory-policy noeviction" in SERVICES["redis"]["command"][-1]
+    assert SERVICES["redis"]["user"] == "redis"
+
+
+def test_one_container_builds_the_image_for_all():
+    # Several that do so at once fail on newer Dockers: "image already exists".
+    assert [name for name, service in OURS.items() if "build" in service] == ["migrate"]
+
+
+def test_the_user_of_the_image_owns_what_schedulers_write_to():
+    text = (DEPLOY / "Dockerfile").read_text()
+    (uid,), (gid,) = re.findall(r"--uid (\d+)", text), re.findall(r"--gid (\d+)", text)
+
+    assert f"/var/lib/facho:uid={uid},gid={gid},mode=0700" in SERVICES["scheduler"]["tmpfs"]
 
 
 def test_the_image_is_built_from_what_is_there_and_with_hashes():
@@ -233,6 +247,13 @@ def test_the_proxy_says_itself_who_asks_and_how():
     ] == []
 
 
+def test_the_proxy_closes_idle_connections_before_facho_does():
+    blocks = nginx_blocks((DEPLOY / "nginx.conf").read_text())
+    (idle,) = [line.split()[1] for line in blocks[("upstream facho",)] if line.startswith("keepalive_timeout")]
+
+    assert seconds(idle) < make_server(None).config.timeout_keep_alive
+
+
 PAGES = ["scale-out", "operations"]
 SECONDS = {
     "30 s": leases.OLT_TERMS.ttl,
@@ -268,7 +289,7 @@ def shape(text):
 
 @pytest.mark.parametrize("page", [f"{page}{end}.md" for page in PAGES for end in ("", ".es")])
 def test_every_command_of_a_page_is_one(page):
-    commands = re.findall(r"(?:`|bin/)facho ([a-z-]+)", (ROOT / "docs" / page).read_text())
+    commands = re.findall(r"(?:`|bin/|^ +|… |web )facho ([a-z-]+)", (ROOT / "docs" / page).read_text(), re.MULTILINE)
 
     assert commands
     known = cli._parser("")._subparsers._group_actions[0].choices.keys()
