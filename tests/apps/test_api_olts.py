@@ -217,6 +217,23 @@ def test_lists_come_in_pages_that_say_their_size(api, db):
     assert (second["next"], len(second["results"])) == (None, 1)
 
 
+def test_a_list_without_end_is_counted_so_far_and_no_further(api, db, monkeypatch):
+    monkeypatch.setattr("facho.apps.inventory.pagination.MOST", 4)
+    for number in range(7):
+        make_olt(f"OLT-{number}")
+
+    first = api.get("/api/v1/olts/?page_size=2").data
+    second = api.get(first["next"]).data
+    beyond = api.get("/api/v1/olts/?page_size=2&page=3")
+
+    assert [(page["count"], page["is_counted"], len(page["results"])) for page in (first, second)] == [
+        (4, False, 2)
+    ] * 2
+    assert second["next"] is None
+    assert (beyond.status_code, "narrow" in str(beyond.data)) == (404, True)
+    assert api.get("/api/v1/olts/?search=OLT-1").data["is_counted"] is True
+
+
 @pytest.mark.parametrize(
     ("wish", "size"),
     [

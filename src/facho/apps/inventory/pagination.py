@@ -1,9 +1,43 @@
 """How lists are cut into pages."""
 
-from typing import Any
+from typing import Any, cast
 
+from django.core.paginator import EmptyPage, Paginator
+from django.db.models import QuerySet
+from django.utils.functional import cached_property
+from django.utils.translation import gettext as _
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.response import Response
+
+# As far as a list is counted, and can be turned over: a month of executions has tens of millions of rows, and to count
+# them all for each page would keep the database busy for half a minute.
+MOST = 1_000_000
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at run time
+    """Counts no further than `MOST`."""
+
+    @cached_property
+    def _counted(self) -> int:
+        if isinstance(self.object_list, QuerySet):
+            return self.object_list.order_by().values("pk")[: MOST + 1].count()
+        return len(self.object_list)
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._counted, MOST)
+
+    @property
+    def is_counted(self) -> bool:
+        return self._counted <= MOST
+
+    def validate_number(self, number: Any) -> int:
+        try:
+            return super().validate_number(number)
+        except EmptyPage:
+            if self.is_counted:
+                raise
+            raise EmptyPage(_("A list is given out this far and no further: narrow it, for example by time.")) from None
 
 
 class Pages(PageNumberPagination):
@@ -12,15 +46,19 @@ class Pages(PageNumberPagination):
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 1000
+    django_paginator_class = BoundedPaginator
+    invalid_page_message = "{message}"
 
     def get_paginated_response(self, data: Any) -> Response:
         assert self.page is not None  # noqa: S101  # DRF calls this after `paginate_queryset` only
+        paginator = cast(BoundedPaginator, self.page.paginator)
         return Response(
             {
-                "count": self.page.paginator.count,
+                "count": paginator.count,
+                "is_counted": paginator.is_counted,
                 "next": self.get_next_link(),
                 "previous": self.get_previous_link(),
-                "page_size": self.page.paginator.per_page,
+                "page_size": paginator.per_page,
                 "results": data,
             }
         )
@@ -28,5 +66,9 @@ class Pages(PageNumberPagination):
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         described = super().get_paginated_response_schema(schema)
         described["properties"]["page_size"] = {"type": "integer", "example": self.page_size}
-        described["required"] = [*described["required"], "page_size"]
+        described["properties"]["is_counted"] = {
+            "type": "boolean",
+            "description": f"false: there are more than `count`, which stops at {MOST:,}. Narrow the list.",
+        }
+        described["required"] = [*described["required"], "page_size", "is_counted"]
         return described
