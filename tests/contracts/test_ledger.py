@@ -201,10 +201,15 @@ def test_no_slots_and_deleted_nodes_leave_no_rows(world, power):
 def test_a_claimed_execution_starts_once(world, power):
     (id_,) = world.claim(scheduled(power)).execution_ids
 
-    begun = [world.start(id_, now=T0 + 1 * SEC), world.start(id_, now=T0 + 2 * SEC)]
+    begun = [
+        world.start(id_, now=T0 + 1 * SEC),
+        # Who has begun it, and did not hear of it, is told again. Anybody else comes too late.
+        world.start(id_, now=T0 + 2 * SEC),
+        world.start(id_, now=T0 + 3 * SEC, token=PRESENT - 1),
+    ]
 
     row = world.row(id_)
-    assert begun == [True, False]
+    assert begun == [True, True, False]
     assert (row.status, row.started_at, row.token) == (Status.RUNNING, T0 + 1 * SEC, PRESENT)
 
 

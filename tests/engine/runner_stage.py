@@ -39,6 +39,36 @@ class Sink:
         self.named.append((node.id, execution_id, lease.token, brand, seen))
 
 
+class Away(Exception):
+    """What a database says that is not there."""
+
+
+class Database:
+    """Is away from some step on, for so many seconds. The clock is virtual."""
+
+    def __init__(self, clock, step, seconds, *, times=1, answer_is_lost=False):
+        self._clock = clock
+        # Away when it is asked for this for the how-manieth time.
+        self._step, self._times = step, times
+        self._seconds = seconds
+        # It has done what it was asked for when the line breaks.
+        self._answer_is_lost = answer_is_lost
+        self._until = None
+
+    def asked_for(self, step, real):
+        async def ask(*args, **kwargs):
+            self._times -= step == self._step
+            if self._until is None and step == self._step and self._times == 0:
+                self._until = self._clock.monotonic() + self._seconds
+                if self._answer_is_lost:
+                    await real(*args, **kwargs)
+            if self._until is not None and self._clock.monotonic() < self._until:
+                raise Away("could not connect to 10.1.2.3 as facho")
+            return await real(*args, **kwargs)
+
+        return ask
+
+
 class Stage:
     """A master with two links on OLT-01, and collections that go as the test says, one second each."""
 
@@ -63,7 +93,7 @@ class Stage:
         self.runner = self._runner(snmp=None)
         monkeypatch.setattr(facho.engine.runner, "collect", self.collect)
 
-    def _runner(self, snmp):
+    def _runner(self, snmp, **more):
         return Runner(
             name="noc",
             nodes=self.nodes,
@@ -77,7 +107,15 @@ class Stage:
             brands=BRANDS.values,
             candidates=lambda object_id, descr: [each for each in BRANDS.values() if each.label in descr],
             raw_decoders={},
+            **more,
         )
+
+    def with_database(self, database, patience=None):
+        """Let the runner ask for everything by way of a database that may be away."""
+        self.nodes.olt = database.asked_for("olt", self.nodes.olt)
+        self.sink.known = database.asked_for("known", self.sink.known)
+        self.ledger.start = database.asked_for("start", self.ledger.start)
+        self.runner = self._runner(None, is_away=lambda error: isinstance(error, Away), patience=patience)
 
     async def collect(self, node, olt, brand, *, deadline, known, **_):
         self.learned.append(olt.learned)
@@ -90,6 +128,9 @@ class Stage:
 
     def link_started(self, position, node):
         self.seated.append((position, node.id))
+
+    def database_error(self):
+        return Away("server closed the connection unexpectedly")
 
     async def claim(self):
         return await self.ledger.claim(self.composite, poller_id=3, now=T0, waits={})

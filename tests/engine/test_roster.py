@@ -54,6 +54,26 @@ def test_a_worker_that_drains_is_given_nothing_and_still_shown(roster, told):
     assert told() == ["WORKER_JOINED", "WORKER_DRAINED"]
 
 
+def test_a_worker_that_cannot_reach_the_database_is_given_nothing_until_it_can(roster, told):
+    cut_off = {**report(), "cut_off": True}
+
+    seats = []
+    for number, said in enumerate([report(), cut_off, cut_off, report()]):
+        roster.heard(said, T0 + number * SEC)
+        seats.append(roster.seats)
+
+    assert seats == [2, 0, 0, 2]
+    assert len(roster.pollers) == 2
+    assert told() == ["WORKER_JOINED", "WORKER_CUT_OFF", "WORKER_BACK"]
+
+
+def test_a_worker_that_comes_while_it_is_cut_off_is_told_of_too(roster, told):
+    roster.heard({**report(), "cut_off": True}, T0)
+
+    assert roster.seats == 0
+    assert told() == ["WORKER_JOINED", "WORKER_CUT_OFF"]
+
+
 def test_who_is_silent_for_some_seconds_leaves_the_list(roster, told):
     roster.heard(report("noc-1"), T0)
     roster.heard(report("noc-2", (3,)), T0 + SEC)

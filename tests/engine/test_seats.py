@@ -1,6 +1,5 @@
 """Pollers that come and go: a pool that follows its workers, and loses nothing by it."""
 
-
 from builders import MIN, SEC, T0, World, make_node
 
 from facho.engine.model import Cause, Status

@@ -12,7 +12,6 @@ from pathlib import Path
 from coordinator_world import BesideTheLoop
 from django.db import OperationalError
 
-from facho.store import once
 from facho.store.forwarder import Forwarder
 from facho.store.ledger import DbLedger
 from facho.store.spool import LIMIT, Spool
@@ -107,15 +106,10 @@ class Process:
             spool=self.spool,
             thread=DiskSide(machine),
             ping=machine.ask,
-            is_kept=self._is_kept,
             **more,
         )
         self.ledger = SpoolingLedger(self.db_ledger, self.forwarder)
         self.sink = SpoolingSink(self.db_sink, self.forwarder)
-
-    def _is_kept(self, harvest):
-        self.machine.ask()
-        return once.is_kept(harvest)
 
     def die(self) -> None:
         """Do what the system does for a process that is dead."""

@@ -23,6 +23,7 @@ from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import MUTE
+from facho.store.away import is_away
 from facho.store.nodes import DbNodeSource
 from facho.store.quotas import open_hour, settle
 from facho.store.reaper import reap
@@ -105,6 +106,7 @@ class Office:
             brands=BRANDS.values,
             candidates=candidates,
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
+            is_away=is_away,
         )
         self.scheduler = Scheduler(pollers=3, nodes=nodes, ledger=self.process.ledger, runner=runner, clock=self.clock)
         await self.scheduler.recover()

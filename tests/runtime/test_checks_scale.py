@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet
 from redis import Redis
 
 from facho.runtime import clocks, redis_checks
-from facho.runtime.lock import ADVISORY_LOCK
+from facho.store.tenancy import ENGINE_LOCK
 from servers import database_of_its_own
 
 T0 = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
@@ -223,7 +223,7 @@ def test_leases_that_are_over_keep_nobody_from_starting(tmp_path, database, rows
 
 def test_no_role_starts_where_one_process_has_everything(tmp_path, scale, database):
     with psycopg.connect(database) as engine:
-        engine.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK])
+        engine.execute("SELECT pg_advisory_lock(%s)", [ENGINE_LOCK])
 
         said = refused(facho(tmp_path, "scheduler", **scale))
 
@@ -243,7 +243,10 @@ def test_every_server_that_is_away_is_named_and_no_password(tmp_path):
     assert "hunter" not in said
 
 
-START = "from facho.runtime import cli; cli._prepare_role('worker')"
+START = (
+    "from facho.runtime import cli; config = cli._prepare_role('worker')\n"
+    "from facho.runtime.roles.waiting import look; look(config)"
+)
 
 
 def test_a_role_starts_without_redis_and_waits_for_it(tmp_path, scale):

@@ -6,7 +6,7 @@ import pytest
 from builders import MIN, T0, make_composite
 
 from facho.adapters.clock import SystemClock
-from facho.engine.model import Claim
+from facho.engine.model import Claim, Outcome, Status
 from facho.runtime.roles.crew import Crew
 
 
@@ -17,13 +17,14 @@ class Runner:
         self.claims = []
         self.may_end = asyncio.Event()
         self.error = None
+        self.outcomes = [Outcome(Status.SUCCESS)]
 
     async def run(self, claim, watch):
         self.claims.append(claim)
         await self.may_end.wait()
         if self.error:
             raise self.error
-        return []
+        return self.outcomes
 
 
 @pytest.fixture
@@ -56,6 +57,15 @@ async def test_a_composite_runs_in_a_poller_of_ours_and_carries_its_number(crew,
     assert runner.claims[0].poller_id == 4
     assert [poller["status"] for poller in crew.describe()] == ["FREE", "FREE"]
     assert sum(poller["tasks_completed"] for poller in crew.describe()) == 1
+
+
+async def test_what_was_given_back_does_not_count_as_done(crew, runner):
+    runner.outcomes = []
+    runner.may_end.set()
+
+    await crew.run(claim())
+
+    assert sum(poller["tasks_completed"] for poller in crew.describe()) == 0
 
 
 async def test_what_comes_while_all_are_busy_waits_for_one(crew, runner):

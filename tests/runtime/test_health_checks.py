@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from facho.runtime import readiness
 from facho.runtime.health import NotWell
-from facho.runtime.readiness import DatabaseWatch, LoopWatch, connects, takes_work, ticks
+from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch, connects, takes_work, ticks
 from facho.store.threads import DbThread
 
 
@@ -123,6 +123,49 @@ class TestDatabase:
             thread.close()
 
         assert len(asked) == 1
+
+
+class TestLifeline:
+    class Silent:
+        silence = 0.0
+
+    @pytest.fixture
+    def thread(self):
+        return self.Silent()
+
+    @pytest.fixture
+    def lifeline(self, thread, clock):
+        return Lifeline(DatabaseWatch(Inline(), patience=HANGS_AFTER), [self.Silent(), thread], clock)
+
+    async def test_it_is_whole_while_the_database_answers(self, lifeline, monkeypatch):
+        monkeypatch.setattr(readiness, "_select", lambda: None)
+
+        await lifeline.step()
+
+        assert not lifeline.is_cut
+
+    async def test_it_is_cut_while_the_database_does_not_and_whole_again_when_it_does(self, lifeline, monkeypatch):
+        answers = [OperationalError("away"), OperationalError("away"), None]
+
+        def select():
+            answer = answers.pop(0)
+            if answer is not None:
+                raise answer
+
+        monkeypatch.setattr(readiness, "_select", select)
+        seen = []
+        while answers:
+            await lifeline.step()
+            seen.append(lifeline.is_cut)
+
+        assert seen == [True, True, False]
+
+    async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, lifeline, thread):
+        thread.silence = HANGS_AFTER
+        before = lifeline.is_cut
+        thread.silence = HANGS_AFTER + 0.1
+
+        assert (before, lifeline.is_cut) == (False, True)
 
 
 class TestScheduler:

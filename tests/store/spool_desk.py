@@ -23,6 +23,8 @@ class Store:
 
     def __init__(self):
         self.heard = []
+        # Of harvests, those that may have been heard before.
+        self.again = []
         self.errors = {}
         self.is_away = False
         self.pings = 0
@@ -40,6 +42,10 @@ class Store:
             raise AWAY
 
     async def write(self, node, execution_id, collected, *, lease, now):
+        self._hear("harvest", execution_id, node, collected, lease, now)
+
+    async def write_again(self, node, execution_id, collected, *, lease, now):
+        self.again.append(execution_id)
         self._hear("harvest", execution_id, node, collected, lease, now)
 
     async def identified(self, node, execution_id, brand, seen, *, lease):
@@ -81,7 +87,6 @@ class Desk:
     def __init__(self, folder, limit_bytes=LIMIT):
         self.store = Store()
         self.folder = folder
-        self.kept = set()
         self.open(limit_bytes)
 
     def open(self, limit_bytes=LIMIT):
@@ -92,7 +97,6 @@ class Desk:
             spool=self.spool,
             thread=Inline(),
             ping=self.store.ping,
-            is_kept=lambda harvest: harvest.execution_id in self.kept,
         )
         self.sink = SpoolingSink(self.store, self.forwarder)
         self.ledger = SpoolingLedger(self.store, self.forwarder)

@@ -1,6 +1,7 @@
 """Leases in the database: several processes, one holder, and nobody who lost one can go on as if nothing had been."""
 
 import asyncio
+import threading
 
 import pytest
 from clocks import HandClock
@@ -129,6 +130,18 @@ async def test_giving_back_a_lost_lease_does_not_take_it_from_its_present_holder
             await grab(here, "noc-1/3")
 
 
+async def test_who_lets_go_late_of_what_it_lost_leaves_it_to_who_holds_it_now_in_the_same_process(here, make_thread):
+    thread = make_thread("database")
+    late = here.hold(CENTRAL, "noc-1/3")
+    await late.__aenter__()
+    await run_out(thread)
+
+    async with here.hold(CENTRAL, "noc-1/4") as present:
+        await late.__aexit__(None, None, None)
+
+        assert here.is_valid(present)
+
+
 async def test_a_revoked_lease_is_not_renewed_and_not_free_either(here, there, make_thread, grab):
     thread = make_thread("database")
     async with here.hold(CENTRAL, "noc-1/3") as lease:
@@ -174,6 +187,24 @@ async def test_who_is_stopped_while_reaching_for_it_leaves_it_free(here, there, 
 
     async with there.hold(CENTRAL, "noc-2/1") as lease:
         assert there.is_valid(lease)
+
+
+async def test_who_is_stopped_while_the_database_goes_away_is_stopped_all_the_same(here, grab, monkeypatch):
+    go_on = threading.Event()
+
+    def acquire(*_):
+        go_on.wait()
+        raise_away()
+
+    monkeypatch.setattr(leases, "acquire", acquire)
+    reaching = asyncio.ensure_future(grab(here, "noc-1/3"))
+    await asyncio.sleep(0)
+    reaching.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(reaching, return_exceptions=True)
+
+    assert reaching.cancelled()
 
 
 async def test_the_lock_of_a_lease_is_for_its_token_alone(here, make_thread):

@@ -45,6 +45,19 @@ async def test_a_statement_that_is_never_answered_ends_as_if_the_server_had_gone
     assert await thread.run(say_seven) == 7
 
 
+async def test_as_long_as_an_answer_is_owed_there_is_silence(make_thread):
+    thread, begun, answer = make_thread("asked"), threading.Event(), threading.Event()
+    before = thread.silence
+    asking = asyncio.create_task(thread.run(lambda: (begun.set(), answer.wait(60))))
+    await asyncio.to_thread(begun.wait, 60)
+    meanwhile = thread.silence
+    answer.set()
+    await asking
+
+    assert (before, thread.silence) == (0.0, 0.0)
+    assert meanwhile > 0
+
+
 async def test_what_waited_behind_it_gets_its_turn(thread):
     stuck = asyncio.create_task(thread.run(sleep_for_an_hour))
     behind = asyncio.create_task(thread.run(say_seven))
@@ -105,4 +118,28 @@ async def test_work_that_waits_for_its_turn_is_not_silent():
     go_on.set()
 
     assert (await first, await second) == (7, 8)
+    thread.close()
+
+
+async def test_work_that_nobody_waits_for_any_more_before_it_began_is_not_watched_for_ever():
+    thread = DbThread("busy", longest_silence=0.01)
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def work():
+        begun.set()
+        go_on.wait()
+
+    first = asyncio.create_task(thread.run(work))
+    await asyncio.to_thread(begun.wait)
+    second = asyncio.create_task(thread.run(lambda: done.append(8)))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    go_on.set()
+    await first
+    looks = []
+    thread._look = lambda *_: looks.append(_)
+    await asyncio.sleep(0.05)
+
+    assert (done, looks) == ([], [])
     thread.close()

@@ -1,15 +1,18 @@
 """The ways in which each database is away, with real connections in threads: a lock, a full disk, a cut line."""
 
+import asyncio
 import sqlite3
+import threading
 
 import pytest
 from builders import SEC, T0
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.engine.census import USUAL_RULES
 from facho.engine.model import Collected, Completeness, CompositeNode, Lease, Outcome, Reading, Status, Traffic
 from facho.store import writer
 from facho.store.forwarder import Forwarder
@@ -142,4 +145,43 @@ async def test_a_line_that_is_cut_in_the_middle_of_a_harvest_costs_nothing(facho
     await facho.forwarder.step(T0)
 
     assert cut_off == ((0, 0, "RUNNING"), 2)
+    assert (await facho.rows(), facho.forwarder.waiting) == ((ONUS, ONUS, "SUCCESS"), 0)
+
+
+def is_anybody_waiting():
+    """Return whether a connection waits for a lock that another has."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0] > 0
+
+
+@only_postgres
+async def test_a_harvest_whose_first_commit_is_still_under_way_when_it_is_brought_again_is_there_once(
+    facho, make_thread, monkeypatch
+):
+    write, written, may_commit = writer._write, threading.Event(), threading.Event()
+    await facho.begin()
+
+    @transaction.atomic
+    def commit_late():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        write(facho.node, facho.execution_id, HARVEST, USUAL_RULES, facho.lease, T0 + 9 * SEC)
+        written.set()
+        may_commit.wait(60)
+
+    def lose_the_line(*_):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    under_way = asyncio.create_task(make_thread("broken").run(commit_late))
+    await asyncio.to_thread(written.wait, 60)
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "_write", lose_the_line)
+        await facho.finish()
+    landing = asyncio.create_task(facho.forwarder.step(T0))
+    while not await facho.reader.run(is_anybody_waiting):
+        pass
+    may_commit.set()
+    await asyncio.gather(under_way, landing)
+
     assert (await facho.rows(), facho.forwarder.waiting) == ((ONUS, ONUS, "SUCCESS"), 0)

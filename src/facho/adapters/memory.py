@@ -214,7 +214,7 @@ class MemoryLedger:
     async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         row = self.rows[execution_id]
         if row.status is not Status.PENDING or row.retry_at is not None:
-            return False
+            return row.status is Status.RUNNING and row.token == lease.token
         self._interrupt_older(lease, now)
         if row.node.olt_id in self._running:
             raise OltBusy(f"OLT {row.node.olt_id} has another execution running")

@@ -8,6 +8,7 @@ FachoError
 ├── OltUnreachable       an OLT answered nothing at all in a whole run
 ├── OltBusy              somebody else holds the lease of the OLT
 ├── LeaseLost            we held it, and no longer do
+├── DatabaseAway         the database was away until it was too late
 ├── OltGone              the OLT was deleted or disabled before its turn came
 ├── UnknownBrand         no profile of that name
 ├── DeliveryFailed       a channel did not take a message
@@ -55,6 +56,10 @@ class OltBusy(FachoError):
 
 class LeaseLost(FachoError):
     """The lease ran out, or was taken over, while we held it."""
+
+
+class DatabaseAway(FachoError):
+    """The database could not be asked, until it was too late for what was wanted of it."""
 
 
 class OltGone(FachoError):

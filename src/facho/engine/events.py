@@ -74,6 +74,11 @@ class Event(Enum):
         gettext_noop("nothing was heard of the worker %(worker)s for %(seconds)d s; it is not counted on"),
     )
     WORKER_DRAINED = INFO, gettext_noop("the worker %(worker)s finishes what it has, and takes nothing new")
+    WORKER_CUT_OFF = (
+        WARNING,
+        gettext_noop("the worker %(worker)s cannot reach the database; it is given nothing until it can"),
+    )
+    WORKER_BACK = INFO, gettext_noop("the worker %(worker)s reaches the database again")
     CHORE_FAILED = ERROR, gettext_noop("the chore %(chore)s failed: %(error)s")
     EVENTS_DROPPED = (
         WARNING,

@@ -37,6 +37,7 @@ class Cause(StrEnum):
     DISABLED = "disabled"
     UNREACHABLE = "unreachable"
     LEASE_LOST = "lease_lost"
+    DATABASE_AWAY = "database_away"
 
 
 class Trigger(StrEnum):

@@ -97,7 +97,8 @@ class Ledger(Protocol):
     async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
         """Begin an attempt at a claimed execution. False if it was begun, ended, interrupted or put off meanwhile.
 
-        What an earlier holder left running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
+        True also for who has begun it under this very lease, and did not hear of it. What an earlier holder left
+        running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
         `poller_id` says who runs it, where that is not who it was claimed for.
         """
 

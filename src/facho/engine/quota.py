@@ -161,6 +161,7 @@ ADVICE = {
     "check_credentials": gettext_noop("%(olt)s does not accept us: check the SNMP user and its passwords."),
     "check_answers": gettext_noop("%(olt)s gave answers that cannot be read: look at its brand and its software."),
     "check_holders": gettext_noop("The lease of %(olt)s was lost: look for a second engine, or a machine that stalls."),
+    "check_database": gettext_noop("The database was away: look at its server, and at the network that leads there."),
     "check_error": gettext_noop("%(task)s failed with %(error)s: look at the errors of its executions."),
 }
 
@@ -174,6 +175,7 @@ CURES: Mapping[str, str] = {
     Cause.STOPPED: "check_service",
     Cause.SCHEDULER_LATE: "check_load",
     Cause.LEASE_LOST: "check_holders",
+    Cause.DATABASE_AWAY: "check_database",
     "Refused": "check_credentials",
     "BadAnswer": "check_answers",
 }

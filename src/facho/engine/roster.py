@@ -23,6 +23,12 @@ class Report:
     pollers: Sequence[Mapping[str, Any]]
     # How much it has to say that waits for the database.
     spooled: int = 0
+    # Whether it cannot reach the database: whatever it were given it could not begin.
+    is_cut_off: bool = False
+
+    @property
+    def seats(self) -> int:
+        return 0 if self.is_draining or self.is_cut_off else len(self.pollers)
 
 
 class Roster:
@@ -32,14 +38,21 @@ class Roster:
         self._reports: dict[str, Report] = {}
 
     def heard(self, report: Mapping[str, Any], now: datetime) -> None:
-        """Take over what a worker says: {worker, draining, pollers, spooled}."""
-        name, is_draining = str(report["worker"]), bool(report["draining"])
-        before = self._reports.get(name)
-        self._reports[name] = Report(now, is_draining, report["pollers"], int(report.get("spooled", 0)))
-        if is_draining and (before is None or not before.is_draining):
+        """Take over what a worker says: {worker, draining, cut_off, pollers, spooled}."""
+        name, before = str(report["worker"]), self._reports.get(str(report["worker"]))
+        self._reports[name] = heard = Report(
+            now,
+            bool(report["draining"]),
+            report["pollers"],
+            int(report.get("spooled", 0)),
+            bool(report.get("cut_off", False)),
+        )
+        if heard.is_draining and (before is None or not before.is_draining):
             tell(logger, Event.WORKER_DRAINED, worker=name)
         elif before is None:
-            tell(logger, Event.WORKER_JOINED, worker=name, pollers=len(report["pollers"]))
+            tell(logger, Event.WORKER_JOINED, worker=name, pollers=len(heard.pollers))
+        if heard.is_cut_off != (before is not None and before.is_cut_off):
+            tell(logger, Event.WORKER_CUT_OFF if heard.is_cut_off else Event.WORKER_BACK, worker=name)
 
     def forget_silent(self, now: datetime) -> None:
         """Strike out who was not heard of for some seconds."""
@@ -53,7 +66,7 @@ class Roster:
     @property
     def seats(self) -> int:
         """Return how many composites may run at once."""
-        return sum(len(report.pollers) for report in self._reports.values() if not report.is_draining)
+        return sum(report.seats for report in self._reports.values())
 
     @property
     def spooling(self) -> set[str]:

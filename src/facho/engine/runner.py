@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, TypeVar
 
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import collect
-from facho.engine.errors import FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
+from facho.engine.errors import DatabaseAway, FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
 from facho.engine.events import Event, tell
 from facho.engine.leased import LeasedSnmp
 from facho.engine.model import (
@@ -18,6 +20,7 @@ from facho.engine.model import (
     Collected,
     Completeness,
     JobKind,
+    KnownOnu,
     Lease,
     Node,
     Olt,
@@ -31,12 +34,23 @@ from facho.engine.retry import retry_at
 
 logger = logging.getLogger(__name__)
 
+# How often a database that is away is asked again, in seconds.
+AGAIN_EVERY = 2.0
+# How long a run that a person asked for waits for it, since it has no slot that would end it.
+LONGEST_WAIT = timedelta(minutes=5)
+
+T = TypeVar("T")
+
 
 class Runner:
     """Holds one lease from the master's start to the last link's end, and closes every execution it was given.
 
     A master that fails does not stop its chain, unless the OLT is unreachable:
     then the other links would only add silence to silence.
+
+    While the database is away nothing begins: a link waits for it, as long as
+    its slot lasts and the OLT is ours. With `patience` that is the first link's
+    limit: then the composite is left as it was found, for whoever gave it out.
     """
 
     def __init__(
@@ -54,6 +68,8 @@ class Runner:
         brands: Callable[[], Iterable[Brand]],
         candidates: Candidates,
         raw_decoders: Mapping[str, Decoder],
+        is_away: Callable[[BaseException], bool] = lambda error: False,
+        patience: timedelta | None = None,
     ) -> None:
         self._name = name
         self._nodes = nodes
@@ -67,6 +83,8 @@ class Runner:
         self._brands = brands
         self._candidates = candidates
         self._raw_decoders = raw_decoders
+        self._is_away = is_away
+        self._patience = patience
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
         """Run each link and return how they ended."""
@@ -77,14 +95,22 @@ class Runner:
                 # It was long on its way here, and by now it would only take the place of the next one.
                 await self._close_rest(claim, lease, outcomes, Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER))
                 return outcomes
-            olt = await self._nodes.olt(claim.composite.olt_id)
-            async with self._leases.hold(olt.id, f"{self._name}/{claim.poller_id}") as lease:
+            olt = await self._patiently(claim, lambda: self._nodes.olt(claim.composite.olt_id))
+            async with AsyncExitStack() as stack:
+                holding = partial(self._leases.hold, olt.id, f"{self._name}/{claim.poller_id}")
+                lease = await self._patiently(claim, lambda: stack.enter_async_context(holding()))
                 await self._run_links(claim, olt, lease, watch, outcomes)
-        except (OltGone, OltBusy) as error:
+        except OltGone as error:
             await self._close_rest(claim, lease, outcomes, _not_run(error))
+        except OltBusy as error:
+            # Where composites are given out, who has the OLT may be running this very one: it came twice.
+            if self._patience is None:
+                await self._close_rest(claim, lease, outcomes, _not_run(error))
         except asyncio.CancelledError:
             await self._close_rest(claim, lease, outcomes, Outcome(Status.INTERRUPTED, Cause.STOPPED))
             raise
+        except DatabaseAway as error:
+            await self._leave(claim, lease, outcomes, error)
         except Exception as error:
             # A secret that cannot be read, or a database that was away for a moment: nothing may stay open for it.
             logger.exception("%s: %s could not be run", claim.composite.master.olt_name, claim.composite.master.name)
@@ -97,13 +123,12 @@ class Runner:
         links = zip(claim.composite.links, claim.execution_ids, strict=True)
         for position, (node, execution_id) in enumerate(links, 1):
             watch.link_started(position, node)
-            now = self._clock.now()
-            if not await self._ledger.start(execution_id, lease=lease, now=now, poller_id=claim.poller_id):
+            if not await self._start(claim, execution_id, lease, is_first=not outcomes):
                 # Somebody ended it meanwhile: it is no longer ours to run.
                 outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
                 continue
             self._tell(claim, node, execution_id, Status.RUNNING)
-            outcome, olt = await self._run_link(_in_its_slot(node, claim, self._clock.now()), execution_id, olt, lease)
+            outcome, olt = await self._run_link(claim, node, execution_id, olt, lease)
             again = retry_at(node, outcome, claim.attempt, claim.next_check, self._clock.now())
             outcome = replace(outcome, retry_at=again)
             await self._close(claim, [(node, execution_id)], outcome, lease)
@@ -116,15 +141,62 @@ class Runner:
                 await self._close_rest(claim, lease, outcomes, rest)
                 return
 
-    async def _run_link(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> tuple[Outcome, Olt]:
+    async def _start(self, claim: Claim, execution_id: int, lease: Lease, *, is_first: bool) -> bool:
+        """Begin a link as soon as the database is there; False if it is no longer ours to run."""
+
+        def start() -> Awaitable[bool]:
+            now = self._clock.now()
+            return self._ledger.start(execution_id, lease=lease, now=now, poller_id=claim.poller_id)
+
+        return await self._patiently(claim, start, lease, is_first=is_first)
+
+    async def _patiently(
+        self, claim: Claim, ask: Callable[[], Awaitable[T]], lease: Lease | None = None, *, is_first: bool = True
+    ) -> T:
+        """Ask the database until it answers; `DatabaseAway` when it is too late for that."""
+        since: datetime | None = None
+        while True:
+            try:
+                return await ask()
+            except Exception as error:
+                # When the line broke we may have got what we asked for: then it is we who hold the OLT, for a while.
+                if not self._is_away(error) and (since is None or not isinstance(error, OltBusy)):
+                    raise
+                if since is None:
+                    since = self._clock.now()
+                    logger.warning("%s waits for the database: %s", _called(claim), error)
+                if self._is_too_late(claim, since, lease, is_first=is_first):
+                    raise DatabaseAway("the database was away until it was too late to begin") from error
+            await self._clock.sleep(AGAIN_EVERY)
+
+    def _is_too_late(self, claim: Claim, since: datetime, lease: Lease | None, *, is_first: bool) -> bool:
+        until = claim.next_check or since + LONGEST_WAIT
+        if is_first and self._patience is not None:
+            until = min(until, since + self._patience)
+        return until <= self._clock.now() or (lease is not None and not self._leases.is_valid(lease))
+
+    async def _leave(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], error: DatabaseAway) -> None:
+        """Give back what has not begun to who gave it out, and skip it where that is nobody but us."""
+        logger.warning("%s: %s", _called(claim), error)
+        if self._patience is None or outcomes:
+            skipped = Outcome(Status.SKIPPED, Cause.DATABASE_AWAY, str(error), type(error).__name__)
+            await self._close_rest(claim, lease, outcomes, skipped)
+
+    async def _run_link(
+        self, claim: Claim, node: Node, execution_id: int, olt: Olt, lease: Lease
+    ) -> tuple[Outcome, Olt]:
         """Collect, keep, and say how it went; the OLT comes back with what this link learned of its agent.
 
         Whatever goes wrong here is this link's alone.
         """
+        node = _in_its_slot(node, claim, self._clock.now())
         try:
             if node.kind is JobKind.IDENTIFY:
                 return await self._identify(node, execution_id, olt, lease), olt
-            return await self._collect(node, execution_id, olt, lease)
+            known = await self._patiently(claim, lambda: self._sink.known(olt.id), lease, is_first=False)
+            return await self._collect(node, execution_id, olt, lease, known)
+        except DatabaseAway as error:
+            return _failed(error, Cause.DATABASE_AWAY), olt
         except OltUnreachable as error:
             return _failed(error, Cause.UNREACHABLE), olt
         except LeaseLost as error:
@@ -136,8 +208,9 @@ class Runner:
             logger.exception("%s: %s ended in an error", olt.name, node.name)
             return _failed(error), olt
 
-    async def _collect(self, node: Node, execution_id: int, olt: Olt, lease: Lease) -> tuple[Outcome, Olt]:
-        known = await self._sink.known(olt.id)
+    async def _collect(
+        self, node: Node, execution_id: int, olt: Olt, lease: Lease, known: Sequence[KnownOnu]
+    ) -> tuple[Outcome, Olt]:
         started = self._clock.now()
         collected = await collect(
             node,
@@ -211,6 +284,10 @@ def _tell_failure(olt: Olt, node: Node, outcome: Outcome) -> None:
         tell(logger, Event.OLT_UNREACHABLE, olt_id=olt.id, **known)
     else:
         tell(logger, Event.RUN_FAILED, olt_id=olt.id, **known)
+
+
+def _called(claim: Claim) -> str:
+    return f"{claim.composite.master.olt_name}: {claim.composite.master.name}"
 
 
 def _in_its_slot(node: Node, claim: Claim, now: datetime) -> Node:

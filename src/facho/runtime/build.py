@@ -11,6 +11,7 @@ from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.apps.polling import live
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.census import Rules
@@ -28,6 +29,7 @@ from facho.runtime.metered import Metering
 from facho.runtime.observed import Observed, show_spool
 from facho.store import partitions, plans, quotas, reaper
 from facho.store.alerts.loop import AlertLoop
+from facho.store.away import is_away
 from facho.store.forwarder import Forwarder
 from facho.store.journal import EventRows, Journal
 from facho.store.ledger import DbLedger
@@ -128,7 +130,7 @@ def engine(config: Config) -> Engine:
         on_tick=lambda manager: bus.publish("snapshot", _own_snapshot(manager, worker, clock.now())),
     )
     journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool())
-    alerts = AlertLoop(clock, watcher, public_url=config.public_url)
+    alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
     # What waits on disk is about to end by itself.
     may_reap = partial(_is_empty, books.forwarder)
     also = [land(books.forwarder)]
@@ -166,6 +168,7 @@ def make_runner(
     leases: OltLeases,
     bus: EventBus,
     clock: Clock,
+    patience: timedelta | None = None,
 ) -> Runner:
     """Return who runs composites, with all the brands there are."""
     return Runner(
@@ -181,6 +184,8 @@ def make_runner(
         brands=BRANDS.values,
         candidates=candidates,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
+        is_away=is_away,
+        patience=patience,
     )
 
 

@@ -60,7 +60,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
     return [*shared, *secrets(), *_brands()]
 
 
-def unwritable(file: Path) -> list[CheckMessage]:
+def unwritable(file: Path) -> Sequence[CheckMessage]:
     """Find a database that somebody else put there: it can be read, and the first write would fail."""
     needed = [path for path in (file.parent, file, file.with_name(f"{file.name}-wal")) if path.exists()]
     return [

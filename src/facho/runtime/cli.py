@@ -27,10 +27,6 @@ LIGHT_COMMANDS = {
 }
 
 
-# The warning that the database is not up to date: a role cannot do without, and does not bring it there.
-OUTDATED = "facho.W001"
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a subcommand. What a person did wrong ends it with a sentence, not with a traceback."""
     words = sys.argv[1:] if argv is None else list(argv)
@@ -153,7 +149,7 @@ def _take_settings(arguments: argparse.Namespace, *names: str) -> None:
 
 
 def _prepare_role(role: str) -> "Config":
-    """Make ready for a role of scale-out; it needs a database that is up to date, and does not bring it there."""
+    """Make ready for a role of scale-out, as far as that takes no server: those it waits for."""
     config = prepare()
     from facho.runtime import logs
     from facho.runtime.config import ConfigError
@@ -164,7 +160,7 @@ def _prepare_role(role: str) -> "Config":
             "or use `facho run` for everything in one process."
         )
     logs.configure(config, name=role if role == "web" else f"{role}-{config.worker_name}")
-    refuse_on_errors(also=OUTDATED)
+    refuse_on_errors(databases=[])
     return config
 
 
@@ -215,11 +211,12 @@ def run_engine(arguments: argparse.Namespace) -> None:
     logs.configure(config)
     refuse_on_errors()
     # Before the migrations: a database must not change under an engine that runs.
-    with EngineLock(config):
+    with EngineLock(config) as lock:
         call_command("migrate", verbosity=0, interactive=False)
         if not get_user_model().objects.exists():
             print("Nobody can log in yet. Make a user: facho createsuperuser", flush=True)
-        embedded.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
+        here = f"http://{config.host}:{config.port}"
+        embedded.serve(config, on_ready=lambda: print(f"Facho is on {here}", flush=True), lock=lock)
 
 
 def run_demo(arguments: argparse.Namespace) -> None:
@@ -296,13 +293,12 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
     print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Restart Facho to use it.")
 
 
-def refuse_on_errors(*, warnings_too: bool = False, also: str = "") -> None:
-    """End the command if something is wrong; with `also`, the id of a warning, if that is."""
+def refuse_on_errors(*, warnings_too: bool = False, databases: Sequence[str] = ("default",)) -> None:
+    """End the command if something is wrong, with the database too, where one is named."""
     from django.core import checks
 
-    messages = checks.run_checks(databases=["default"])
-    level = checks.WARNING if warnings_too else checks.ERROR
-    _refuse([message for message in messages if message.level >= level or message.id == also], checks.WARNING)
+    messages = checks.run_checks(databases=list(databases))
+    _refuse(messages, checks.WARNING if warnings_too else checks.ERROR)
 
 
 def _refuse(messages: "Sequence[CheckMessage]", level: int) -> None:

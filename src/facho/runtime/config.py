@@ -5,7 +5,6 @@ import difflib
 import os
 import re
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -319,11 +318,3 @@ def register_brands(config: Config) -> None:
         raise ConfigError(
             f"A brand in {config.brands_dir} cannot be used; correct it, or take it away. {error}"
         ) from error
-
-
-def load_or_exit() -> Config:
-    """Read the settings for a command, or end it with the sentence that says what is wrong."""
-    try:
-        return load()
-    except ConfigError as error:
-        sys.exit(f"facho: {error}")

@@ -15,19 +15,22 @@ from facho.runtime import build
 from facho.runtime.asgi import application
 from facho.runtime.config import Config
 from facho.runtime.health import mount
+from facho.runtime.lock import EngineLock
 from facho.runtime.readiness import ticks
 from facho.runtime.serving import Server, listen, make_server, stop_on_signals
 
 logger = logging.getLogger(__name__)
 
 
-def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM. `on_ready` is called when the port is open. The caller holds the `EngineLock`."""
+def serve(config: Config, on_ready: Callable[[], None] = lambda: None, lock: EngineLock | None = None) -> None:
+    """Run until SIGINT or SIGTERM, or until the lock is lost. `on_ready` is called when the port is open."""
     with contextlib.closing(listen(config.host, config.port)) as listener:
-        uvloop.run(_serve(config, listener, on_ready))
+        uvloop.run(_serve(config, listener, on_ready, lock))
 
 
-async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+async def _serve(
+    config: Config, listener: socket.socket, on_ready: Callable[[], None], lock: EngineLock | None
+) -> None:
     engine = build.engine(config)
     live.attach(engine.bus)
     probes = engine.observed.probes(ticks(lambda: engine.bus.latest("snapshot"), SystemClock()))
@@ -41,6 +44,8 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
         asyncio.create_task(engine.observed.loop.run(), name="loop-watch"),
         asyncio.create_task(server.serve(sockets=[listener]), name="web"),
     }
+    if lock is not None:
+        tasks.add(asyncio.create_task(lock.keep(SystemClock()), name="lock"))
     tell(logger, Event.ENGINE_STARTED, pollers=config.pollers)
     on_ready()
     try:

@@ -83,6 +83,19 @@ def mount(app: App, beside: App) -> App:
     return both
 
 
+def unavailable(sentence: str) -> App:
+    """Return an app that has nothing to offer yet, and says why."""
+    reply = Reply(503, f"{sentence}\n".encode(), "text/plain; charset=utf-8", [("Retry-After", "5")])
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        await _answer(send, reply, with_body=scope["method"] != "HEAD")
+
+    return app
+
+
 async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, token: str) -> Reply:
     path = scope["path"]
     if path not in PATHS:

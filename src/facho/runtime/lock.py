@@ -1,17 +1,30 @@
 """One engine a database, and one worker a name: a second one must not start, let alone poll."""
 
+import asyncio
 import fcntl
+import logging
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from django.db import connections
+from django.db import Error, connections
 
+from facho.engine.ports import Clock
 from facho.runtime.config import Config, ConfigError
+from facho.runtime.scale_checks import roles_at_work
+from facho.store.tenancy import give_back, take_for_engine
 
-# Any number, as long as every engine asks for the same one: "facho" in ASCII.
-ADVISORY_LOCK = 0x666163686F
+logger = logging.getLogger(__name__)
+
+# How often an engine makes sure that the lock in the server is still its own, in seconds.
+KEEP_EVERY = 1.0
+
+# A role that takes a lease has the lock for some milliseconds; who has it for longer than this is another engine.
+TRIES, TRY_EVERY = 5, 0.1
 
 
 class TakenError(Exception):
@@ -35,7 +48,7 @@ def lock_file(path: Path) -> IO[str]:
 
 
 def lock_role(config: Config, role: str) -> IO[str]:
-    """Refuse a second process of the same role and name on this machine: it would use the same spool and log."""
+    """Refuse a second process of the same role and name on this machine: it would use the same log, and look the same on pages."""
     try:
         return lock_file(config.data_dir / f"{role}-{config.worker_name}.lock")
     except TakenError as error:
@@ -46,12 +59,18 @@ def lock_role(config: Config, role: str) -> IO[str]:
 
 
 class EngineLock:
-    """Held by the engine as long as it lives, and given up by the system when it dies, however it dies."""
+    """Held by the engine as long as it lives, and given up by the system when it dies, however it dies.
+
+    On PostgreSQL it also keeps the roles of scale-out away: see `store/tenancy.py`.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._file: IO[str] | None = None
         self._connection: Any = None
+        # The session of the server that has the lock.
+        self._session: int | None = None
+        self._told_away = False
 
     def __enter__(self) -> Self:
         if self._config.is_sqlite:
@@ -71,16 +90,60 @@ class EngineLock:
             ) from None
 
     def _lock_server(self) -> None:
-        # A connection of its own: the lock lives as long as the connection does.
+        # A connection of its own, however old it gets: the lock lives as long as the connection does.
         self._connection = connections.create_connection("default")
-        with self._connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_LOCK])
-            (taken,) = cursor.fetchone()
-        if not taken:
+        self._connection.settings_dict = {**self._connection.settings_dict, "CONN_MAX_AGE": None}
+        try:
+            self.take()
+        except BaseException:
             self._connection.close()
+            raise
+
+    def take(self) -> None:
+        """Have the lock of the server, still or again; `ConfigError` if the database is somebody else's."""
+        for _ in range(TRIES):
+            if take_for_engine(self._connection):
+                break
+            time.sleep(TRY_EVERY)
+        else:
             raise ConfigError(
                 "Another Facho engine is running on this database. Stop it first, or use another database."
             )
+        session = self._connection.connection.info.backend_pid
+        if session != self._session:
+            # With the lock: from here on nobody can take a lease.
+            for message in roles_at_work(self._connection):
+                raise ConfigError(f"{message.msg} {message.hint}")
+            self._session = session
+
+    async def keep(self, clock: Clock) -> None:
+        """Make sure of the lock for ever; `ConfigError` if others have got the database when we had lost it.
+
+        A server that restarts, or breaks off our connection, lets go of the
+        lock, and we take it again. Meanwhile nothing begins, for that takes the
+        same server.
+        """
+        if self._connection is None:
+            # A file stays locked until we let go of it.
+            await asyncio.Event().wait()
+        self._connection.inc_thread_sharing()
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lock")
+        try:
+            while True:
+                await clock.sleep(KEEP_EVERY)
+                await asyncio.get_running_loop().run_in_executor(thread, self._retake)
+        finally:
+            thread.shutdown(wait=False)
+
+    def _retake(self) -> None:
+        try:
+            self._connection.close_if_unusable_or_obsolete()
+            self.take()
+            self._told_away = False
+        except Error as error:
+            if not self._told_away:
+                logger.warning("the lock of the engine cannot be looked after, for the database is away: %s", error)
+            self._told_away = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -88,4 +151,7 @@ class EngineLock:
         if self._file is not None:
             self._file.close()
         if self._connection is not None:
+            # A server may take a moment to notice that somebody hung up.
+            with suppress(Error):
+                give_back(self._connection)
             self._connection.close()

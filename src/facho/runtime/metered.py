@@ -17,10 +17,11 @@ from facho.engine.model import (
     Standing,
 )
 from facho.engine.oid import Oid
-from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource, OltLeases, ReadingSink, Snmp
+from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource, OltLeases, Snmp
 from facho.engine.snmp import Agent, Answer
 from facho.runtime.metered_ledger import InHand, MeteredLedger, MeteredRunner
 from facho.runtime.metrics import OPERATIONS, RESULTS, Meters
+from facho.store.entries import PatientSink
 
 
 class Metering:
@@ -40,7 +41,7 @@ class Metering:
     def snmp(self, snmp: Snmp) -> "MeteredSnmp":
         return MeteredSnmp(snmp, self.meters, self._clock)
 
-    def sink(self, sink: ReadingSink) -> "MeteredSink":
+    def sink(self, sink: PatientSink) -> "MeteredSink":
         return MeteredSink(sink, self.meters, self._clock)
 
     def leases(self, leases: OltLeases) -> "MeteredLeases":
@@ -110,7 +111,7 @@ class MeteredSnmp:
 class MeteredSink:
     """Measures how long harvests take to be written. Goes inside of whatever keeps one for later."""
 
-    def __init__(self, sink: ReadingSink, meters: Meters, clock: Clock) -> None:
+    def __init__(self, sink: PatientSink, meters: Meters, clock: Clock) -> None:
         self._sink = sink
         self._meters = meters
         self._clock = clock
@@ -119,9 +120,17 @@ class MeteredSink:
         return await self._sink.known(olt_id)
 
     async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
+        await self._measured(self._sink.write(node, execution_id, collected, lease=lease, now=now), collected)
+
+    async def write_again(
+        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
+    ) -> None:
+        await self._measured(self._sink.write_again(node, execution_id, collected, lease=lease, now=now), collected)
+
+    async def _measured(self, writing: Awaitable[None], collected: Collected) -> None:
         began = self._clock.monotonic()
         try:
-            await self._sink.write(node, execution_id, collected, lease=lease, now=now)
+            await writing
         except Exception as error:
             reason = "lease_lost" if isinstance(error, LeaseLost) else "error"
             self._meters.write_failures.labels(reason).inc()

@@ -4,7 +4,7 @@ No label names an OLT, a job or an ONU: a fleet would make a hundred thousand se
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
@@ -12,11 +12,9 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
 import facho
+from facho.apps.polling.live import STALE_AFTER as STALE_AFTER
 from facho.engine.model import Cause, Standing, Status
 from facho.engine.ports import Clock
-
-# A snapshot older than this says nothing about now, and is not passed off as the present.
-STALE_AFTER = timedelta(seconds=5)
 
 # Seconds. Each has a bound where somebody draws a line: a slot is late after 5 s, a link has 5 minutes.
 LATENESS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
@@ -32,7 +30,7 @@ RESULTS = ("answered", "agent_error", "no_answer", "bad_answer", "refused", "giv
 
 
 def make_registry(role: str) -> CollectorRegistry:
-    """Return the registry of a process: `role` is embedded, web, scheduler or worker."""
+    """Return the registry of a process: `role` is run, web, scheduler or worker."""
     # The time at which each series began, as a series of its own: twice as many, and nobody draws them.
     disable_created_metrics()  # type: ignore[no-untyped-call]  # as the library has it
     registry = CollectorRegistry()

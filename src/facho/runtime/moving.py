@@ -22,8 +22,9 @@ from facho.apps.telemetry.models import OnuHistory
 from facho.runtime import checks, copying, scale_checks
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.copying import SOURCE, Model
-from facho.runtime.lock import ADVISORY_LOCK, EngineLock
+from facho.runtime.lock import EngineLock
 from facho.store import partitions
+from facho.store.tenancy import take_for_engine
 
 # What `migrate` itself puts into a new database.
 MADE_BY_MIGRATE = (ContentType, Permission)
@@ -115,10 +116,7 @@ def _locked_source(source: Config) -> AbstractContextManager[object]:
 @contextmanager
 def _locked_server() -> Iterator[None]:
     # The lock lives as long as the connection does.
-    with connections[SOURCE].cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_LOCK])
-        (is_ours,) = cursor.fetchone()
-    if not is_ours or scale_checks.roles_at_work(connections[SOURCE]):
+    if not take_for_engine(connections[SOURCE]) or scale_checks.roles_at_work(connections[SOURCE]):
         raise ConfigError("Facho is running on the source. Stop all of it first: what it does meanwhile would be lost.")
     yield
 

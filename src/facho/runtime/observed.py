@@ -1,6 +1,6 @@
 """What a process lets others see of it: its counts, whether it lives, and whether it can do its work."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry
@@ -10,9 +10,12 @@ from facho.engine.ports import Clock, EventBus
 from facho.runtime.health import App, Check, Checks, probes
 from facho.runtime.metered import Metering
 from facho.runtime.metrics import Meters, PoolCollector, make_registry
-from facho.runtime.readiness import DatabaseWatch, LoopWatch
+from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch
 from facho.store.forwarder import Forwarder
 from facho.store.threads import DbThread
+
+# A connection that says nothing for so many seconds is tried anew: others may be well.
+LONGEST_SILENCE = 5.0
 
 
 class Observed:
@@ -23,7 +26,7 @@ class Observed:
         self.loop = LoopWatch(self.registry, clock)
         self._clock = clock
         self._token = token
-        self._thread = DbThread("store-probe")
+        self._thread = DbThread("store-probe", longest_silence=LONGEST_SILENCE)
         self._database = DatabaseWatch(self._thread)
 
     def metering(self) -> Metering:
@@ -38,6 +41,10 @@ class Observed:
         self.registry.register(
             PoolCollector(snapshot=snapshot, clock=self._clock, standings=standings, is_active=is_active)
         )
+
+    def lifeline(self, threads: Sequence[DbThread]) -> Lifeline:
+        """Return what knows whether this process, that works with these threads, can reach its database."""
+        return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER), threads, self._clock)
 
     def probes(self, *ready: Check) -> App:
         return probes(Checks([self.loop.check], [*self._database.checks, *ready]), self.registry, token=self._token)

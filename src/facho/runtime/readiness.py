@@ -1,7 +1,7 @@
 """What must be so for a process to live, and to do its work. None of it is asked for longer than a probe waits."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +20,11 @@ OK = "ok"
 
 # How many seconds the database may take to answer.
 PATIENCE = 2.0
+
+# How often a worker asks whether the database is there, and after how many seconds without an answer it is not: a
+# little later than probes say so, because of this others act.
+ASK_EVERY = 1.0
+HANGS_AFTER = 4.0
 
 # How often the event loop is watched, and after how many seconds without a turn it counts as stuck.
 WATCH_EVERY = 0.5
@@ -100,6 +105,38 @@ class DatabaseWatch:
         except Error:
             # What the driver says of it names hosts and users; the log of whoever needs the database has it.
             raise NotWell("the database cannot be reached") from None
+
+
+class Lifeline:
+    """Knows whether this process can work with its database now. Nobody has to wait for the answer.
+
+    It cannot while the database says nothing to whoever asks, or leaves one of
+    the process's own threads without an answer: what comes in would wait there.
+    """
+
+    def __init__(self, watch: DatabaseWatch, threads: Sequence[DbThread], clock: Clock) -> None:
+        self._check, _ = watch.checks
+        self._threads = threads
+        self._clock = clock
+        self._answers = True
+
+    @property
+    def is_cut(self) -> bool:
+        return not self._answers or any(thread.silence > HANGS_AFTER for thread in self._threads)
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        while True:
+            await self.step()
+            await self._clock.sleep(ASK_EVERY)
+
+    async def step(self) -> None:
+        try:
+            await self._check.ask()
+        except NotWell:
+            self._answers = False
+        else:
+            self._answers = True
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:

@@ -42,7 +42,10 @@ def redis(url: str) -> list[CheckMessage]:
     except NoPermissionError as error:
         hint = "Let the user of FACHO_REDIS_URL use all keys and channels, INFO, and what is not dangerous."
         return [Error(f"Redis does not let us: {_without_password(error, url)}.", hint=hint, id="facho.E009")]
-    except (RedisError, ValueError, OSError) as error:
+    except ValueError as error:
+        said = f"FACHO_REDIS_URL cannot be used: {_without_password(error, url)}."
+        return [Error(said, hint="Write an address like redis://:password@host:6379/0.", id="facho.E014")]
+    except (RedisError, OSError) as error:
         return [
             Error(
                 f"Redis cannot be used: {_without_password(error, url)}",

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from facho.adapters.clock import SystemClock
 from facho.runtime.clocks import Skew, measure
 from facho.runtime.config import Config
-from facho.runtime.lock import ADVISORY_LOCK
+from facho.store.tenancy import ENGINE_LOCK, holder_of_lease
 
 
 def refusals(config: Config) -> list[CheckMessage]:
@@ -44,19 +44,12 @@ def _of_database() -> list[CheckMessage]:
 
 def roles_at_work(server: Any) -> list[CheckMessage]:
     """Find processes of scale-out. They and an engine of one process know nothing of each other's leases."""
-    with server.cursor() as cursor:
-        # A database that is not up to date may have no such table.
-        cursor.execute("SELECT to_regclass('leases') IS NOT NULL")
-        (is_there,) = cursor.fetchone()
-        if not is_there:
-            return []
-        cursor.execute("SELECT holder FROM leases WHERE expires_at > clock_timestamp() ORDER BY key DESC")
-        holders = [holder for (holder,) in cursor.fetchall()]
-    if not holders:
+    holder = holder_of_lease(server)
+    if holder is None:
         return []
     return [
         Error(
-            f"Processes of scale-out are at work on this database, such as {holders[0]}.",
+            f"Processes of scale-out are at work on this database, such as {holder}.",
             hint="Set FACHO_MODE=scale to be one of them, or stop them. What one of them held that was killed is free "
             "after half a minute.",
             id="facho.E006",
@@ -69,9 +62,10 @@ def _embedded_engine() -> list[CheckMessage]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
+            "AND mode = 'ExclusiveLock' "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
             "AND classid = %s AND objid = %s",
-            [ADVISORY_LOCK >> 32, ADVISORY_LOCK & 0xFFFFFFFF],
+            [ENGINE_LOCK >> 32, ENGINE_LOCK & 0xFFFFFFFF],
         )
         (count,) = cursor.fetchone()
     if not count:

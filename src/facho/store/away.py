@@ -1,5 +1,6 @@
 """Whether an error means that the database is away, or that what was asked of it is a defect of ours."""
 
+import re
 import sqlite3
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -16,6 +17,10 @@ POSTGRES_AWAY = frozenset({"25006", "25P03", "25P04"})
 
 # PostgreSQL short of memory, connections or disk, or with trouble of its system.
 POSTGRES_SHORT = ("53", "58")
+
+
+# What it says, in English and in Spanish, when it has as many connections as it may have.
+FULL = re.compile(r"too many|reserved|demasiad|reservad", re.IGNORECASE)
 
 
 def is_away(error: BaseException) -> bool:
@@ -41,6 +46,34 @@ def is_short_of_something(error: BaseException) -> bool:
     """
     state = getattr(error.__cause__, "sqlstate", None)
     return hasattr(error.__cause__, "sqlite_errorcode") or (state or "").startswith(POSTGRES_SHORT)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether a connection failed although the server takes some: it does not take us, and waiting is in vain.
+
+    The driver has no code for why a connection fails, and tells it in the
+    language of the server. So the server is asked whether it takes anybody.
+    """
+    cause = error.__cause__
+    if not isinstance(error, OperationalError) or connection.vendor != "postgresql" or isinstance(cause, _timeout()):
+        return False
+    return _takes_connections() and not FULL.search(str(error))
+
+
+def _timeout() -> type[BaseException]:
+    # Not before it is needed: an installation on SQLite has no such driver.
+    from psycopg.errors import ConnectionTimeout
+
+    return ConnectionTimeout
+
+
+def _takes_connections() -> bool:
+    """Ask the server itself; it needs no account for that."""
+    from psycopg import conninfo, pq
+
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
+    address = {name: value for name, value in connection.get_connection_params().items() if name in known}
+    return pq.Ping(pq.PGconn.ping(conninfo.make_conninfo(**address).encode())) == pq.Ping.OK
 
 
 def ping() -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from facho.adapters.wire import UnreadableMessage, from_wire, to_wire
 from facho.engine.model import Collected, Lease, Node, Outcome, Status
@@ -14,11 +14,19 @@ from facho.engine.ports import Ledger, ReadingSink
 SHORT_ERROR = 1000
 
 
+class PatientSink(ReadingSink, Protocol):
+    """A sink to which a harvest can be brought that may be there already."""
+
+    async def write_again(
+        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
+    ) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """Where it is said in the end."""
 
-    sink: ReadingSink
+    sink: PatientSink
     ledger: Ledger
 
 
@@ -40,6 +48,10 @@ class Harvest:
 
     async def say(self, store: Store) -> None:
         await store.sink.write(self.node, self.execution_id, self.collected, lease=self.lease, now=self.now)
+
+    async def say_again(self, store: Store) -> None:
+        """Say what may have been heard before; then it is not taken twice."""
+        await store.sink.write_again(self.node, self.execution_id, self.collected, lease=self.lease, now=self.now)
 
     def bare(self) -> "Harvest":
         return self

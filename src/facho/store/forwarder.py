@@ -5,8 +5,8 @@ behind it, so that each execution is told in order. Nothing new begins while
 something waits.
 
 It lands once although it may be said twice, because a connection that broke, or
-a process that died, may have been heard. A harvest is looked for before it is
-written (see `store/once.py`); an execution that has ended does not end again; an
+a process that died, may have been heard. A harvest is looked for in the
+transaction that writes it (see `store/once.py`); an execution that has ended does not end again; an
 attempt that was put off is put off to the same time. What is said with an older
 token than the present one is not written, and is dropped here.
 """
@@ -20,19 +20,20 @@ from datetime import datetime
 from facho.adapters.wire import UnreadableMessage
 from facho.engine.errors import LeaseLost
 from facho.engine.events import Event, tell
-from facho.engine.ports import Ledger, ReadingSink
+from facho.engine.ports import Ledger
 from facho.store.away import is_away, is_short_of_something, ping
 from facho.store.entries import (
     End,
     Entry,
     Harvest,
+    PatientSink,
     Store,
     decode,
     encode,
     label,
     lost_harvests,
 )
-from facho.store.once import is_kept, repeatable
+from facho.store.once import repeatable
 from facho.store.spool import MEGABYTE, NotKept, Spool
 from facho.store.threads import DbThread
 
@@ -50,19 +51,17 @@ class Forwarder:
     def __init__(
         self,
         *,
-        sink: ReadingSink,
+        sink: PatientSink,
         ledger: Ledger,
         spool: Spool,
         thread: DbThread,
         ping: Callable[[], None] = ping,
-        is_kept: Callable[[Harvest], bool] = is_kept,
     ) -> None:
         self._store = Store(sink, ledger)
         self._spool = spool
         # Disks are slow, and a loop must not wait for them.
         self._thread = thread
         self._ping = ping
-        self._is_kept = is_kept
         self._landing: asyncio.Task[None] | None = None
         self._failures: Counter[int] = Counter()
         self._lost = lost_harvests(spool.refused_labels())
@@ -172,8 +171,7 @@ class Forwarder:
         if entry is None:
             return
         try:
-            if not await self._was_heard(entry):
-                await self._honest(entry).say(self._store)
+            await self._say_again(self._honest(entry))
         except LeaseLost as error:
             logger.warning("%s of execution %s came too late: %s", entry.kind, entry.execution_ids, error)
             self._dropped += 1
@@ -188,8 +186,9 @@ class Forwarder:
             self._landed += 1
         await self._thread.run(lambda: self._spool.remove(number))
 
-    async def _was_heard(self, entry: Entry) -> bool:
-        return isinstance(entry, Harvest) and await self._thread.run(lambda: self._is_kept(entry))
+    async def _say_again(self, entry: Entry) -> None:
+        """Say something that may have been heard when the line broke."""
+        await (entry.say_again if isinstance(entry, Harvest) else entry.say)(self._store)
 
     async def _is_to_blame(self, number: int, error: Exception) -> bool:
         """Return whether a database that answers everybody else has been away for this entry, time and again."""

@@ -24,6 +24,7 @@ from facho.engine.errors import OltBusy
 from facho.engine.events import Event, tell
 from facho.engine.model import Lease
 from facho.engine.ports import Clock
+from facho.store.tenancy import refuse_beside_engine
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ def key_of(olt_id: int) -> str:
 @transaction.atomic
 def acquire(key: str, holder: str, ttl: timedelta) -> int | None:
     """Take a lease, and return its token; None if somebody has it."""
+    refuse_beside_engine()
     free = LeaseRow.objects.filter(key=key, expires_at__lte=Now())
     terms: dict[str, Any] = {"holder": holder, "token": F("token") + 1, "expires_at": _in(ttl), "revoked": False}
     if not free.update(**terms):
@@ -147,7 +149,9 @@ class DbLeases:
         try:
             yield lease
         finally:
-            del self._held[olt_id]
+            # One that was lost may be held again by now, by this very process.
+            if self._holding(lease) is not None:
+                del self._held[olt_id]
             await asyncio.shield(self._release(lease))
 
     async def _acquire(self, olt_id: int, holder: str) -> Lease:
@@ -157,9 +161,7 @@ class DbLeases:
             token = await asyncio.shield(taking)
         except asyncio.CancelledError:
             # It may be ours by now, and nobody would give it back.
-            token = await taking
-            if token is not None:
-                await self._release(Lease(olt_id, holder, token))
+            await self._put_back(olt_id, holder, taking)
             raise
         if token is None:
             other = await self._thread.run(lambda: holder_of(key))
@@ -168,6 +170,16 @@ class DbLeases:
         self._held[olt_id] = _Held(lease, asked + self._terms.trusted)
         return lease
 
+    async def _put_back(self, olt_id: int, holder: str, taking: "asyncio.Future[int | None]") -> None:
+        try:
+            token = await taking
+        except (Error, OltBusy) as error:
+            # Where it is ours all the same, that ends by itself.
+            logger.info("OLT %d was not taken: %s", olt_id, error)
+            return
+        if token is not None:
+            await self._release(Lease(olt_id, holder, token))
+
     async def _release(self, lease: Lease) -> None:
         try:
             await self._thread.run(lambda: release(key_of(lease.olt_id), lease.token))
@@ -175,8 +187,12 @@ class DbLeases:
             logger.warning("the lease of OLT %d could not be given back; it ends by itself", lease.olt_id)
 
     def is_valid(self, lease: Lease) -> bool:
+        held = self._holding(lease)
+        return held is not None and self._clock.monotonic() < held.valid_until
+
+    def _holding(self, lease: Lease) -> _Held | None:
         held = self._held.get(lease.olt_id)
-        return held is not None and held.lease == lease and self._clock.monotonic() < held.valid_until
+        return held if held is not None and held.lease == lease else None
 
     async def run(self) -> None:
         """Renew for ever."""

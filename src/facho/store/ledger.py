@@ -238,9 +238,12 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
             if begun:
                 WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
                 _begin_attempt(execution_id, now)
+                return True
+            # A connection that breaks behind the commit leaves whoever has begun it without the answer.
+            ours = Execution.objects.filter(pk=execution_id, status=Status.RUNNING, lease_token=lease.token)
+            return ours.exists()
     except IntegrityError as error:
         raise OltBusy(f"OLT {lease.olt_id} has another execution running") from error
-    return bool(begun)
 
 
 def _begin_attempt(execution_id: int, now: datetime) -> None:

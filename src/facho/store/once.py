@@ -7,20 +7,25 @@ discovery that counts twice declares ONUs missing that it has missed once.
 """
 
 from dataclasses import replace
+from datetime import datetime
 
+from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
-from facho.engine.model import JobKind
+from facho.engine.model import Collected, JobKind
 from facho.store.entries import Harvest
 
 
-def is_kept(harvest: Harvest) -> bool:
+def is_kept(execution_id: int, olt_id: int, collected: Collected, now: datetime) -> bool:
     """Return whether a harvest has been written, told by one of its rows: a transaction leaves all of them or none.
 
     Nobody but its holder writes readings of an OLT, one harvest after the other, so the time tells them apart.
+    Asked in the transaction that would write it: one that broke off may still be under way in the server, and has
+    the execution until it is over.
     """
-    if not harvest.collected.readings:
+    if not collected.readings:
         return False
-    return Onu.objects.filter(olt_id=harvest.node.olt_id, read_at=harvest.now).exists()
+    list(Execution.objects.select_for_update().filter(pk=execution_id).values_list("pk"))
+    return Onu.objects.filter(olt_id=olt_id, read_at=now).exists()
 
 
 def repeatable(harvest: Harvest) -> Harvest:

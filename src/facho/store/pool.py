@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 
 from facho.apps.polling.models import Poller, PollerStats
+from facho.store.tenancy import refuse_beside_engine
 
 # Pollers of which nothing was written for this long belong to a worker that is gone. Others may take their numbers.
 GONE_AFTER = timedelta(seconds=30)
@@ -78,6 +79,7 @@ def write_pollers(pollers: Iterable[Mapping[str, Any]], at: datetime) -> None:
 def keep_pollers(pollers: Sequence[Mapping[str, Any]], at: datetime) -> bool:
     """Write how the pollers of a worker stand; False if it was silent for so long that others have their numbers."""
     with transaction.atomic():
+        refuse_beside_engine()
         rows = Poller.objects.select_for_update().filter(poller_id__in=[poller["id"] for poller in pollers])
         owners = set(rows.values_list("worker", flat=True))
         if owners - {poller["worker"] for poller in pollers}:
@@ -98,6 +100,7 @@ def enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
 
 
 def _enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
+    refuse_beside_engine()
     Poller.objects.filter(updated_at__lt=now - GONE_AFTER).delete()
     Poller.objects.filter(worker=worker).delete()
     taken = set(Poller.objects.values_list("poller_id", flat=True))

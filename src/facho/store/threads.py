@@ -34,13 +34,20 @@ class DbThread:
     async def run(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         call = _Call(work)
+        result = self._pool.submit(self._do, call)
         call.timer = loop.call_later(self._longest_silence, self._look, loop, call)
         try:
-            return await loop.run_in_executor(self._pool, self._do, call)
+            return await asyncio.wrap_future(result)
         finally:
-            # Who gave up waiting leaves the thread at its work.
-            if call.is_over:
+            # Who gave up waiting leaves the thread at its work, unless that had not begun: then it never does.
+            if call.is_over or result.cancelled():
                 call.timer.cancel()
+
+    @property
+    def silence(self) -> float:
+        """Return for how many seconds the database has owed it an answer."""
+        call = self._call
+        return 0.0 if call is None or call.is_over else call.silence
 
     def _do(self, call: "_Call[T]") -> T:
         self._call = call

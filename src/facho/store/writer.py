@@ -3,7 +3,7 @@
 What a run of one OLT brings, a thousand rows at a time, is one transaction of the one who holds the OLT.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from facho.apps.telemetry.models import Onu
 from facho.engine.census import USUAL_RULES, Rules
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Collected, JobKind, KnownOnu, Lease, Node, Reading, Status
-from facho.store import bulk, leases
+from facho.store import bulk, leases, once
 from facho.store.census import PARKED, Verdict, apply_census, apply_moves, known_onus, tell_census
 from facho.store.identification import put_to_work, tell_identified
 from facho.store.rows import FILLED, history_rows, merge_twins, plain, state_rows, tells_history
@@ -34,7 +34,16 @@ class DbReadingSink:
         return await self._reader.run(lambda: _known(olt_id))
 
     async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
-        verdict = await self._writer.run(lambda: _write(node, execution_id, collected, self._rules, lease, now))
+        await self._write(lambda: _write(node, execution_id, collected, self._rules, lease, now), node)
+
+    async def write_again(
+        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
+    ) -> None:
+        """Keep a harvest unless it has been kept before."""
+        await self._write(lambda: _write_again(node, execution_id, collected, self._rules, lease, now), node)
+
+    async def _write(self, work: Callable[[], Verdict | None], node: Node) -> None:
+        verdict = await self._writer.run(work)
         if verdict is not None:
             tell_census(node, verdict)
 
@@ -75,6 +84,15 @@ def _write(
     if collected.learned:
         Olt.objects.filter(pk=node.olt_id).update(learned=dict(collected.learned))
     return verdict
+
+
+@transaction.atomic
+def _write_again(
+    node: Node, execution_id: int, collected: Collected, rules: Rules, lease: Lease, now: datetime
+) -> Verdict | None:
+    if once.is_kept(execution_id, node.olt_id, collected, now):
+        return None
+    return _write(node, execution_id, collected, rules, lease, now)
 
 
 @transaction.atomic

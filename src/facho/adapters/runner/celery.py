@@ -134,7 +134,7 @@ class CeleryRunner:
 
     async def _listen(self) -> None:
         async for _, news in self._bus.subscribe(["execution"]):
-            if news["status"] != Status.RUNNING.value:
+            if news.get("status") != Status.RUNNING.value:
                 self._news.set()
 
     async def look(self) -> None:

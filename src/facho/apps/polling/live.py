@@ -12,6 +12,11 @@ The snapshot, published once a tick on the topic "snapshot":
 
 Topic "execution": {id, olt_id, node_id, status} when one starts or ends.
 Topic "readings": {olt_id, node_id, count} after they are committed.
+
+And in scale-out:
+
+Topic "worker": {worker, host, draining, cut_off, spooled, pollers} from each worker, once a second.
+Topic "interrupt": {olt_id} to all of them, when a person does not want any more what runs there.
 """
 
 from collections.abc import Mapping
@@ -57,9 +62,14 @@ def bus() -> EventBus | None:
 
 
 def snapshot(now: datetime | None = None) -> dict[str, Any]:
+    """Return the last snapshot that this process has heard of, as `snapshot_of` does."""
+    return snapshot_of(_bus, now or timezone.now())
+
+
+def snapshot_of(bus: EventBus | None, now: datetime) -> dict[str, Any]:
     """Return the last snapshot, with its `age` in seconds and whether it is `stale`. An honest stale beats a guess."""
-    latest = (_bus.latest("snapshot") if _bus else None) or EMPTY
+    latest = (bus.latest("snapshot") if bus else None) or EMPTY
     if latest["at"] is None:
         return {**latest, "age": None, "stale": True}
-    age = (now or timezone.now()) - datetime.fromisoformat(latest["at"])
+    age = now - datetime.fromisoformat(latest["at"])
     return {**latest, "age": round(age.total_seconds(), 1), "stale": age > STALE_AFTER}

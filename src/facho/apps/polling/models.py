@@ -30,6 +30,7 @@ CAUSE_CHOICES = [
     (Cause.DISABLED.value, _("it was disabled")),
     (Cause.UNREACHABLE.value, _("the OLT is unreachable")),
     (Cause.LEASE_LOST.value, _("the lease of the OLT was lost")),
+    (Cause.DATABASE_AWAY.value, _("the database was away")),
 ]
 TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("by hand"))]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from facho.engine.manager import Poller
-from facho.engine.model import Claim
+from facho.engine.model import Claim, Outcome
 from facho.engine.ports import Clock, NodeRunner
 from facho.engine.schedule import is_delayed
 from facho.engine.snapshot import describe
@@ -27,7 +27,7 @@ class Crew:
         for poller in self.pollers:
             self._free.put_nowait(poller)
         # By OLT.
-        self._running: dict[int, asyncio.Task[Any]] = {}
+        self._running: dict[int, asyncio.Task[Sequence[Outcome]]] = {}
 
     async def run(self, claim: Claim) -> None:
         """Run a composite to its end, or until nobody wants it any more."""
@@ -42,8 +42,9 @@ class Crew:
         finally:
             if self._running.get(claim.composite.olt_id) is task:
                 del self._running[claim.composite.olt_id]
-            poller.tasks_completed += 1
-            poller.tasks_delayed += is_delayed(claim.composite.retry_at or claim.composite.slot, began)
+            if not _was_given_back(task):
+                poller.tasks_completed += 1
+                poller.tasks_delayed += is_delayed(claim.composite.retry_at or claim.composite.slot, began)
             poller.rise(self._clock.now())
             self._free.put_nowait(poller)
         if not task.cancelled():
@@ -79,3 +80,8 @@ class Crew:
 
     def describe(self) -> list[dict[str, Any]]:
         return describe(self.pollers, self._clock.now(), self._started_at, self.name, self.host)
+
+
+def _was_given_back(task: "asyncio.Task[Sequence[Outcome]]") -> bool:
+    """Return whether nothing was begun, and so nothing ended."""
+    return task.done() and not task.cancelled() and task.exception() is None and not task.result()

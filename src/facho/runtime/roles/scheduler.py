@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -15,6 +16,7 @@ from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import CeleryRunner
 from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.apps.polling import live
 from facho.engine.chores import Chore, Chores
 from facho.engine.events import Event, tell
 from facho.engine.manager import PollerManager
@@ -27,10 +29,12 @@ from facho.engine.snapshot import snapshot
 from facho.runtime import logs
 from facho.runtime.build import make_chores
 from facho.runtime.celery import Sender, make_app
-from facho.runtime.config import Config
+from facho.runtime.config import Config, ConfigError
 from facho.runtime.metered import Metering, WatchedNodes
 from facho.runtime.observed import Observed
 from facho.runtime.readiness import connects, ticks
+from facho.runtime.roles.news import act_on
+from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes, stop_on_signals
 from facho.store.alerts.loop import AlertLoop
 from facho.store.journal import EventRows, Journal
@@ -39,8 +43,9 @@ from facho.store.leases import DbLeases, Terms
 from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
 from facho.store.pool import Pool
+from facho.store.tenancy import EngineAtWork
 from facho.store.threads import DbThread
-from facho.store.turns import SchedulerTurn
+from facho.store.turns import TRY_EVERY, SchedulerTurn
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +76,7 @@ class Parts:
             "scheduler": self.scheduler.run(),
             "ends": self.runner.watch(),
             "leases": self.leases.run(),
-            "workers": _follow_workers(self.roster, bus, clock),
+            "workers": act_on(bus, "worker", lambda report: self.roster.heard(report, clock.now())),
             "chores": self.chores.run(),
             "alerts": self.alerts.run(),
             "journal": self.journal.run(),
@@ -127,7 +132,7 @@ def make_parts(config: Config, turn: SchedulerTurn, bus: EventBus, clock: Clock,
     reaping = Chore("reap-leases", REAP_EVERY, reap)
     chores = make_chores(config, clock, writer=writer, helper=helper, also=[reaping])
     journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool(owns_pollers=False))
-    alerts = AlertLoop(clock, watcher, public_url=config.public_url)
+    alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
     return Parts(
         scheduler, runner, prober, leases, chores, alerts, journal, events, roster, snmp, nodes, sender, threads
     )
@@ -142,15 +147,11 @@ def _on_tick(manager: PollerManager, roster: Roster, turn: SchedulerTurn, bus: E
         bus.publish("snapshot", snapshot(manager, now, roster.pollers))
 
 
-async def _follow_workers(roster: Roster, bus: EventBus, clock: Clock) -> None:
-    async for _, report in bus.subscribe(["worker"]):
-        roster.heard(report, clock.now())
-
-
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
     """Stand by, take a turn when there is one, and stand by again; until SIGINT or SIGTERM."""
     with probe_listener(config) as listener:
-        uvloop.run(Standby(config).run(listener, on_ready))
+        if await_start(config, "scheduler", listener):
+            uvloop.run(Standby(config).run(listener, on_ready))
 
 
 class Standby:
@@ -164,6 +165,8 @@ class Standby:
         self._bus = RedisBus(config.redis_url, clock=clock)
         self._observed = Observed("scheduler", clock, token=config.metrics_token)
         self._metering = self._observed.metering()
+        # How often in a row an engine in one process had the database when we tried.
+        self._refusals = 0
         # Those of the present turn, or of the last one.
         self._parts: Parts | None = None
 
@@ -174,7 +177,8 @@ class Standby:
         observed.show_pool(self._bus, lambda: self._parts.nodes.last if self._parts else {}, lambda: turn.is_ours)
         ticking = ticks(lambda: self._bus.latest("snapshot"), self._clock, lambda: turn.is_ours)
         probes = serve_probes(listener, observed.probes(connects(self._bus), ticking))
-        beside = [asyncio.create_task(job) for job in (probes, observed.loop.run())]
+        reminding = remind(self._bus, self._clock)
+        beside = [asyncio.create_task(job) for job in (probes, observed.loop.run(), reminding)]
         stop = stop_on_signals()
         on_ready()
         try:
@@ -195,7 +199,20 @@ class Standby:
         waiting = asyncio.create_task(self._turn.wait(), name="stand-by")
         await asyncio.wait({waiting, stop}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+        (found,) = await asyncio.gather(waiting, return_exceptions=True)
+        if isinstance(found, EngineAtWork):
+            await self._beside_engine(found)
+        elif isinstance(found, Exception):
+            raise found
+        else:
+            self._refusals = 0
+
+    async def _beside_engine(self, error: EngineAtWork) -> None:
+        """Give up where an engine in one process has the database; one that only tries to start soon lets go of it."""
+        self._refusals += 1
+        if self._refusals > 1:
+            raise ConfigError(error.for_roles) from error
+        await self._clock.sleep(TRY_EVERY)
 
     async def _take(self, stop: "asyncio.Future[None]") -> None:
         """Be the scheduler until it is another's turn, or we are stopped. A job that ends by itself ends them all."""

@@ -15,13 +15,15 @@ from facho.runtime.config import Config
 from facho.runtime.health import mount
 from facho.runtime.observed import Observed
 from facho.runtime.readiness import connects
+from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import listen, make_server, stop_on_signals
 
 
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM. `on_ready` is called when the port is open."""
+    """Run until SIGINT or SIGTERM. `on_ready` is called when there are pages."""
     with contextlib.closing(listen(config.host, config.port)) as listener:
-        uvloop.run(_serve(config, listener, on_ready))
+        if await_start(config, "web", listener):
+            uvloop.run(_serve(config, listener, on_ready))
 
 
 async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[], None]) -> None:
@@ -33,7 +35,7 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
     server = make_server(mount(application, observed.probes(connects(bus))))
     stop = stop_on_signals()
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="web")
-    watching = asyncio.create_task(observed.loop.run(), name="loop-watch")
+    beside = [asyncio.create_task(job) for job in (observed.loop.run(), remind(bus, clock))]
     on_ready()
     try:
         await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -43,5 +45,6 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
         # An open stream would hold up the stop of the server: it ends with the bus.
         await bus.stop()
         await serving
-        watching.cancel()
+        for task in beside:
+            task.cancel()
         observed.close()

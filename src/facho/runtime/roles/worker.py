@@ -3,16 +3,20 @@
 import asyncio
 import logging
 import os
+import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import uvloop
 from celery import signals
+from celery.worker.consumer import consumer
+from celery.worker.consumer.consumer import CONNECTION_ERROR
 from django.db import Error
 
 from facho.adapters.bus.redis import RedisBus
@@ -26,16 +30,20 @@ from facho.engine.ports import Clock, EventBus, NodeRunner
 from facho.runtime import logs
 from facho.runtime.build import land, make_books, make_runner
 from facho.runtime.celery import POLL, make_app
-from facho.runtime.config import Config
+from facho.runtime.config import Config, ConfigError
 from facho.runtime.observed import Observed
-from facho.runtime.readiness import connects, takes_work
+from facho.runtime.readiness import Lifeline, connects, takes_work
 from facho.runtime.roles.crew import Crew
+from facho.runtime.roles.gate import put_gate
+from facho.runtime.roles.news import act_on
+from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes
 from facho.store import pool
 from facho.store.forwarder import Forwarder
 from facho.store.journal import EventRows, Journal
 from facho.store.leases import DbLeases, Terms
 from facho.store.nodes import DbNodeSource
+from facho.store.tenancy import EngineAtWork
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
@@ -44,6 +52,9 @@ logger = logging.getLogger(__name__)
 REPORT_EVERY = 1.0
 WRITE_EVERY = 5.0
 
+# What cannot be begun for so long, because the database is away, is left to others; the scheduler sends it again.
+GIVE_BACK_AFTER = timedelta(seconds=10)
+
 # How long it waits for a database that is away when it starts, before it tries again.
 TRY_EVERY = 2.0
 
@@ -51,13 +62,19 @@ TRY_EVERY = 2.0
 def serve(config: Config, pollers: int, on_ready: Callable[[], None] = lambda: None) -> None:
     """Run until SIGINT or SIGTERM; what runs then is finished."""
     with probe_listener(config) as listener:
-        _serve(Worker(config, pollers, listener), config, pollers, on_ready)
+        if await_start(config, "worker", listener):
+            _serve(Worker(config, pollers, listener), config, pollers, on_ready)
 
 
 def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[], None]) -> None:
+    # Until Celery takes the signals over.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     worker.start()
     app = make_app(config)
     app.task(name=POLL, ignore_result=True)(worker.poll)
+    logging.getLogger(consumer.__name__).addFilter(_is_news)
+    put_gate(app, lambda: not worker.is_cut_off)
     signals.worker_shutting_down.connect(worker.drain, weak=False)
     on_ready()
     name = f"--hostname={worker.name.replace('/', '-')}@%h"
@@ -78,6 +95,15 @@ def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[]
         worker.stop()
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave it to our bus to say that Redis is away: Celery says it with each try."""
+    return str(record.msg) != str(CONNECTION_ERROR)
+
+
+def _end(number: int, frame: Any) -> None:
+    raise SystemExit(0)
+
+
 class Worker:
     """A loop in a thread of its own, and what Celery's threads may ask of it."""
 
@@ -92,6 +118,12 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._crew: Crew | None = None
+        self._lifeline: Lifeline | None = None
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether nothing could be begun now, because the database is away."""
+        return self._lifeline is None or self._lifeline.is_cut
 
     def start(self) -> None:
         """Start the loop, and return when it can take work."""
@@ -124,12 +156,21 @@ class Worker:
     def _live(self) -> None:
         try:
             uvloop.run(self._main())
+        except ConfigError as error:
+            logger.error("%s", error)
+            sys.stderr.write(f"facho: {error}\n")
+            self._end()
         except Exception:
             # Without the loop nothing that was begun can come to an end, and Celery would wait for it for ever. What we
             # held is taken from us when its leases are over.
             logger.exception("the worker cannot go on")
-            logging.shutdown()
-            os._exit(1)
+            self._end()
+
+    @staticmethod
+    def _end() -> None:
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(1)
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -148,14 +189,18 @@ class Worker:
             numbers = await self._enlist(writer)
             self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
             stack.push_async_callback(_leave, crew, bus, writer)
+            self._lifeline = lifeline = observed.lifeline(threads)
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
             await self._work(
                 *jobs,
                 serve_probes(self._listener, probes),
                 observed.loop.run(),
-                _report(crew, forwarder, bus, clock),
+                remind(bus, clock),
+                lifeline.run(),
+                _report(crew, forwarder, lifeline, bus, clock),
                 _write(crew, writer, clock),
-                _obey(crew, bus),
+                # A person does not want it any more.
+                act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
             )
 
     def _make_runner(
@@ -184,6 +229,7 @@ class Worker:
             leases=metering.leases(leases),
             bus=bus,
             clock=clock,
+            patience=GIVE_BACK_AFTER,
         )
         return metering.runner(runner), books.forwarder, [chores.run(), leases.run(), journal.run()]
 
@@ -193,6 +239,8 @@ class Worker:
             enlist = partial(pool.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
             try:
                 return await writer.run(enlist)
+            except EngineAtWork as error:
+                raise ConfigError(error.for_roles) from error
             except Error as error:
                 logger.warning("the database is away, and so nothing can be polled yet: %s", error)
                 await self._clock.sleep(TRY_EVERY)
@@ -210,19 +258,26 @@ class Worker:
             task.result()
 
 
-async def _report(crew: Crew, forwarder: Forwarder, bus: EventBus, clock: Clock) -> None:
+async def _report(crew: Crew, forwarder: Forwarder, lifeline: Lifeline, bus: EventBus, clock: Clock) -> None:
     while True:
-        bus.publish("worker", {**crew.report(), "spooled": forwarder.waiting})
+        bus.publish("worker", {**crew.report(), "cut_off": lifeline.is_cut, "spooled": forwarder.waiting})
         await clock.sleep(REPORT_EVERY)
 
 
 async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
     """Keep the rows of our pollers as they stand, under numbers that are ours."""
+    refusals = 0
     while True:
         try:
             if not await thread.run(partial(pool.keep_pollers, crew.describe(), clock.now())):
                 enlist = partial(pool.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
                 crew.renumber(await thread.run(enlist))
+            refusals = 0
+        except EngineAtWork as error:
+            refusals += 1
+            # One that only tries to start soon lets go of the database. What we still run has leases, and keeps it out.
+            if refusals > 1 and not crew.running:
+                raise ConfigError(error.for_roles) from error
         except Error as error:
             logger.warning("how the pollers stand could not be written: %s", error)
         await clock.sleep(WRITE_EVERY)
@@ -235,9 +290,3 @@ async def _leave(crew: Crew, bus: EventBus, thread: DbThread) -> None:
         await thread.run(lambda: pool.strike_out(crew.name, crew.numbers))
     except Error as error:
         logger.warning("our pollers stay on the list for some seconds more: %s", error)
-
-
-async def _obey(crew: Crew, bus: EventBus) -> None:
-    """Stop what a person does not want any more."""
-    async for _, news in bus.subscribe(["interrupt"]):
-        crew.interrupt(int(news["olt_id"]))

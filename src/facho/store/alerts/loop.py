@@ -7,7 +7,6 @@ from typing import Any
 
 from facho.apps.alerts.models import Channel
 from facho.apps.alerts.notifiers import notifier
-from facho.apps.polling import live
 from facho.engine.ports import Clock, Notifier
 from facho.store.alerts.evaluation import evaluate
 from facho.store.alerts.outbox import Outbox
@@ -29,13 +28,14 @@ class AlertLoop:
         clock: Clock,
         thread: DbThread,
         *,
+        snapshot: Callable[[datetime], Mapping[str, Any]],
         public_url: str = "",
-        snapshot: Callable[[datetime], Mapping[str, Any]] = live.snapshot,
         notifier: Callable[[Channel], Notifier] = notifier,
     ) -> None:
         self._clock = clock
         self._thread = thread
-        self._snapshot = snapshot
+        # How the pool stands, as far as anybody has told.
+        self.snapshot = snapshot
         self._since: datetime | None = None
         self._due: datetime | None = None
         self.outbox = Outbox(clock=clock, thread=thread, public_url=public_url, notifier=notifier)
@@ -60,7 +60,7 @@ class AlertLoop:
         if self._due is not None and now < self._due:
             return
         self._due = now + EVALUATE_EVERY
-        snapshot = self._snapshot(now)
+        snapshot = self.snapshot(now)
         await self._thread.run(lambda: evaluate(now, snapshot, since))
 
     async def close(self) -> None:

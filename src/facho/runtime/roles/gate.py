@@ -1,0 +1,24 @@
+"""Lets a worker take messages only while it can begin something: others take from the same queues."""
+
+from collections.abc import Callable
+from typing import Any
+
+from celery import Celery, bootsteps
+from celery.worker.consumer.tasks import Tasks
+
+
+def put_gate(app: Celery, is_open: Callable[[], bool]) -> None:
+    """Let the workers of an application leave messages in the queues while the gate is not open."""
+
+    class Gate(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no types
+        """Begins anew with each connection, as what it stands before does."""
+
+        requires = (Tasks,)
+
+        def start(self, consumer: Any) -> None:
+            credit = consumer.task_consumer.channel.qos
+            has_credit = credit.can_consume
+            # The transport looks at this before it asks a queue for its next message, and asks nothing without credit.
+            credit.can_consume = lambda: is_open() and has_credit()
+
+    app.steps["consumer"].add(Gate)

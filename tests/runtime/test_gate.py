@@ -1,0 +1,28 @@
+"""A worker whose gate is shut leaves messages in the queues, whatever credit it has."""
+
+from types import SimpleNamespace
+
+import pytest
+from celery import Celery
+
+from facho.runtime.roles.gate import put_gate
+
+
+@pytest.mark.parametrize(
+    ("is_open", "has_credit", "takes"),
+    [
+        pytest.param(True, True, True, id="open"),
+        pytest.param(True, False, False, id="open, and all pollers are busy"),
+        pytest.param(False, True, False, id="shut"),
+    ],
+)
+def test_a_message_is_asked_for_only_through_an_open_gate(is_open, has_credit, takes):
+    app = Celery("facho", set_as_current=False)
+    credit = SimpleNamespace(can_consume=lambda: has_credit)
+    consumer = SimpleNamespace(task_consumer=SimpleNamespace(channel=SimpleNamespace(qos=credit)))
+    put_gate(app, lambda: is_open)
+    (gate,) = app.steps["consumer"]
+
+    gate(consumer).start(consumer)
+
+    assert credit.can_consume() is takes
