@@ -48,7 +48,7 @@ def lock_file(path: Path) -> IO[str]:
 
 
 def lock_role(config: Config, role: str) -> IO[str]:
-    """Refuse a second process of the same role and name on this machine: it would use the same log, and look the same on pages."""
+    """Refuse a second process of the same role and name on this machine: it would use the same log."""
     try:
         return lock_file(config.data_dir / f"{role}-{config.worker_name}.lock")
     except TakenError as error:
