@@ -12,12 +12,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from installation import USER, Installation, embedded
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from scaled import Servers, prepared
 from simulated import Fleet
 
 # Other tests use the first one.
 FIRST_REDIS_DATABASE = 8
+# What a browser is to show is there at once, or on a machine that does ten other things after a while.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import json
 import mimetypes
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from django.contrib.staticfiles import finders
 from django.db import connection, connections
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Page, Route
 
 # A name that browsers trust without https.
@@ -44,6 +46,12 @@ class Bridge:
     def tell(self, topic: str, payload: Mapping[str, Any]) -> None:
         """Let the next event stream bring this."""
         self._news += f"event: {topic}\ndata: {json.dumps(payload)}\n\n"
+
+    def stop_timers(self) -> None:
+        """Let time pass on the page only when the test says so, however long the browser takes to draw it."""
+        now = timezone.now()
+        self.page.clock.install(time=now - timedelta(seconds=1))
+        self.page.clock.pause_at(now)
 
     def open(self, path: str) -> Page:
         self.page.goto(f"{SITE}{path}")

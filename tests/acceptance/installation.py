@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,17 +19,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from server_process import free_port
+
 # Snapshots come once a second, so this is the most seconds that a test waits for anything.
 PATIENCE = 90
-# How long until a node runs that must not wait for its first minute.
-SOON = timedelta(seconds=4)
+# How long until a node runs that must not wait for its first minute: a busy machine may take as long for a start.
+SOON = timedelta(seconds=8)
+# On a machine that does ten other things, in seconds.
+SECONDS_TO_STOP = 90
 USER = PASSWORD = "demo"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Installation:
@@ -66,7 +63,7 @@ class Installation:
         """Ask it to stop, and return its exit status."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(timeout=30)
+        status = self.process.wait(SECONDS_TO_STOP)
         self.process.stdout.close()
         return status
 

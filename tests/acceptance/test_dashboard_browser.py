@@ -109,7 +109,7 @@ def test_old_news_is_called_old(bridge):
 
 
 def test_a_lost_connection_is_said_after_a_moment(bridge):
-    bridge.page.clock.install()
+    bridge.stop_timers()
     bridge.tell("snapshot", snapshot())
     page = bridge.open("/")
     expect(page.locator("#connection-state")).to_have_text("Connected")
@@ -135,7 +135,7 @@ def test_an_execution_in_the_news_refreshes_the_table_and_leaves_open_what_was_o
 
 
 def test_a_burst_of_news_fetches_the_page_once(bridge, execution):
-    bridge.page.clock.install()
+    bridge.stop_timers()
     for _ in range(50):
         bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id, "node_id": 1, "status": "SUCCESS"})
     page = bridge.open("/executions/")
@@ -150,7 +150,7 @@ def test_a_burst_of_news_fetches_the_page_once(bridge, execution):
 
 
 def test_news_of_another_olt_leaves_the_page_alone(bridge, execution):
-    bridge.page.clock.install()
+    bridge.stop_timers()
     bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id + 1, "node_id": 1, "status": "SUCCESS"})
     page = bridge.open(f"/olts/{execution.olt_id}/")
     expect(page.locator("#connection-state")).to_have_text("Connected")

@@ -7,7 +7,8 @@ import pytest
 from installation import PASSWORD, USER, Installation
 from playwright.sync_api import Browser, Page, expect
 
-pytestmark = pytest.mark.browser
+# A whole installation is started, perhaps on a machine that does other things, too.
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 # A page follows the news within seconds; a mute OLT is given up after fifteen.
 SOON = 60_000

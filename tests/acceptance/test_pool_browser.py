@@ -51,7 +51,7 @@ def test_pollers_stand_with_their_worker_and_its_machine(bridge):
 
 
 def test_the_seconds_go_on_where_their_poller_stands(bridge):
-    bridge.page.clock.install(time=timezone.now())
+    bridge.stop_timers()
     bridge.tell("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8")))
     page = bridge.open("/")
     expect(page.locator("#pollers .poller.busy [data-slot=seconds]")).to_have_text("10 s")

@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from installation import Installation, free_port
+from installation import Installation
 
 import scale
+from server_process import free_port
 from servers import NoServerError
 
 # Ten processes are started, perhaps on a machine that does other things, too.

@@ -5,6 +5,7 @@ from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from facho.apps.inventory.models import Olt
@@ -16,6 +17,13 @@ from facho.apps.telemetry.models import Onu, OnuHistory
 @pytest.fixture(autouse=True)
 def _nobody_has_tried_to_log_in_yet() -> None:
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour that ends between a row and the page that shows it would make another page of it."""
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
 
 
 @pytest.fixture

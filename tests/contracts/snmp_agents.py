@@ -1,6 +1,7 @@
 """Agents that say what a test tells them to: over v1/v2c with our own codec, over v3 with the library's USM."""
 
 import asyncio
+import selectors
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,34 @@ def table(*rows: Varbind) -> Script:
         return [Said(varbinds)]
 
     return answer
+
+
+class UntilNothingMoves:
+    """The clock of a loop, which stands still as long as datagrams come, and jumps to the next timer when none does.
+
+    On loopback one is there when it was sent. So time is over for what never
+    comes, and only for that, however slow the machine is.
+    """
+
+    # Seconds for what another thread may be at.
+    MOMENT = 0.02
+
+    def __init__(self, loop: asyncio.SelectorEventLoop) -> None:
+        self._now = loop.time()
+        self._select = loop._selector.select
+        loop.time = self.time
+        loop._selector.select = self.select
+
+    def time(self) -> float:
+        return self._now
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            return self._select(None)
+        events = self._select(min(timeout, self.MOMENT))
+        if not events:
+            self._now += max(timeout, 0.0)
+        return events
 
 
 class ScriptedAgent(asyncio.DatagramProtocol):

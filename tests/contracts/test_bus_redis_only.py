@@ -93,6 +93,7 @@ async def test_what_a_stranger_says_on_the_channel_does_no_harm(data, redis_url,
         await client.publish(channel(redis_url, prefix), data)
         teller.publish("execution", {"n": 1})
         await watcher.until("execution", 1)
+        await said.until("is no news of ours", times=2)
 
         assert watcher.heard == [("execution", 1)]
         assert said.count("is no news of ours") == 2

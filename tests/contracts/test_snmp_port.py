@@ -16,10 +16,13 @@ from facho.engine.oid import Oid
 from facho.engine.ports import Snmp
 from facho.engine.snmp import ErrorStatus, Missing, Tag, User, Version
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 SYS_NAME = oids.parse("1.3.6.1.2.1.1.5.0")
 POWER = "1.3.6.1.4.1.2011.6.128.1.1.2.51.1.4.4194304000"
 SERIAL = "1.3.6.1.4.1.2011.6.128.1.1.2.43.1.3.4194304000"
 # Answers on loopback are there at once; only what never comes takes this long, or BRIEF where something else comes.
+# The clock waits for whatever is under way.
 SOON = 10.0
 NEVER = 0.1
 BRIEF = 0.6

@@ -14,6 +14,8 @@ from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Tag, User, Version
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 SYS_NAME = oids.parse("1.3.6.1.2.1.1.5.0")
 POWER_OF_ONU_7 = oids.parse("1.3.6.1.4.1.2011.6.128.1.1.2.51.1.4.4194304000.7")
 NAMED = table((SYS_NAME, Tag.OCTET_STRING, b"OLT-CENTRAL-01"))

@@ -19,12 +19,14 @@ from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.snmp import Agent, Community, Tag, User, Version
 
+pytestmark = pytest.mark.usefixtures("hurried")
+
 SYS_NAME = oids.parse("1.3.6.1.2.1.1.5.0")
 NAMED = table((SYS_NAME, Tag.OCTET_STRING, b"OLT-CENTRAL-01"))
 SIGNER = User("signer", "SHA256", "s3cret-signature")
 OPERATOR = User("operator", "SHA1", "s3cret-signature", "AES128", "s3cret-cipher")
 SOON = 10.0
-# Long enough for a discovery and an answer on a busy machine; what is refused takes this long.
+# What is refused takes this long, by a clock that waits for whatever is under way.
 BRIEF = 0.6
 
 Alter = Callable[[bytes], bytes]

@@ -38,7 +38,7 @@ def simulated(*specs: OltSpec, log: PduLog | None = None) -> Iterator[Fleet]:
     with loop_in_a_thread() as loop:
 
         def call(coroutine: Any) -> None:
-            asyncio.run_coroutine_threadsafe(coroutine, loop).result(10)
+            asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
 
         if isinstance(log, Tripwire):
             log.fleet = fleet
@@ -59,11 +59,11 @@ def answering(agent: ScriptedAgent) -> Iterator[ScriptedAgent]:
         await asyncio.sleep(0)
 
     with loop_in_a_thread() as loop:
-        asyncio.run_coroutine_threadsafe(agent.start(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(agent.start(), loop).result(60)
         try:
             yield agent
         finally:
-            asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
+            asyncio.run_coroutine_threadsafe(stop(), loop).result(60)
 
 
 class Tripwire(PduLog):

@@ -14,20 +14,18 @@ KEY = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
 
 
 @pytest.fixture
-def broker(redis_url):
-    """The server, with nothing in our queues."""
-    client = redis.Redis.from_url(redis_url, decode_responses=True)
-    client.delete(*QUEUES)
+def broker(own_redis):
+    """A server that nobody else puts messages into."""
+    client = redis.Redis.from_url(own_redis.url, decode_responses=True)
     yield client
-    client.delete(*QUEUES)
     client.close()
 
 
 @pytest.fixture
-def app(redis_url, tmp_path):
+def app(own_redis, tmp_path):
     environ = {
         "FACHO_MODE": "scale",
-        "FACHO_REDIS_URL": redis_url,
+        "FACHO_REDIS_URL": own_redis.url,
         "DATABASE_URL": "postgresql://facho@127.0.0.1/facho",
         "FACHO_DATA_DIR": str(tmp_path),
         "FACHO_SECRET_KEYS": KEY,
@@ -49,15 +47,8 @@ async def test_a_message_is_in_its_queue_once_and_in_no_other(broker, app, queue
     assert message["headers"]["expires"] is not None
 
 
-async def test_a_broker_that_is_away_is_an_error_at_once_and_not_a_wait(own_redis, tmp_path):
-    environ = {
-        "FACHO_MODE": "scale",
-        "FACHO_REDIS_URL": own_redis.url,
-        "DATABASE_URL": "postgresql://facho@127.0.0.1/facho",
-        "FACHO_DATA_DIR": str(tmp_path),
-        "FACHO_SECRET_KEYS": KEY,
-    }
-    sender = Sender(make_app(facho_config.load(environ)))
+async def test_a_broker_that_is_away_is_an_error_at_once_and_not_a_wait(own_redis, app):
+    sender = Sender(app)
     own_redis.stop()
 
     with pytest.raises(Exception, match=r"(?i)connect|refused"):

@@ -234,7 +234,7 @@ def outcome_of(node, slot):
 
 
 def test_hours_of_polling_are_counted_as_the_ledger_has_them():
-    """Two pollers are too few for what is due, and OLTs are silent by turns: every kind of end is in it that nobody brings about."""
+    """Two pollers are too few for what is due, and OLTs are silent by turns: runs end in every way."""
     counts, nodes = (
         Counts(VirtualClock(T0)),
         MemoryNodes(make_node(id, olt_id=id % 5, retries=1) for id in range(1, 16)),
