@@ -179,3 +179,16 @@ def test_a_worker_leaves_alone_what_comes_twice(away, virtually):
 
     assert (list(second), [outcome.status for outcome in first]) == ([], [Status.SUCCESS] * 3)
     assert play.ended == DONE
+
+
+def test_a_worker_that_holds_the_olt_answers_for_what_it_cannot_begin(away, virtually):
+    play = away("olt", 0, PATIENCE)
+
+    async def busy(*args, **kwargs):
+        raise OltBusy("OLT 1 has another execution running")
+
+    play.ledger.start = busy
+
+    virtually(play.run())
+
+    assert play.ended == [(Status.SKIPPED, Cause.OLT_BUSY)] * 3

@@ -104,7 +104,7 @@ class Runner:
             await self._close_rest(claim, lease, outcomes, _not_run(error))
         except OltBusy as error:
             # Where composites are given out, who has the OLT may be running this very one: it came twice.
-            if self._patience is None:
+            if self._patience is None or lease is not None:
                 await self._close_rest(claim, lease, outcomes, _not_run(error))
         except asyncio.CancelledError:
             await self._close_rest(claim, lease, outcomes, Outcome(Status.INTERRUPTED, Cause.STOPPED))
