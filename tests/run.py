@@ -61,13 +61,13 @@ def tests() -> None:
             "-q",
             "-n",
             "3",
-            "--dist=worksteal",
+            "--dist=loadgroup",
             "-m",
             "not browser and not chaos and not long",
             **urls,
         )
         # Mostly it waits for what it has killed to be missed: meanwhile the processor is free for others.
-        with beside("chaos", "pytest", "-q", "-m", "chaos", "tests/faults/chaos"):
+        with beside("chaos", "pytest", "-q", "-n", "2", "--dist=loadfile", "-m", "chaos", "tests/faults/chaos"):
             if database.url is None:
                 skip("tests on PostgreSQL", database.reason)
             else:

@@ -11,6 +11,9 @@ import sys
 import pytest
 from cryptography.fernet import Fernet
 
+# Its set-up takes seconds, and is for one process.
+pytestmark = pytest.mark.xdist_group("cli")
+
 PASSWORD = "hunter2"
 
 
