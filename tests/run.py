@@ -22,6 +22,10 @@ BIN = Path(sys.executable).parent
 APPS = [str(path) for kind in ("api", "models", "explain") for path in sorted(ROOT.glob(f"tests/apps/test_{kind}*.py"))]
 DATABASE_SUITES = ["tests/contracts", "tests/store", *APPS, "tests/faults/test_database_away.py"]
 
+PYTEST = ("pytest", "-q", "-n", "2", "--dist=worksteal")
+PYTEST_BY_FILE = ("pytest", "-q", "-n", "2", "--dist=loadfile")
+USUAL = "not chaos and not long"
+
 failed: list[str] = []
 skipped: list[str] = []
 
@@ -55,24 +59,16 @@ def tests() -> None:
         urls = named(database, messages)
         if messages.url is None:
             skip("tests that need Redis", messages.reason)
-        step(
-            "tests",
-            "pytest",
-            "-q",
-            "-n",
-            "3",
-            "--dist=loadgroup",
-            "-m",
-            "not browser and not chaos and not long",
-            **urls,
-        )
+        # Whole installations: a file's is built once, and its tests mostly wait for it.
+        with beside("installations", *PYTEST_BY_FILE, "-m", f"{USUAL} and not browser", "tests/acceptance", **urls):
+            step("tests", *PYTEST, "-m", f"{USUAL} and not browser", "--ignore=tests/acceptance", **urls)
         # Mostly it waits for what it has killed to be missed: meanwhile the processor is free for others.
-        with beside("chaos", "pytest", "-q", "-n", "2", "--dist=loadfile", "-m", "chaos", "tests/faults/chaos"):
+        with beside("chaos", *PYTEST_BY_FILE, "-m", "chaos", "tests/faults/chaos"):
             if database.url is None:
                 skip("tests on PostgreSQL", database.reason)
             else:
                 urls["DATABASE_URL"] = database.url
-                step("tests on PostgreSQL", "pytest", "-q", "-n", "2", *DATABASE_SUITES, **urls)
+                step("tests on PostgreSQL", *PYTEST, *DATABASE_SUITES, **urls)
             browser()
 
 
@@ -84,10 +80,11 @@ def browser() -> None:
 
 
 @contextmanager
-def beside(name: str, program: str, *arguments: str) -> Iterator[None]:
+def beside(name: str, program: str, *arguments: str, **environment: str) -> Iterator[None]:
     """Run a step beside others, and say at the end what came of it."""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen([BIN / program, *arguments], stdout=output, stderr=subprocess.STDOUT)
+        command, environ = [BIN / program, *arguments], {**os.environ, **environment}
+        process = subprocess.Popen(command, env=environ, stdout=output, stderr=subprocess.STDOUT)
         try:
             yield
         finally:

@@ -14,7 +14,7 @@ from facho.apps.coordinator.serializers import ExplanationSerializer
 from facho.apps.polling.serializers import PollerSerializer, PollersSerializer, QueueSerializer, StatsSerializer
 
 # Whole installations are started, perhaps on a machine that does other things, too.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("both_modes")]
+pytestmark = pytest.mark.timeout(300)
 
 COLUMNS = ["serial", "name", "state", "distance_m", "rx_dbm"]
 

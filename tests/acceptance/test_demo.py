@@ -4,7 +4,7 @@ import pytest
 from installation import Installation
 
 # Whole installations are started, perhaps on a machine that does other things, too.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_the_demonstration_fills_the_onu_list(demo: Installation):

@@ -26,10 +26,7 @@ HOST = "noc.example.net"
 ORIGIN = f"https://{HOST}"
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
-pytestmark = [
-    pytest.mark.skipif(NGINX is None, reason="there is no nginx here to try deploy/nginx.conf with"),
-    pytest.mark.xdist_group("nginx"),
-]
+pytestmark = pytest.mark.skipif(NGINX is None, reason="there is no nginx here to try deploy/nginx.conf with")
 
 
 class Door(http.client.HTTPSConnection):

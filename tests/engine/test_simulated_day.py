@@ -12,9 +12,6 @@ from builders import HOUR, MIN, SEC, T0, World, make_node
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.model import Cause, Outcome, Status, Trigger
 
-# Its set-up takes seconds, and is for one process.
-pytestmark = pytest.mark.xdist_group("day")
-
 OLTS = 50
 DAY = timedelta(hours=24)
 # Master: interval, priority, seconds it takes; chain: seconds each.

@@ -15,9 +15,6 @@ from facho.runtime import clocks, redis_checks
 from facho.store.tenancy import ENGINE_LOCK
 from servers import database_of_its_own
 
-# Its set-up takes seconds, and is for one process.
-pytestmark = pytest.mark.xdist_group("checks")
-
 T0 = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 KEY = Fernet.generate_key().decode()
 RUN = "from facho.runtime.cli import main; main()"

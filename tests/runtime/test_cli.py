@@ -11,9 +11,6 @@ import sys
 import pytest
 from cryptography.fernet import Fernet
 
-# Its set-up takes seconds, and is for one process.
-pytestmark = pytest.mark.xdist_group("cli")
-
 PASSWORD = "hunter2"
 
 

@@ -18,7 +18,7 @@ from cryptography.fernet import Fernet
 from servers import database_of_its_own
 
 # Several processes one after the other, each of which starts Django, on a machine that may be busy.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("moving")]
+pytestmark = pytest.mark.timeout(300)
 
 STAGE = Path(moving_stage.__file__)
 KEY = Fernet.generate_key().decode()
