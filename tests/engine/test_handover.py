@@ -3,9 +3,11 @@
 import asyncio
 import itertools
 
+import pytest
 from builders import ANSWERED, MIN, SEC, SILENT, T0, World, make_node
 
 from facho.engine.model import Cause, Status
+from facho.engine.scheduler import Scheduler
 
 CHAIN = [make_node(1, next_check=T0), make_node(2, master_id=1)]
 
@@ -99,6 +101,35 @@ def test_a_link_that_was_taken_out_does_not_take_its_master_with_it(clock, virtu
     world = virtually(story())
 
     assert attempts_of(world) == [(Status.SUCCESS, None, 2), (Status.INTERRUPTED, Cause.DISABLED, 0)]
+
+
+@pytest.mark.parametrize(
+    ("late", "grace", "ends"),
+    [
+        pytest.param(40 * SEC, 60 * SEC, (Status.SUCCESS, None), id="it waits on with the next one"),
+        pytest.param(40 * SEC, 10 * SEC, (Status.SKIPPED, Cause.ENGINE_DOWN), id="where nobody was there it is lost"),
+        pytest.param(90 * SEC, 60 * SEC, (Status.SKIPPED, Cause.ENGINE_DOWN), id="and so is what is older"),
+    ],
+)
+def test_what_waited_in_the_queue_of_the_one_before(clock, virtually, late, grace, ends):
+    async def story():
+        # Without a poller it waits until it is another's turn.
+        world = World(clock, [make_node(1, next_check=T0)], pollers=0)
+        await world.run_for(late)
+        world.scheduler = Scheduler(
+            pollers=1,
+            nodes=world.nodes,
+            ledger=world.ledger,
+            runner=world.runner,
+            clock=clock,
+            restart_grace=grace,
+        )
+        await world.run_for(30 * SEC)
+        return world
+
+    (row,) = virtually(story()).rows
+
+    assert (row.slot, (row.status, row.cause)) == (T0, ends)
 
 
 def test_what_was_claimed_and_not_begun_is_begun_by_the_one_who_takes_over(clock, virtually):

@@ -52,7 +52,9 @@ class Grid:
     slot is claimed, and back on the heap, at its next slot, from then on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, restart_grace: timedelta = RESTART_GRACE) -> None:
+        # How late a slot may be that is found when an engine starts, and still be run.
+        self._restart_grace = restart_grace
         self._composites: dict[int, Links] = {}
         self._by_olt: dict[int, set[int]] = {}
         # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
@@ -118,7 +120,9 @@ class Grid:
         together = len(composites.keys() - before)
         for node_id, links in composites.items():
             if node_id not in before or node_id in doubtful:
-                shift.dues[node_id] = _first_due(links, now, shift.skipped, is_start=is_start, together=together)
+                grace = self._restart_grace if is_start else RESTART_GRACE
+                lost = shift.skipped if is_start else None
+                shift.dues[node_id] = _first_due(links, now, lost, grace=grace, together=together)
             elif node_id in self._due and self._intervals[node_id] != links[0].interval:
                 shift.dues[node_id] = regrid(self._due[node_id], links[0].interval, now)
                 # Told even where its next slot stays: what it owes to the hour does not.
@@ -157,13 +161,20 @@ class Grid:
         }
 
 
-def _first_due(links: Links, now: datetime, skipped: list[Skipped], *, is_start: bool, together: int) -> datetime:
-    """Return when a master is due that we did not know; slots that passed while the engine was down are lost."""
+def _first_due(
+    links: Links, now: datetime, skipped: list[Skipped] | None, *, grace: timedelta, together: int
+) -> datetime:
+    """Return when a master is due that we did not know.
+
+    When an engine starts, slots that passed while none was there are lost, and
+    put to those `skipped`; otherwise an old due time means nothing.
+    """
     master, chain = links
     due = master.next_check
-    if due is None or (not is_start and due + RESTART_GRACE < now):
+    is_over = due is not None and due + grace < now
+    if due is None or (is_over and skipped is None):
         return first_check(master, now, together)
-    if due + RESTART_GRACE < now:
+    if is_over and skipped is not None:
         lost = missed_slots(due, master.interval, now) + 1
         skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN, chain))
         return next_check(due, master.interval, now)

@@ -24,7 +24,7 @@ from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource
 from facho.engine.prober import Prober
 from facho.engine.queue import Waiting
 from facho.engine.retry import retry_of_left
-from facho.engine.schedule import group_chains
+from facho.engine.schedule import RESTART_GRACE, group_chains
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +58,7 @@ class Scheduler:
         clock: Clock,
         prober: Prober | None = None,
         on_tick: Callable[[PollerManager], None] = lambda manager: None,
+        restart_grace: timedelta = RESTART_GRACE,
     ) -> None:
         self.manager = PollerManager(pollers=pollers, runner=runner, ledger=ledger, clock=clock, foreman=self)
         self._nodes = nodes
@@ -65,7 +66,7 @@ class Scheduler:
         self._clock = clock
         self._prober = prober
         self._on_tick = on_tick
-        self._grid = Grid()
+        self._grid = Grid(restart_grace)
         self._standings: Mapping[int, Standing] = {}
         self._fingerprints: Mapping[int, str] = {}
         self._states: dict[int, OltState] = {}

@@ -51,6 +51,10 @@ logger = logging.getLogger(__name__)
 
 REAP_EVERY = timedelta(seconds=5)
 
+# What has been due for so long may have waited in the queue of the scheduler before: it waits on with us. What has been
+# due for longer, in a fleet where nobody was scheduling, is lost; or it would all come at once.
+QUEUED_FOR = timedelta(seconds=60)
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -120,6 +124,7 @@ def make_parts(config: Config, turn: SchedulerTurn, bus: EventBus, clock: Clock,
         clock=clock,
         prober=prober,
         on_tick=lambda manager: _on_tick(manager, roster, turn, bus, clock),
+        restart_grace=QUEUED_FOR,
     )
     reaper = LeaseReaper(clock)
 
