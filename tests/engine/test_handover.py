@@ -71,36 +71,29 @@ def test_a_retry_whose_slot_is_over_meanwhile_ends_as_its_last_attempt_did(clock
     assert attempts_of(world)[:2] == [(Status.FAILED, Cause.UNREACHABLE, 1), (Status.SKIPPED, Cause.UNREACHABLE, 0)]
 
 
-def test_what_is_not_polled_any_more_is_not_tried_again(clock, virtually):
-    async def story():
-        world = World(clock, CHAIN, outcome=lambda node, slot: SILENT)
-        await world.run_for(30 * SEC)
-        await world.scheduler.manager.stop()
-        world.nodes.disable_node(1)
-        await succeed(world)
-        await world.run_for(4 * MIN)
-        return world
-
-    world = virtually(story())
-
-    assert attempts_of(world) == [(Status.INTERRUPTED, Cause.DISABLED, 1), (Status.INTERRUPTED, Cause.DISABLED, 0)]
+DISABLED = (Status.INTERRUPTED, Cause.DISABLED)
 
 
-def test_a_link_that_was_taken_out_does_not_take_its_master_with_it(clock, virtually):
+@pytest.mark.parametrize(
+    ("disabled", "ends"),
+    [
+        pytest.param(1, [(*DISABLED, 1), (*DISABLED, 0)], id="a master takes its chain with it"),
+        pytest.param(2, [(Status.SUCCESS, None, 2), (*DISABLED, 0)], id="a link goes alone"),
+    ],
+)
+def test_what_is_not_polled_any_more_is_not_tried_again(clock, virtually, disabled, ends):
     answers = itertools.chain([SILENT], itertools.repeat(ANSWERED))
 
     async def story():
         world = World(clock, CHAIN, outcome=lambda node, slot: next(answers))
         await world.run_for(30 * SEC)
         await world.scheduler.manager.stop()
-        world.nodes.disable_node(2)
+        world.nodes.disable_node(disabled)
         await succeed(world)
         await world.run_for(4 * MIN)
         return world
 
-    world = virtually(story())
-
-    assert attempts_of(world) == [(Status.SUCCESS, None, 2), (Status.INTERRUPTED, Cause.DISABLED, 0)]
+    assert attempts_of(virtually(story())) == ends
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ PHASES = [phase for phase in Phase if phase is not Phase.shrink]
 
 
 @given(plot=plots)
-@settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_the_books_are_right(plot):
     with pytest.MonkeyPatch.context() as monkeypatch:
         life = lived(plot, monkeypatch)

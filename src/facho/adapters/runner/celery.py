@@ -145,6 +145,7 @@ class CeleryRunner:
         try:
             known = await self._ledger.progress([id_ for each in given for id_ in each.claim.execution_ids])
         except Exception:
+            # The database is away. What was given out stays ours, and the next look asks again.
             logger.exception("what became of %d composites cannot be found out now", len(given))
             return
         for each in given:
