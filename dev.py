@@ -4,6 +4,7 @@
 python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py test [pytest arguments]
+python3 dev.py bench [--quick] [--only CASE] [--help]
 python3 dev.py setup
 """
 
@@ -30,6 +31,9 @@ def main(arguments):
     elif command == "test":
         prepare("dev")
         run_instead([PYTHON, ROOT / "tests" / "run.py", *rest])
+    elif command == "bench":
+        prepare("dev")
+        run_instead([PYTHON, ROOT / "tests" / "bench" / "compare", *rest])
     elif command == "setup":
         prepare("dev")
         print(f"Ready: {VENV / 'bin' / 'facho'}")
@@ -64,7 +68,7 @@ def make_venv():
 def pip(*arguments):
     command = [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *arguments]
     if subprocess.run(command).returncode:
-        sys.exit("Installing failed; what pip said stands above.")
+        sys.exit("Installing failed. The error of pip is above.")
 
 
 def is_current(stamp, kind):

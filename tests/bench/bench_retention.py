@@ -1,4 +1,4 @@
-"""How long sweeping out old readings keeps others from writing, on SQLite. Run it; it is not a test.
+"""How long sweeping out old history keeps others from writing, on SQLite. Run it; it is not a test.
 
 What the disk and the machine take by themselves is measured in the same run: without that a noisy machine looks
 like a sweep that holds the lock for too long. Where SQLite makes a checkpoint of its own within a commit, that counts
@@ -22,8 +22,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-ROWS = 1_000_000
-ONUS = 2000
+ROWS = 20_000
+# Of an OLT with 1,000 ONUs, in bytes. Chunks of powers have 4 kB, those of counters 100.
+CHUNKS_A_DAY = 56
+CHUNK_SIZE = 32_000
 # What is too old, of all rows.
 SHARE = 0.6
 # What nobody should have to wait for, in seconds.
@@ -47,24 +49,21 @@ def installed(folder: str) -> None:
 
 
 def fill(rows: int) -> None:
-    """Write readings as runs do: all ONUs at one time, then all of them at the next."""
-    from django.db import connection, transaction
-
+    """Write chunks of a usual size, those of a day one after the other."""
     from facho.apps.inventory.models import Olt
-    from facho.apps.telemetry.models import Onu
+    from facho.apps.telemetry.models import HistoryChunk
 
     olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
-    Onu.objects.bulk_create(Onu(olt=olt, index=f"1.{n}", first_seen_at=NOW, read_at=NOW) for n in range(ONUS))
-    ids = list(Onu.objects.values_list("pk", flat=True))
-    runs = rows // ONUS
-    first = NOW - timedelta(days=90) - runs * SHARE * timedelta(minutes=5)
-    for run in range(runs):
-        at = (first + run * timedelta(minutes=5)).replace(tzinfo=None)
-        with transaction.atomic(), connection.cursor() as cursor:
-            values = [(onu, at, "online", -21.53, 2.1) for onu in ids]
-            cursor.executemany(
-                "INSERT INTO onu_history (onu_id, at, state, rx_dbm, tx_dbm) VALUES (%s, %s, %s, %s, %s)", values
+    days = rows // CHUNKS_A_DAY
+    first = NOW - timedelta(days=90 + int(days * SHARE))
+    for day in range(days):
+        at = first + timedelta(days=day)
+        HistoryChunk.objects.bulk_create(
+            HistoryChunk(
+                olt=olt, field="rx_dbm", start=at, last_at=at, first_onu=n, last_onu=n, data=os.urandom(CHUNK_SIZE)
             )
+            for n in range(CHUNKS_A_DAY)
+        )
 
 
 def fsyncs(folder: str, count: int = 300) -> list[float]:
@@ -136,7 +135,7 @@ def noted(function: Callable[..., T], note: Callable[[T, float], None]) -> Calla
 async def sweep(jobs: list[float], held: list[float], moved: list[float]) -> float:
     """Sweep until nothing is left, and return how long that took."""
     from facho.adapters.clock import SystemClock
-    from facho.apps.telemetry.models import OnuHistory
+    from facho.apps.telemetry.models import HistoryChunk
     from facho.store import retention
     from facho.store.retention import Sweep, rules
     from facho.store.threads import DbThread
@@ -144,10 +143,10 @@ async def sweep(jobs: list[float], held: list[float], moved: list[float]) -> flo
     Sweep._batch = noted(Sweep._batch, lambda batch, _: held.append(batch.held) if batch.rows else None)
     retention._checkpoint = noted(retention._checkpoint, lambda _, took: moved.append(took))
     thread = DbThread("store-write")
-    sweeping = Sweep(thread=thread, clock=SystemClock(), rules=rules(logs=7, executions=30, history=90))
+    sweeping = Sweep(thread=thread, clock=SystemClock(), rules=rules(logs=7, executions=30, history=90, daily=730))
     engine = asyncio.create_task(queue_behind(thread, jobs))
     begun = time.perf_counter()
-    old = OnuHistory.objects.filter(at__lt=NOW - timedelta(days=90))
+    old = HistoryChunk.objects.filter(last_at__lt=NOW - timedelta(days=90))
     while await thread.run(old.exists):
         await sweeping.run(NOW)
     took = time.perf_counter() - begun
@@ -169,8 +168,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="facho-bench-") as folder:
         installed(folder)
         fill(rows)
-        from facho.apps.telemetry.models import OnuHistory
+        from facho.apps.telemetry.models import HistoryChunk
 
+        stored = HistoryChunk.objects.count()
         alone = fsyncs(folder)
         jobs: list[float] = []
         held: list[float] = []
@@ -184,8 +184,8 @@ def main() -> None:
         locks, late = waits.get()
         other.join()
         alone += fsyncs(folder)
-        gone = rows - OnuHistory.objects.count()
-    sys.stdout.write(f"{gone} of {rows} readings went in {took:.1f} s: {gone / took:.0f} a second\n")
+        gone = stored - HistoryChunk.objects.count()
+    sys.stdout.write(f"{gone} of {stored} chunks went in {took:.1f} s: {gone / took:.0f} a second\n")
     sys.stdout.write(f"{'':<50}{'median':>11}{'99 %':>13}{'longest':>13}   over {LIMIT} s\n")
     show("a batch held the write lock", held)
     show("another process waited for the write lock", locks)

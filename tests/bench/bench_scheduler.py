@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush
 
 from facho.adapters.clock import SystemClock
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemorySlots
 from facho.engine.model import JobKind, Node
 from facho.engine.scheduler import Scheduler
 
@@ -82,7 +82,7 @@ async def measure() -> dict[str, float]:
     scheduler = Scheduler(
         pollers=10,
         nodes=nodes,
-        ledger=MemoryLedger(nodes),
+        slots=MemorySlots(nodes),
         runner=runner,  # type: ignore[arg-type]  # never asked
         clock=clock,
     )

@@ -1,6 +1,6 @@
-"""What keeping a harvest takes by COPY, `executemany` and `bulk_create`, on SQLite and PostgreSQL. Not a test.
+"""What writing a run takes when nothing, some or all of its values changed, on SQLite and PostgreSQL. Not a test.
 
-python tests/bench/writer [ROWS ...]
+python tests/bench/writer [ONUS ...]
 """
 
 import json
@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,16 +20,15 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from servers import postgres
 
-SIZES = (10, 100, 1000, 5000)
-ROUNDS = 7
+SIZES = (1024,)
+ROUNDS = 40
 REMARK = (
-    "ONUs a second, with state, power and their history; the quickest of all rounds, in which the ways take turns.\n"
-    "x: how many times as fast as bulk_create in the same run. PostgreSQL does not wait for its disk here; SQLite does."
+    f"Microseconds of CPU per value, runs of {len(ways.COLUMNS)} columns, without the history. "
+    "PostgreSQL: ours + the server's.\n"
+    "kept: the inventory is in memory. loaded: it is read from the database before each run. first: all ONUs are new."
 )
 # Measures the one database that its environment names: Django has one set of settings a process.
 CHILD = "--child"
-
-Costs = Mapping[str, tuple[float, float]]
 
 
 def main(arguments: list[str]) -> None:
@@ -63,16 +62,14 @@ def _run(database: str, sizes: list[int], url: str = "") -> None:
     done = subprocess.run(
         command, env={**os.environ, "DATABASE_URL": url}, stdout=subprocess.PIPE, text=True, check=True
     )
-    print(f"\n{database:<12}{'rows':>6}  {'':<14}{'met first':>20}{'read again':>20}")
-    for size, costs in json.loads(done.stdout).items():
-        _print(int(size), costs)
+    print(f"\n{database:<12}{'ONUs':>6}  {'':<18}{'kept':>16}{'loaded':>16}{'first':>16}")
+    for size, cases in json.loads(done.stdout).items():
+        for case, costs in cases.items():
+            shown = [f"{ours:.2f}" + (f" + {server:.2f}" if url else "") for ours, server in map(costs.get, WAYS)]
+            print(f"{'':<12}{size:>6}  {case:<18}" + "".join(f"{each:>16}" for each in shown))
 
 
-def _print(size: int, costs: Costs) -> None:
-    plain = next(iter(costs.values()))
-    for name, cost in costs.items():
-        shown = [f"{size / each:9.0f}/s {base / each:5.2f} x" for each, base in zip(cost, plain, strict=True)]
-        print(f"{'':<12}{size:>6}  {name:<14}{shown[0]:>20}{shown[1]:>20}")
+WAYS = ("kept", "loaded", "first")
 
 
 def _measure(sizes: list[int]) -> None:

@@ -1,15 +1,15 @@
-"""The ways to keep a harvest, and what each takes on the database of this process."""
+"""Runs of an OLT with more or fewer changes, and what writing each of them takes on the database of this process."""
 
 import os
+import random
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from unittest.mock import patch
+from pathlib import Path
 
 T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
-VALUES = {"state": "online", "rx_dbm": -21.53, "tx_dbm": 2.1}
-
-Way = Callable[[int, int, datetime], None]
+PORTS = 16
+POWERS = ("rx_dbm", "tx_dbm", "olt_rx_dbm")
+COLUMNS = ("state", "name", "description", *POWERS, "distance_m", "temperature_c")
 
 
 def installed(folder: str, url: str) -> None:
@@ -26,69 +26,77 @@ def installed(folder: str, url: str) -> None:
     call_command("migrate", verbosity=0)
 
 
-def ways() -> dict[str, Way]:
-    """Return the ways that the database of this process knows; the first is what the others are compared with."""
+def first_columns(onus):
+    return {
+        "state": ["online"] * onus,
+        "name": [f"client-{n}" for n in range(onus)],
+        "description": [f"street {n}" for n in range(onus)],
+        **{name: [-20.0 - n % 100 / 10 for n in range(onus)] for name in POWERS},
+        "distance_m": [1000.0 + n for n in range(onus)],
+        "temperature_c": [40.0] * onus,
+    }
+
+
+def unchanged(columns, number):
+    return {name: list(values) for name, values in columns.items()}
+
+
+def powers_changed(columns, number):
+    """Change 60 % of the powers by some hundredths."""
+    chance = random.Random(number)
+    moved = {name: [v + 0.01 if chance.random() < 0.6 else v for v in columns[name]] for name in POWERS}
+    return {**columns, **moved}
+
+
+def everything_changed(columns, number):
+    words = {name: [f"{value.split()[0]} {number}" for value in columns[name]] for name in ("name", "description")}
+    numbers = {name: [value + 0.01 for value in columns[name]] for name in (*POWERS, "distance_m", "temperature_c")}
+    return {"state": [("online", "los")[number % 2]] * len(columns["state"]), **words, **numbers}
+
+
+CASES = {"nothing changed": unchanged, "60 % of powers": powers_changed, "everything": everything_changed}
+
+
+def cpu() -> tuple[float, float]:
+    """Return the seconds of CPU of this process, and of the server's process that works for it."""
     from django.db import connection
 
-    known = {"bulk_create": by_bulk_create, "executemany": by_statements}
-    return {**known, "COPY": by_copy} if connection.vendor == "postgresql" else known
+    server = 0.0
+    if connection.vendor == "postgresql":
+        stat = Path(f"/proc/{connection.connection.info.backend_pid}/stat").read_text().rsplit(")", 1)[1].split()
+        server = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+    return time.process_time(), server
 
 
-def by_statements(olt_id: int, rows: int, now: datetime) -> None:
-    with patch("facho.store.bulk.is_copied", lambda rows: False):
-        as_the_store_does(olt_id, rows, now)
-
-
-def by_copy(olt_id: int, rows: int, now: datetime) -> None:
-    with patch("facho.store.bulk.is_copied", lambda rows: True):
-        as_the_store_does(olt_id, rows, now)
-
-
-def as_the_store_does(olt_id: int, rows: int, now: datetime) -> None:
+def measure(onus: int, rounds: int) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return the microseconds per value of each case: with a kept inventory and a loaded one, ours and the server's."""
     from django.db import transaction
 
-    from facho.engine.model import Reading
-    from facho.store.writer import write_readings
-
-    with transaction.atomic():
-        write_readings(olt_id, [Reading(f"1.{n}", 0, 1, n, VALUES) for n in range(rows)], now)
-
-
-def by_bulk_create(olt_id: int, rows: int, now: datetime) -> None:
-    """Keep the same as Django would do it."""
-    from django.db import transaction
-
-    from facho.apps.telemetry.models import Onu, OnuHistory
-
-    times = {"read_at": now, "state_at": now, "power_at": now}
-    onus = [
-        Onu(olt_id=olt_id, index=f"1.{n}", slot=0, port=1, onu=n, first_seen_at=now, **times, **VALUES)
-        for n in range(rows)
-    ]
-    updated = ["slot", "port", "onu", *times, *VALUES]
-    with transaction.atomic():
-        Onu.objects.bulk_create(onus, update_conflicts=True, unique_fields=["olt", "index"], update_fields=updated)
-        ids = dict(Onu.objects.filter(olt_id=olt_id).values_list("index", "id"))
-        OnuHistory.objects.bulk_create(OnuHistory(onu_id=ids[onu.index], at=now, **VALUES) for onu in onus)
-
-
-def measure(rows: int, rounds: int) -> dict[str, tuple[float, float]]:
-    """Return for each way the seconds of the first harvest of an OLT, and those of the quickest behind it."""
     from facho.apps.inventory.models import Olt
+    from facho.store.compare import Columns, compare
+    from facho.store.inventory import Inventory
 
-    known = ways()
-    olts = {
-        name: Olt.objects.create(name=f"{name} {rows}", brand="huawei", host="127.0.0.1", community="public").pk
-        for name in known
-    }
-    for name, keep in known.items():
-        # What is imported and prepared only once.
-        keep(olts[name], 1, T0 - timedelta(minutes=5))
-    took: dict[str, list[float]] = {name: [] for name in known}
-    for number in range(rounds + 1):
-        # In turns: the machine does other things too, and none of them should meet only one way.
-        for name, keep in known.items():
-            before = time.perf_counter()
-            keep(olts[name], rows, T0 + number * timedelta(minutes=5))
-            took[name].append(time.perf_counter() - before)
-    return {name: (first, min(again)) for name, (first, *again) in took.items()}
+    costs = {}
+    for case, change in CASES.items():
+        olt = Olt.objects.create(name=f"{case} {onus}", brand="huawei", host="127.0.0.1", community="public").pk
+        indexes = [f"4194304000.{n}" for n in range(onus)]
+        places = {"slot": [0] * onus, "port": [n % PORTS for n in range(onus)], "onu": list(range(onus))}
+        columns = first_columns(onus)
+        kept = Inventory.load(olt, COLUMNS)
+        costs[case] = {}
+        now = T0
+        for way in ("first", "kept", "loaded"):
+            spent = [0.0, 0.0]
+            repeats = 1 if way == "first" else rounds
+            for number in range(repeats):
+                now += timedelta(minutes=5)
+                columns = change(columns, number + (way == "loaded")) if way != "first" else columns
+                read = Columns(indexes, places, columns)
+                before = cpu()
+                with transaction.atomic():
+                    inventory = Inventory.load(olt, COLUMNS) if way == "loaded" else kept
+                    inventory.apply(compare(inventory, read, now))
+                spent = [total + after - then for total, after, then in zip(spent, cpu(), before, strict=True)]
+            values = repeats * onus * len(COLUMNS)
+            costs[case][way] = tuple(round(seconds / values * 1e6, 3) for seconds in spent)
+    return costs

@@ -1,19 +1,21 @@
-"""`prometheus-snmp-exporter` as one of the collectors: a process that stays, and is scraped over HTTP."""
+"""`prometheus-snmp-exporter` as one of the collectors: a process that is scraped over HTTP."""
 
 import json
-import os
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agents import HOST, CannotRun
-from clients import COLUMNS, PATIENCE, REPETITIONS, ROOT, Cost
+import cpu
+from collectors import COLUMNS, PATIENCE, REPETITIONS, ROOT, Cost
+from olts import CannotRun
 
+HOST = "127.0.0.1"
 PROGRAM = "prometheus-snmp-exporter"
 MODULE = "onus"
 AUTH = "bench"
@@ -99,7 +101,7 @@ class Exporter:
                 time.sleep(0.05)
         raise CannotRun(f"{PROGRAM} did not start in {STARTUP_SECONDS} s.")
 
-    def collect(self, address: str) -> Cost:
+    def collect(self, address: str, onus: int) -> Mapping[str, Cost]:
         path = f"/snmp?target={address}&module={MODULE}&auth={AUTH}"
         walls: list[float] = []
         spent = self._cpu()
@@ -107,8 +109,8 @@ class Exporter:
             started = time.perf_counter()
             page = self._get(path)
             walls.append(time.perf_counter() - started)
-        onus = sum(line.startswith(b"rx_dbm{") for line in page.splitlines())
-        return Cost(min(walls), (self._cpu() - spent) / len(walls), onus, times=len(walls))
+        values = sum(line.startswith(tuple(f"{name}{{".encode() for name in COLUMNS)) for line in page.splitlines())
+        return {self.name: Cost(min(walls), (self._cpu() - spent) / len(walls), values, times=len(walls))}
 
     def _get(self, path: str) -> bytes:
         with urllib.request.urlopen(self._url + path, timeout=1800) as answer:  # noqa: S310 - our own, on loopback
@@ -118,6 +120,4 @@ class Exporter:
     def _cpu(self) -> float:
         if self._process is None:
             raise CannotRun(f"{PROGRAM} does not run.")
-        # The name of the program, in brackets, may have spaces in it.
-        numbers = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu.seconds([self._process.pid])
