@@ -56,6 +56,11 @@ class Launched(ABC):
     @abstractmethod
     def url(self) -> str: ...
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
     @abstractmethod
     def prepare(self) -> None:
         """Make ready what the server needs, once; `NoServerError` if it cannot be had."""

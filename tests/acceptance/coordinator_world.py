@@ -14,11 +14,12 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.engine.scheduler import Scheduler
 from facho.engine.snapshot import snapshot
 from facho.store.journal import EventRows, Journal
-from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import make_plans
 from facho.store.pool import Pool
 from facho.store.quotas import open_hour, settle
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -41,7 +42,7 @@ class BesideTheLoop:
 
 
 class Coordinator:
-    """Scheduler, ledger, quotas, plans and journal as `facho run` has them; only the OLTs are stand-ins."""
+    """Scheduler, slots, runs, quotas, plans and journal as `facho run` has them; only the OLTs are stand-ins."""
 
     def __init__(self, *, pollers: int = 5) -> None:
         self.clock = VirtualClock(START)
@@ -69,18 +70,18 @@ class Coordinator:
         return START + timedelta(seconds=self._loop.get_loop().time())
 
     async def _start(self) -> None:
-        self.ledger = DbLedger(self._thread)
+        self.slots = DbSlots(self._thread)
         self.bus = LocalBus()
         self.runner = StandInRunner(
             self.clock,
-            self.ledger,
+            DbRuns(self._thread, self._thread, DbResults(self._thread)),
             seconds=lambda node, slot: 15.0 if node.olt_id in self.silent else self.seconds,
             outcome=lambda node, slot: SILENT if node.olt_id in self.silent else ANSWERED,
         )
         self.scheduler = Scheduler(
             pollers=self._pollers,
             nodes=DbNodeSource(self._thread),
-            ledger=self.ledger,
+            slots=self.slots,
             runner=self.runner,
             clock=self.clock,
             on_tick=lambda manager: self.bus.publish("snapshot", snapshot(manager, self.clock.now())),
@@ -93,12 +94,12 @@ class Coordinator:
         self._loop.run(self._killed_for(span))
 
     async def _killed_for(self, span: timedelta) -> None:
-        ledger, self.runner._ledger = self.ledger, Forgetful()
+        slots, self.runner._runs = self.slots, Forgetful()
         for task in list(self.manager._tasks.values()):
             task.cancel()
         await self.clock.sleep(span.total_seconds())
         await self._start()
-        await ledger.recover(self.clock.now())
+        await slots.recover(self.clock.now())
 
     def run_for(self, span: timedelta) -> None:
         """Tick for so long, and let the chores be done in between."""
@@ -127,7 +128,7 @@ class Coordinator:
 
 
 class Forgetful:
-    """The ledger of an engine that was killed: nothing it says is written."""
+    """The runs of an engine that was killed: nothing is stored any more."""
 
     def __getattr__(self, name):
         async def nothing(*args, **kwargs):
@@ -142,7 +143,9 @@ def add_olt(name: str = "OLT-CENTRAL-01") -> Olt:
 
 def add_node(olt: Olt, name: str, interval: timedelta = 5 * MIN, kind: str = "table", **more) -> WorkflowNode:
     job, _ = SnmpJob.objects.get_or_create(
-        name=name, brand="huawei", defaults={"kind": kind, "interval_seconds": interval.total_seconds(), **more}
+        name=name,
+        brand="huawei",
+        defaults={"kind": kind, "columns": ["rx_dbm"], "interval_seconds": interval.total_seconds(), **more},
     )
     job.apply_to([olt])
     return WorkflowNode.objects.get(olt=olt, job=job)

@@ -24,6 +24,7 @@ class Scene:
     """A Facho that knows one OLT of a fleet, and a job on it that nobody has run yet."""
 
     facho: Installation
+    fleet: Fleet
     onus: int
     olt: dict[str, Any]
     node: dict[str, Any]
@@ -58,7 +59,7 @@ def set_up(facho: Installation, fleet: Fleet) -> Scene:
     job = facho.post("jobs/", {**wanted, "columns": COLUMNS})
     facho.post(f"jobs/{job['id']}/apply/", {"olts": [olt["id"]]})
     (node,) = facho.get("nodes/", olt=olt["id"])["results"]
-    return Scene(facho, found["onus"], olt, node)
+    return Scene(facho, fleet, found["onus"], olt, node)
 
 
 def test_run_now_reads_the_olt_and_the_api_shows_its_onus(scene: Scene):
@@ -99,6 +100,27 @@ def test_pollers_queue_and_statistics_are_fresh_and_have_the_same_shape(scene: S
     assert len(pollers["pollers"]) == stats["total_pollers"] == stats["free_pollers"] + stats["busy_pollers"]
 
 
+def test_a_chain_is_seen_in_order_while_it_runs(scene: Scene):
+    """What is seen depends on the moment; whatever it is, it is a rest of the chain with one of them running."""
+    facho, olt = scene.facho, scene.olt
+    for name in ("Names", "Power"):
+        wanted = {"name": name, "brand": olt["brand"], "kind": "table", "columns": ["name", "rx_dbm"]}
+        facho.post("jobs/", {**wanted, "follows": scene.node["job"]})
+    order = sorted(node["id"] for node in facho.get("nodes/", olt=olt["id"])["results"])
+    scene.fleet.say(f"{olt['name']} latency=0.3")
+    facho.post(f"pollers/nodes/{scene.node['id']}/run/")
+
+    def seen() -> Any:
+        pollers = facho.get("pollers/")["pollers"]
+        return [poller["active_executions"] for poller in pollers if poller["active_executions"]]
+
+    [active] = facho.wait_for(seen)
+    scene.fleet.say(f"{olt['name']} well")
+    nodes = [each["node_id"] for each in active]
+    assert nodes == order[-len(nodes) :]
+    assert [each["status"] for each in active[1:]] == ["PENDING"] * (len(active) - 1)
+
+
 def test_why_a_node_is_late_is_answered_in_the_same_shape(scene: Scene):
     scene.facho.wait_for(lambda: not scene.facho.get("pollers/")["stale"])
 
@@ -116,3 +138,40 @@ def test_a_poller_that_ran_is_a_row_that_says_so(scene: Scene):
         return found and found[0][0]
 
     assert scene.facho.wait_for(row) >= 1
+
+
+def test_a_job_is_tried_before_it_is_saved(scene: Scene):
+    facho, olt = scene.facho, scene.olt
+    unknown = {"name": "vlan", "oid": "1.3.6.1.4.1.99999.1.1", "decode": "number"}
+    body = {"olt": olt["id"], "brand": olt["brand"], "kind": "table", "columns": ["serial"], "oids": [unknown]}
+    jobs = facho.get("jobs/")["count"]
+
+    question = facho.post("jobs/try/", body)
+    # A machine that does ten other things may take longer than the request waits.
+    shown = facho.wait_for(lambda: (now := facho.get(f"questions/{question['id']}/"))["answered_at"] and now)
+
+    assert (shown["state"], shown["error"]) == ("answered", "")
+    serial, vlan = shown["answer"]["columns"]
+    assert (serial["name"], len(serial["rows"]), serial["remark"]) == ("serial", 5, "")
+    assert all(row["type"] == "OCTET STRING" and row["value"] for row in serial["rows"])
+    assert (vlan["name"], vlan["remark"]) == ("vlan", "The OLT has no value for this OID.")
+    assert facho.get("jobs/")["count"] == jobs
+
+
+def test_an_onu_that_another_one_replaced_is_missing_at_once(scene: Scene):
+    facho, olt = scene.facho, scene.olt["id"]
+    scene.run_now()
+    old = facho.get("onus/", olt=olt, onu=0)["results"][0]
+    scene.fleet.say(f"{scene.olt['name']} go {old['slot']}/{old['port']}/0")
+    # New ONUs get the first number that is free.
+    scene.fleet.say(f"{scene.olt['name']} come {old['slot']}/{old['port']}")
+
+    scene.run_now()
+
+    gone = facho.get(f"onus/{old['id']}/")
+    new = facho.get(f"onus/{gone['replaced_by']['id']}/")
+    assert (gone["is_missing"], gone["missing_cause"]) == (True, f"replaced by {new['serial']}")
+    assert (gone["serial"], gone["index"]) == (old["serial"], new["index"])
+    assert (new["is_missing"], [each["id"] for each in new["replaces"]]) == (False, [old["id"]])
+    here = {"olt": olt, "slot": old["slot"], "port": old["port"], "onu": 0, "is_missing": "false"}
+    assert [each["id"] for each in facho.get("onus/", **here)["results"]] == [new["id"]]

@@ -13,6 +13,7 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
+from history_rows import add_reading
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
@@ -36,10 +37,11 @@ def onu(node: WorkflowNode) -> Onu:
     now = timezone.now()
     onu = Onu.objects.create(
         olt=node.olt, index="1.7", slot=0, port=1, onu=7, name=EVIL, serial="HWTC00000007", description=EVIL,
-        state="online", rx_dbm=-28.4, tx_dbm=2.2, first_seen_at=now, read_at=now, state_at=now, power_at=now,
+        state="online", rx_dbm=-28.4, tx_dbm=2.2, first_seen_at=now,
+        own_read_at=now, own_state_at=now, own_power_at=now,
     )  # fmt: skip
     for minutes in range(0, 60, 5):
-        onu.history.create(at=now - timedelta(minutes=minutes), state="online", rx_dbm=-28.0 - minutes / 100)
+        add_reading(onu, now - timedelta(minutes=minutes), state="online", rx_dbm=-28.0 - minutes / 100)
     return onu
 
 
@@ -234,3 +236,21 @@ def test_a_page_fits_its_screen(bridge, onu, execution, path, size):
     page.wait_for_load_state("networkidle")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+def test_the_figures_of_an_olt_are_drawn_and_their_range_can_be_chosen(bridge: Bridge, node: WorkflowNode):
+    now = timezone.now()
+    for number in range(1, 40):
+        run(node, now - timedelta(minutes=20 * number))
+
+    page = bridge.open(f"/olts/{node.olt.pk}/")
+
+    figures = page.locator("#figures")
+    expect(figures.locator("[data-figure=success] svg .chart-line")).to_have_count(1)
+    expect(figures.locator("[data-figure=duration] .legend")).to_have_text("mean95 % of runs at most")
+    expect(figures.locator("[data-figure=lost] .empty")).to_have_text("No slot was lost in this time.")
+    chosen = figures.locator("[aria-pressed=true]")
+    expect(chosen).to_have_text("24 h")
+    figures.get_by_text("7 d").click()
+    expect(chosen).to_have_text("7 d")
+    expect(figures.locator("[data-figure=success] svg .chart-line")).to_have_count(1)

@@ -36,11 +36,11 @@ def nodes(facho: Installation, olt_id: int) -> list[dict]:
 
 
 def cost(facho: Installation, olt_id: int) -> int | None:
-    """Return how often an OLT was asked by what its executions say; None while one of them is not over."""
+    """Return the requests by executions of an OLT, and the check before the first; None while one is not over."""
     rows = facho.get("executions/", olt=olt_id)["results"]
     if any(row["status"] in ("PENDING", "RUNNING") for row in rows):
         return None
-    return sum(row["pdus"] for row in rows)
+    return 1 + sum(row["pdus"] for row in rows)
 
 
 def onus(facho: Installation, olt_id: int) -> list[dict]:

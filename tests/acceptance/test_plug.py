@@ -16,7 +16,7 @@ def add_slow_olt(facho: Installation, fleet) -> tuple[dict, dict]:
     """Set up OLT-NORTE-02, whose walks take seconds, with one job; return the OLT and the node."""
     olt = next(olt for olt in fleet.olts if olt["name"] == "OLT-NORTE-02")
     values = {name: olt[name] for name in ("name", "brand", "host", "port", "community")}
-    olt = facho.post("olts/", values)
+    olt = facho.post("olts/", values | {"max_in_flight": 1})
     columns = ["serial", "name", "state", "distance_m", "rx_dbm", "tx_dbm", "olt_rx_dbm"]
     job = facho.post(
         "jobs/",
@@ -78,7 +78,8 @@ def test_the_olt_saw_one_request_at_a_time_and_as_many_as_we_say(facho: Installa
 
     log = read_log(fleet.log)
     assert log.peak_in_flight("OLT-NORTE-02") == 1
-    assert log.count("OLT-NORTE-02") == execution["pdus"]
+    # An OLT that was just added is checked with one request before its first run.
+    assert log.count("OLT-NORTE-02") == 1 + execution["pdus"]
 
 
 def test_a_wrong_community_is_silence_and_the_sentence_says_what_to_look_at(facho: Installation, fleet):

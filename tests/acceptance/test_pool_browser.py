@@ -118,7 +118,9 @@ def make_minutes(*percentages: float) -> None:
     totals = {"queue_size": 0, "delayed": 0, "is_saturated": False, "total_tasks_completed": 1}
     for ago, percentage in enumerate(percentages, 1):
         at = {"timestamp": now - timedelta(hours=ago), "busy_percentage": percentage}
-        PollerStats.objects.create(**at, **totals, total_tasks_delayed=0, total_pollers=10, busy_pollers=4)
+        PollerStats.objects.create(
+            **at, **totals, total_tasks_delayed=0, total_pollers=10, free_pollers=6, busy_pollers=4
+        )
 
 
 def test_the_last_days_of_the_pool_can_be_looked_at(bridge):

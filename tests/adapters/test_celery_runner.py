@@ -1,6 +1,7 @@
 """What is given to workers elsewhere: sent once, or again when nobody takes it, and over when the database says so."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,27 +9,32 @@ from builders import MIN, SEC, T0, make_composite, make_node
 
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, CeleryRunner, queue_of
 from facho.adapters.wire import from_wire
-from facho.engine.model import Cause, Claim, Lease, Outcome, Status, Trigger
+from facho.engine.model import Cause, Claim, Lease, Outcome, RunResult, Status, Trigger
+from facho.engine.outages import Outages
 
 LEASE = Lease(1, "noc-1/1", 5)
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
 
 
 class Scene:
-    """A runner, its ledger, and the queue of a broker that may be away."""
+    """A runner, its slots, and the queue of a broker that may be unavailable."""
 
     def __init__(self):
         self.clock = VirtualClock(T0)
         self.node = make_node(1, olt_id=1, next_check=T0)
         self.link = make_node(2, olt_id=1, master_id=1)
-        self.ledger = MemoryLedger(MemoryNodes([self.node, self.link]))
+        self.slots = MemorySlots(MemoryNodes([self.node, self.link]))
+        self.runs = MemoryRuns(self.slots)
         self.bus = LocalBus()
         self.sent = []
         self.broker_is_away = False
-        self.runner = CeleryRunner(send=self.send, ledger=self.ledger, bus=self.bus, clock=self.clock)
+        self.outages = Outages()
+        self.runner = CeleryRunner(
+            send=self.send, slots=self.slots, bus=self.bus, clock=self.clock, outages=self.outages
+        )
 
     async def send(self, queue, message, expires):
         if self.broker_is_away:
@@ -38,15 +44,15 @@ class Scene:
     async def give(self):
         """Claim and give out; the watcher is at work as long as the story lasts."""
         composite = make_composite(1, chain=[self.link], next_check=T0)
-        claim = await self.ledger.claim(composite, poller_id=1, now=self.clock.now(), waits={})
+        claim = await self.slots.claim(composite, poller_id=1, now=self.clock.now(), waits={})
         self.watching = asyncio.ensure_future(self.runner.watch())
         return claim, asyncio.ensure_future(self.runner.run(claim, None))
 
     async def start(self, id_):
-        return await self.ledger.start(id_, lease=LEASE, now=self.clock.now())
+        return await self.runs.start(id_, lease=LEASE, now=self.clock.now())
 
     async def close(self, id_, outcome):
-        await self.ledger.close([id_], outcome, lease=LEASE, now=self.clock.now())
+        await self.runs.finish(RunResult((id_,), outcome, LEASE, self.clock.now()))
 
 
 @pytest.fixture
@@ -103,7 +109,7 @@ def test_what_nobody_takes_is_sent_again_until_its_slot_is_over(play):
     async def story(scene):
         _, running = await scene.give()
         outcomes = await running
-        return [at for at, *_ in scene.sent], outcomes, (scene.clock.now() - T0), scene.ledger.rows
+        return [at for at, *_ in scene.sent], outcomes, (scene.clock.now() - T0), scene.slots.rows
 
     sent, outcomes, took, rows = play(story)
 
@@ -111,6 +117,39 @@ def test_what_nobody_takes_is_sent_again_until_its_slot_is_over(play):
     assert timedelta(minutes=5) <= took <= timedelta(minutes=5, seconds=3)
     assert {(outcome.status, outcome.cause) for outcome in outcomes} == {(Status.SKIPPED, Cause.NO_FREE_POLLER)}
     assert {row.status for row in rows} == {Status.SKIPPED}
+
+
+def test_a_slot_that_could_not_be_sent_is_lost_to_the_broker(play):
+    async def story(scene):
+        scene.broker_is_away = True
+        _, running = await scene.give()
+        return await running
+
+    outcomes = play(story)
+
+    assert {(outcome.status, outcome.cause) for outcome in outcomes} == {(Status.SKIPPED, Cause.BROKER_UNAVAILABLE)}
+
+
+def test_a_slot_without_time_left_after_an_outage_is_lost_to_the_outage(play):
+    async def story(scene):
+        scene.outages.note("broker", Cause.BROKER_UNAVAILABLE, T0)
+        await scene.clock.sleep(280)
+        scene.outages.note("broker", None, scene.clock.now())
+        _, running = await scene.give()
+        return await running
+
+    assert {outcome.cause for outcome in play(story)} == {Cause.BROKER_UNAVAILABLE}
+
+
+def test_a_broker_that_is_back_soon_is_no_cause(play):
+    async def story(scene):
+        scene.broker_is_away = True
+        _, running = await scene.give()
+        await scene.clock.sleep(30)
+        scene.broker_is_away = False
+        return await running
+
+    assert {outcome.cause for outcome in play(story)} == {Cause.NO_FREE_POLLER}
 
 
 def test_the_last_message_does_not_outlive_its_slot(play):
@@ -146,13 +185,13 @@ def test_a_broker_that_is_away_costs_time_and_nothing_else(play):
 def test_a_database_that_is_away_is_asked_again(play):
     async def story(scene):
         claim, running = await scene.give()
-        there, scene.ledger.progress = scene.ledger.progress, raise_away
+        there, scene.slots.progress = scene.slots.progress, raise_away
         for id_ in claim.execution_ids:
             await scene.start(id_)
             await scene.close(id_, Outcome(Status.SUCCESS))
         await scene.clock.sleep(10)
         assert not running.done()
-        scene.ledger.progress = there
+        scene.slots.progress = there
         return await running
 
     assert [outcome.status for outcome in play(story)] == [Status.SUCCESS] * 2
@@ -165,10 +204,10 @@ async def raise_away(*args, **kwargs):
 def test_what_cannot_be_given_up_at_the_end_of_its_slot_is_given_up_later(play):
     async def story(scene):
         _, running = await scene.give()
-        there, scene.ledger.close = scene.ledger.close, raise_away
+        there, scene.slots.close = scene.slots.close, raise_away
         await scene.clock.sleep(600)
         assert not running.done()
-        scene.ledger.close = there
+        scene.slots.close = there
         await scene.clock.sleep(5)
         return running.done() and running.result()
 
@@ -182,7 +221,7 @@ def test_what_was_begun_in_the_last_moment_is_not_given_up(play):
         await scene.clock.sleep(299.99)
         await scene.start(claim.execution_ids[0])
         await scene.clock.sleep(10)
-        statuses = [row.status for row in scene.ledger.rows]
+        statuses = [row.status for row in scene.slots.rows]
         for id_ in claim.execution_ids:
             await scene.start(id_)
             await scene.close(id_, Outcome(Status.SUCCESS))
@@ -212,9 +251,9 @@ def test_what_was_put_off_comes_back_as_an_attempt_that_is_not_the_last(play):
         claim, running = await scene.give()
         first, second = claim.execution_ids
         await scene.start(first)
-        await scene.ledger.put_off([first], SILENT, retry_at=T0 + 2 * MIN, lease=LEASE, now=T0)
+        await scene.runs.finish(RunResult((first,), replace(SILENT, retry_at=T0 + 2 * MIN), LEASE, T0))
         skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
-        await scene.ledger.put_off([second], skipped, retry_at=T0 + 2 * MIN, lease=LEASE, now=T0)
+        await scene.runs.finish(RunResult((second,), replace(skipped, retry_at=T0 + 2 * MIN), LEASE, T0))
         return await running
 
     first, second = play(story)
@@ -255,7 +294,7 @@ def test_who_is_interrupted_tells_the_workers_and_who_leaves_does_not(play):
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             scene.watching.cancel()
-            scene.ledger = scene.runner._ledger = Scene().ledger
+            scene.slots = scene.runner._slots = Scene().slots
         await scene.clock.sleep(1)
         listening.cancel()
         return heard

@@ -162,7 +162,7 @@ def spoiled(*path, value):
         pytest.param({"poller_id": 3}, "came without composite, execution_ids, next_check", id="half of it"),
         pytest.param(spoiled("poller_id", value="3"), "Claim.poller_id: '3' is no int", id="text for a number"),
         pytest.param(spoiled("poller_id", value=True), "Claim.poller_id", id="a yes for a number"),
-        pytest.param(spoiled("poller_id", value=None), "Claim.poller_id", id="nothing for a number"),
+        pytest.param(spoiled("attempt", value=None), "Claim.attempt", id="nothing for a number"),
         pytest.param(spoiled("execution_ids", value=101), "Claim.execution_ids", id="one for several"),
         pytest.param(spoiled("composite", "slot", value="soon"), "CompositeNode.slot: 'soon'", id="no time"),
         pytest.param(spoiled("composite", "slot", value=7), "CompositeNode.slot", id="a number for a time"),

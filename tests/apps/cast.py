@@ -7,7 +7,7 @@ from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTr
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import Onu, OnuEvent
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
@@ -34,9 +34,15 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
         "state": "online",
         "rx_dbm": -20.0 - number / 10,
         "first_seen_at": T0,
-        "read_at": T0,
+        "own_read_at": T0,
     }
     return Onu.objects.create(olt=olt, **defaults | more)
+
+
+def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:
+    """Make a loss of signal."""
+    change = {"field": "state", "old": "online", "new": "los", "cause": "fiber cut"}
+    return OnuEvent.objects.create(onu=onu, olt=onu.olt, at=at, **change | more)
 
 
 def make_execution(node: WorkflowNode, slot: datetime = T0, **more: Any) -> Execution:

@@ -11,7 +11,8 @@ from rest_framework.test import APIClient
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
-from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.apps.telemetry.models import Onu
+from history_rows import add_reading
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def chained(node: WorkflowNode) -> WorkflowNode:
 @pytest.fixture
 def onu(central: Olt) -> Onu:
     onu = make_onu(central, 7, rx_dbm=-21.53)
-    OnuHistory.objects.create(onu=onu, at=T0, state="online", rx_dbm=-21.53)
+    add_reading(onu, T0, state="online", rx_dbm=-21.53)
     return onu
 
 

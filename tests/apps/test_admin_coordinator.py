@@ -119,7 +119,7 @@ def test_the_log_says_its_sentences_and_is_found_by_level_and_event(admin_page, 
     )
     make_log("OLT_DISABLED")
 
-    assert "OLT-SUR-03 did not answer in 3 executions" in html(admin_page, url("coordinatorlog"))
+    assert "OLT-SUR-03 did not answer 3 attempts in a row" in html(admin_page, url("coordinatorlog"))
     assert ids(admin_page, url("coordinatorlog") + "?least=WARNING") == [opened.pk]
     assert ids(admin_page, url("coordinatorlog") + "?event=BREAKER_OPENED") == [opened.pk]
     assert len(ids(admin_page, url("coordinatorlog") + "?least=LOUD&event=PARTY")) == 2

@@ -1,10 +1,15 @@
 """What the engine owns, as the admin shows it: found by filters, masters with their chains."""
 
+import re
+from datetime import timedelta
+
 import pytest
-from cast import T0, make_job, make_onu
+from cast import T0, make_execution, make_job, make_onu
 from django.urls import reverse
+from django.utils import timezone
 
 from facho.apps.polling.models import Poller
+from history_rows import add_reading
 
 EXECUTIONS = reverse("admin:polling_execution_changelist")
 POLLERS = reverse("admin:polling_poller_changelist")
@@ -47,6 +52,15 @@ def test_a_master_has_its_chain_folded_under_it(admin_page, execution):
     assert "2025-06-01 10:00:02" in page
 
 
+def test_a_chain_is_listed_in_the_order_in_which_it_ran(admin_page, execution):
+    third = make_job("Third link", follows=execution.node.job).nodes.get()
+    make_execution(third, master_execution=execution)
+
+    page = admin_page.get(EXECUTIONS).content.decode()
+
+    assert page.index("Optical power") < page.index("Names") < page.index("Third link")
+
+
 def test_the_page_of_a_master_shows_its_chain_and_that_of_a_link_its_attempts(admin_page, execution):
     link = execution.links.get()
 
@@ -77,14 +91,19 @@ def test_onus_are_found(admin_page, central, query, expected):
     assert rows(admin_page, ONUS + query) == expected
 
 
-def test_an_onu_shows_its_readings_a_page_at_a_time(admin_page, onu):
-    for minute in range(30):
-        onu.history.create(at=onu.read_at.replace(minute=minute + 1), rx_dbm=-20.0)
+def test_an_onu_shows_its_latest_readings(admin_page, onu):
+    for number in range(30):
+        add_reading(onu, timezone.now() - timedelta(minutes=number), rx_dbm=-20.0 - number / 100)
 
-    [inline] = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).context["inline_admin_formsets"]
+    shown = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).content.decode()
 
-    assert len(inline.formset.forms) == 20
-    assert inline.formset.forms[0].instance.at.minute == 30
+    assert re.findall(r"<td[^>]*>(-2\d\.\d+)</td>", shown) == [str(-20.0 - number / 100) for number in range(20)]
+
+
+def test_an_onu_without_readings_of_the_last_day_says_so(admin_page, onu):
+    shown = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).content.decode()
+
+    assert "No readings in the last day." in shown
 
 
 def test_a_master_without_a_chain_says_so(admin_page, sur):

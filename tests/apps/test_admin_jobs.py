@@ -229,6 +229,16 @@ def test_a_workflow_shows_each_master_with_its_chain_behind_it(admin_page, node,
     assert [form.instance for form in inline.formset.forms] == [node, chained, other]
 
 
+def test_a_workflow_and_the_api_show_a_chain_in_the_order_in_which_it_runs(admin_page, api, node, chained):
+    urgent = make_job("State", columns=["state"], follows=node.job, priority=70).nodes.get()
+
+    [inline] = admin_page.get(workflow(node.olt)).context["inline_admin_formsets"]
+    applied = api.post(f"/api/v1/jobs/{node.job_id}/apply/", {"olts": [node.olt_id]}, format="json").json()["nodes"]
+
+    assert [form.instance for form in inline.formset.forms] == [node, urgent, chained]
+    assert [each["id"] for each in applied] == [node.pk, urgent.pk, chained.pk]
+
+
 def test_nodes_get_settings_of_their_own_and_lose_them(admin_page, node, chained):
     own = {"own_interval_seconds": "60", "own_priority": "90", "own_enabled": "false"}
 
@@ -330,7 +340,7 @@ def test_a_link_in_a_mail_runs_nothing(admin_page, node):
     assert node.run_requested_at is None
 
 
-def test_running_needs_the_right_to_change(node):
+def test_running_needs_its_permission(node):
     looker = User.objects.create(username="looker", is_staff=True)
     looker.user_permissions.set(Permission.objects.filter(codename="view_workflow"))
     client = Client()
@@ -406,7 +416,22 @@ def test_jobs_are_disabled_by_their_action_and_the_engine_told(admin_page, node)
 def test_a_job_is_deleted_with_its_nodes(admin_page, node):
     make_olt("OLT-OTHER")
 
-    admin_page.post(reverse("admin:jobs_snmpjob_delete", args=[node.job_id]), {"post": "yes"})
+    page = reverse("admin:jobs_snmpjob_delete", args=[node.job_id])
+    admin_page.post(page, {"post": "yes", "followers": "delete"})
 
     assert not SnmpJob.objects.exists()
     assert not WorkflowNode.objects.exists()
+
+
+def test_the_usual_jobs_are_applied_to_many_olts_at_once(admin_page, central, norte):
+    make_olt("OLT-SUR-03", brand="")
+    chosen = {"action": "apply_usual", "_selected_action": list(Olt.objects.values_list("pk", flat=True))}
+
+    answer = admin_page.post(reverse("admin:jobs_workflow_changelist"), chosen, follow=True)
+
+    page = answer.content.decode()
+    assert "OLT-SUR-03 has no known brand, so it has no usual jobs." in page
+    assert "applied to 1 OLT." in page
+    for olt in (central, norte):
+        templates = {template.name for template in BRANDS[olt.brand].templates}
+        assert set(olt.nodes.values_list("job__name", flat=True)) == templates

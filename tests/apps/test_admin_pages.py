@@ -5,7 +5,18 @@ from datetime import timedelta
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu, make_plan, make_quota, make_violation
+from cast import (
+    SECRETS,
+    T0,
+    make_event,
+    make_execution,
+    make_job,
+    make_olt,
+    make_onu,
+    make_plan,
+    make_quota,
+    make_violation,
+)
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.contrib.staticfiles import finders
@@ -18,7 +29,7 @@ from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecas
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.apps.polling.models import Execution, Poller, PollerStats
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import Onu, OnuEvent
 
 MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "authtoken")]
 ENGINES = [
@@ -30,6 +41,7 @@ ENGINES = [
     QuotaViolation,
     ExecutionPlan,
     Onu,
+    OnuEvent,
     Alert,
     Delivery,
 ]
@@ -50,6 +62,7 @@ def everything(execution, onu, sur, norte):
     PollerStats.objects.create(
         timestamp=T0,
         total_pollers=10,
+        free_pollers=7,
         busy_pollers=3,
         busy_percentage=33.3,
         queue_size=0,
@@ -63,6 +76,7 @@ def everything(execution, onu, sur, norte):
         make(execution.node)
     make_delivery(make_channel(), make_alert(sur))
     make_rule()
+    make_event(onu)
     Forecast.objects.create(params={"hours": 1})
     SnmpJobOid.objects.create(job=SnmpJob.objects.first(), name="cpu", oid="1.3.6.1", decode="integer")
 

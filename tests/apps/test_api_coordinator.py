@@ -201,7 +201,8 @@ def test_an_entry_says_its_sentence_beside_the_message_of_the_log_file(api, sur)
     [entry] = results(api, "logs/")
 
     assert entry["message"] == "as in the file"
-    assert entry["sentence"] == "OLT-SUR-03 did not answer in 3 executions: it is only probed once a minute now"
+    said = "OLT-SUR-03 did not answer 3 attempts in a row: it is only probed, once a minute, until it answers"
+    assert entry["sentence"] == said
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
         "violations/?severity=HIGH",
         "plans/?status=ACTIVE",
         "logs/?event=OLT_DISABLED",
+        "events/?field=state&field=place",
     ],
 )
 def test_a_list_is_narrowed_without_looking_for_twins_among_all_rows(api, onu, node, narrowed):

@@ -236,7 +236,7 @@ def test_the_brand_stays_while_the_job_is_applied_or_followed(api, node, sur):
 def test_a_deleted_job_takes_its_nodes_with_it_and_tells_the_engine(api, node):
     before = Olt.objects.get().revision
 
-    answer = api.delete(f"/api/v1/jobs/{node.job_id}/")
+    answer = api.delete(f"/api/v1/jobs/{node.job_id}/?followers=delete")
 
     assert answer.status_code == 204
     assert not WorkflowNode.objects.exists()

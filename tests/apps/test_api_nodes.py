@@ -183,5 +183,5 @@ def test_order_by_the_next_run_has_those_without_a_schedule_last(api, node, chai
 def test_a_page_of_nodes_costs_the_same_however_many_there_are(api, power, names, django_assert_num_queries, many):
     power.apply_to([make_olt(f"OLT-{number}") for number in range(many)])
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         api.get("/api/v1/nodes/")

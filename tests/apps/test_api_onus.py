@@ -6,7 +6,10 @@ import pytest
 from cast import T0, make_olt, make_onu
 from django.utils import timezone
 
-from facho.apps.telemetry.models import OnuHistory
+from facho.apps.telemetry.history import RAW
+from facho.apps.telemetry.models import HistoryChunk
+from facho.store.history import close
+from history_rows import add_reading
 
 
 @pytest.fixture
@@ -71,13 +74,140 @@ def test_equal_onus_stand_on_one_page_each(api, central):
 def test_history_is_given_for_the_hours_asked_for_latest_first(api, onu):
     now = timezone.now()
     for hours in (1, 2, 30):
-        OnuHistory.objects.create(onu=onu, at=now - timedelta(hours=hours), rx_dbm=-20.0 - hours)
+        add_reading(onu, now - timedelta(hours=hours), rx_dbm=-20.0 - hours)
 
     day = api.get(f"/api/v1/onus/{onu.pk}/history/").data
     more = api.get(f"/api/v1/onus/{onu.pk}/history/?hours=48&page_size=1").data
 
     assert [reading["rx_dbm"] for reading in day["results"]] == [-21.0, -22.0]
     assert (more["count"], more["page_size"], len(more["results"])) == (3, 1, 1)
+
+
+def history(api, onu, query=""):
+    answer = api.get(f"/api/v1/onus/{onu.pk}/history/?{query}")
+    assert answer.status_code == 200, answer.data
+    return answer.json()["results"]
+
+
+@pytest.fixture
+def day(onu):
+    """A day of readings every half hour, and the time of the last one: midnight."""
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    for number in range(48):
+        at = midnight - timedelta(minutes=30 * number)
+        add_reading(onu, at, state="online", rx_dbm=-20.0 - number, in_octets=10_000 - 10 * number)
+    return midnight
+
+
+def written(at):
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_reading_has_every_field_and_null_for_what_was_not_read(api, onu, day):
+    [latest] = history(api, onu, f"from={written(day)}&to={written(day)}")
+
+    assert latest == {
+        "at": written(day),
+        "state": "online",
+        "rx_dbm": -20.0,
+        "tx_dbm": None,
+        "olt_rx_dbm": None,
+        "temperature_c": None,
+        "in_octets": 10_000,
+        "out_octets": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("field=state&field=rx_dbm", id="repeated"),
+        pytest.param("field=rx_dbm,state", id="with commas"),
+        pytest.param("field=rx_dbm, state&field=state", id="both"),
+    ],
+)
+def test_only_the_fields_asked_for_are_shown(api, onu, day, query):
+    assert list(history(api, onu, f"{query}&to={written(day)}")[0]) == ["at", "state", "rx_dbm"]
+
+
+def test_a_reading_without_the_fields_asked_for_is_left_out(api, onu, day):
+    assert history(api, onu, f"field=tx_dbm&to={written(day)}") == []
+
+
+def test_history_is_given_from_one_time_to_another_with_both_ends(api, onu, day):
+    rows = history(api, onu, f"from={written(day - timedelta(hours=1))}&to={written(day)}")
+
+    assert [row["rx_dbm"] for row in rows] == [-20.0, -21.0, -22.0]
+    assert [row["rx_dbm"] for row in history(api, onu, f"hours=1&to={written(day)}")] == [-20.0, -21.0, -22.0]
+
+
+@pytest.mark.parametrize("step", ["3600", "3600s", "60m", "1h"])
+def test_with_a_step_results_are_buckets(api, onu, day, step):
+    rows = history(api, onu, f"field=state,rx_dbm,in_octets&step={step}&hours=2&to={written(day)}")
+
+    assert rows == [
+        {
+            "at": written(day),
+            "state": "online",
+            "rx_dbm": {"min": -20.0, "mean": -20.0, "max": -20.0},
+            "in_octets": {"sum": 10},
+        },
+        {
+            "at": written(day - timedelta(hours=1)),
+            "state": "online",
+            "rx_dbm": {"min": -22.0, "mean": -21.5, "max": -21.0},
+            "in_octets": {"sum": 20},
+        },
+        {
+            "at": written(day - timedelta(hours=2)),
+            "state": "online",
+            "rx_dbm": {"min": -24.0, "mean": -23.5, "max": -23.0},
+            # The reading before it is not among those asked for.
+            "in_octets": {"sum": 10},
+        },
+    ]
+
+
+def test_a_step_of_a_day_uses_daily_values_where_the_readings_are_gone(api, onu, day):
+    close(RAW, onu.olt_id, day - timedelta(days=1))
+    HistoryChunk.objects.all().delete()
+
+    rows = history(api, onu, f"field=rx_dbm&step=1d&to={written(day)}")
+
+    assert [(row["at"], row["rx_dbm"]["min"]) for row in rows] == [
+        (written(day), -20.0),
+        (written(day - timedelta(days=1)), -67.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "sentence"),
+    [
+        pytest.param(
+            "field=light", "field", "There is no history of light. Fields: state, rx_dbm,", id="no such field"
+        ),
+        pytest.param("field=", "field", "There is no history of", id="an empty field"),
+        pytest.param("step=often", "step", "Write seconds, or a number and s, m, h or d", id="a step that is none"),
+        pytest.param("step=0", "step", "Write seconds", id="no step at all"),
+        pytest.param("step=999d", "step", "Write seconds", id="a step of years"),
+        pytest.param("from=yesterday", "from", "Datetime has wrong format", id="no time"),
+        pytest.param("from=2025-06-02T00:00Z&hours=3", "hours", "Write hours or from, not both.", id="both"),
+        pytest.param(
+            "from=2025-06-02T00:00Z&to=2025-06-01T00:00Z",
+            "from",
+            "This must lie before the end.",
+            id="end before beginning",
+        ),
+        pytest.param("to=0001-01-01T00:00Z", "to", "This is too long ago.", id="before there were years"),
+        pytest.param("until=2025-06-02T00:00Z", "until", "There is no such parameter here.", id="unknown"),
+    ],
+)
+def test_nonsense_about_history_is_refused(api, onu, query, name, sentence):
+    answer = api.get(f"/api/v1/onus/{onu.pk}/history/?{query}")
+
+    assert answer.status_code == 400
+    assert list(answer.data) == [name]
+    assert sentence in answer.data[name][0]
 
 
 @pytest.mark.parametrize(
@@ -129,9 +259,9 @@ def test_the_summary_counts_by_state_in_all_and_by_olt(api, onus, central, norte
 @pytest.mark.parametrize("many", [1, 20])
 def test_a_page_of_onus_costs_the_same_however_many_there_are(api, db, django_assert_num_queries, many):
     for number in range(many):
-        make_onu(make_olt(f"OLT-{number}"), number, read_at=T0)
+        make_onu(make_olt(f"OLT-{number}"), number, own_read_at=T0)
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         api.get("/api/v1/onus/")
 
 

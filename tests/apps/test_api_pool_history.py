@@ -15,7 +15,8 @@ DAY = timedelta(days=1)
 
 
 def make_minute(at, **values):
-    usual = {"total_pollers": 10, "busy_pollers": 4, "busy_percentage": 40.0, "queue_size": 0, "delayed": 0}
+    usual = {"total_pollers": 10, "free_pollers": 6, "busy_pollers": 4, "busy_percentage": 40.0}
+    usual |= {"queue_size": 0, "delayed": 0}
     totals = {"is_saturated": False, "total_tasks_completed": 1, "total_tasks_delayed": 0}
     return PollerStats.objects.create(timestamp=at, **usual | totals | values)
 
@@ -26,7 +27,7 @@ def ask(api, since=T0, until=T0 + DAY):
 
 def test_a_point_has_the_mean_and_the_worst_of_its_minutes(reader_api):
     make_minute(T0 + MINUTE, busy_percentage=20.0, queue_size=1, delayed=1)
-    make_minute(T0 + 2 * MINUTE, busy_percentage=90.0, total_pollers=5, queue_size=7, is_saturated=True)
+    make_minute(T0 + 2 * MINUTE, busy_percentage=90.0, total_pollers=5, free_pollers=1, queue_size=7, is_saturated=True)
 
     answer = ask(reader_api).json()
 
@@ -36,6 +37,7 @@ def test_a_point_has_the_mean_and_the_worst_of_its_minutes(reader_api):
             "at": "2025-06-01T10:00:00Z",
             "minutes": 2,
             "total_pollers": 5,
+            "free_pollers": 1,
             "busy_percentage": 55.0,
             "busiest": 90.0,
             "queue_size": 7,
@@ -90,7 +92,7 @@ def test_a_step_is_as_long_as_it_must_be(span, step):
 
 def test_a_month_of_minutes_is_few_points_and_none_is_lost():
     span = 31 * DAY
-    rows = [(T0 + number * MINUTE, 10, 40.0, 0, 0, False) for number in range(span // MINUTE)]
+    rows = [(T0 + number * MINUTE, 10, 6, 40.0, 0, 0, False) for number in range(span // MINUTE)]
 
     made = points(rows, T0, step_for(span))
 

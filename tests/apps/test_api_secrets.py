@@ -3,11 +3,13 @@
 import pytest
 from alert_cast import SECRETS as CHANNEL_SECRETS
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import SECRETS, make_log, make_plan, make_quota, make_violation
+from cast import SECRETS, make_event, make_log, make_plan, make_quota, make_violation
 from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 
 from facho.apps.coordinator.models import Forecast
+from facho.apps.inventory.models import Question
+from facho.engine.model import QuestionKind
 
 
 def names_of_addresses(patterns, prefix=""):
@@ -26,7 +28,7 @@ def channel(db):
 
 
 @pytest.fixture
-def urls(execution, onu, central, channel):
+def urls(execution, onu, central, channel, boss):
     """Every address, of a row that is there: `api-olt-detail` is that of an OLT."""
     alert = make_alert(central)
     rows = {
@@ -36,6 +38,7 @@ def urls(execution, onu, central, channel):
         "run": execution.node_id,
         "execution": execution.pk,
         "onu": onu.pk,
+        "event": make_event(onu).pk,
         "explain": execution.node_id,
         "quota": make_quota(execution.node).pk,
         "violation": make_violation(execution.node).pk,
@@ -46,6 +49,7 @@ def urls(execution, onu, central, channel):
         "rule": make_rule().pk,
         "channel": channel.pk,
         "delivery": make_delivery(channel, alert).pk,
+        "question": Question.ask(central, QuestionKind.TRY_JOB, {"columns": ["rx_dbm"]}, by=boss).pk,
     }
     return sorted(
         {

@@ -112,5 +112,5 @@ def test_the_page_of_an_olt_tells_the_story_of_its_breaker(admin_page, dark, cen
     def page(olt):
         return admin_page.get(reverse("admin:inventory_olt_change", args=[olt.pk])).content.decode()
 
-    assert "after 3 silent executions; last probe:" in page(dark)
-    assert "Closed. Silent executions in a row: 0." in page(central)
+    assert "after 3 silent attempts; last probe:" in page(dark)
+    assert "Closed. Silent attempts in a row: 0." in page(central)

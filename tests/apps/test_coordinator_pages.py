@@ -81,7 +81,7 @@ def test_the_page_of_an_olt_says_why_it_is_not_polled_and_lets_those_close_the_b
     path = f"/olts/{dark.pk}/"
     button = f'data-run="/api/v1/olts/{dark.pk}/close-breaker/"'
 
-    assert "It gave no answer in 3 executions" in html(page, path)
+    assert "It did not answer 3 attempts in a row" in html(page, path)
     assert button not in html(page, path)
     assert button in html(admin_page, path)
 

@@ -24,7 +24,7 @@ def answer(onu, news=FRESH_NEWS):
 @pytest.fixture
 def old(central):
     """ONU 7, whose power was read when its node last ran well, twelve minutes ago."""
-    return make_onu(central, 7, power_at=T0 + 20 * MIN / 60)
+    return make_onu(central, 7, own_power_at=T0 + 20 * MIN / 60)
 
 
 def test_nobody_reads_it(old):
@@ -45,7 +45,7 @@ def test_its_node_is_disabled(old, node):
 
 
 def test_it_is_on_schedule(old, node):
-    old.power_at = NOW - 5 * MIN
+    old.own_power_at = NOW - 5 * MIN
 
     assert answer(old) == ("ok", "Optical power reads it every 5 min: it is on schedule.")
 
@@ -172,14 +172,14 @@ def test_a_chained_node_has_the_interval_of_its_master(central):
     master = make_job("Names", columns=["name"], interval_seconds=900)
     make_job("Optical power", columns=["rx_dbm"], interval_seconds=60, follows=master)
     master.apply_to([central])
-    onu = make_onu(central, 7, power_at=NOW - 12 * MIN)
+    onu = make_onu(central, 7, own_power_at=NOW - 12 * MIN)
 
     assert answer(onu) == ("ok", "Optical power reads it every 15 min: it is on schedule.")
 
 
 def test_the_state_is_read_by_whoever_reads_a_state(old, node):
     make_job("State", columns=["state"]).apply_to([old.olt])
-    old.state_at = NOW
+    old.own_state_at = NOW
 
     fresh = state_freshness(old, node_rows(old.olt_id), FRESH_NEWS, NOW)
 

@@ -6,7 +6,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from cast import SECRETS, T0, make_execution, make_olt, make_onu, make_plan, make_quota, make_violation
+from cast import (
+    SECRETS,
+    T0,
+    make_event,
+    make_execution,
+    make_job,
+    make_olt,
+    make_onu,
+    make_plan,
+    make_quota,
+    make_violation,
+)
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -17,8 +28,11 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution, PollerStats
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.history import RAW
+from facho.apps.telemetry.models import HistoryChunk, Onu
 from facho.engine.quota import hour_of
+from facho.store.history import close
+from history_rows import add_reading
 
 EVIL = '<script>alert("7")</script>'
 
@@ -148,6 +162,7 @@ def test_scripts_get_the_snapshot_and_the_minutes_of_the_pool(page):
     PollerStats.objects.create(
         timestamp=now - timedelta(minutes=2),
         total_pollers=10,
+        free_pollers=6,
         busy_pollers=4,
         busy_percentage=40.0,
         queue_size=0,
@@ -171,6 +186,16 @@ def test_a_chain_is_folded_under_its_master(page, execution):
     assert text.count("<details class=") == 1 + 1  # the menu of the user, and one composite
     assert "link 2 of 2" in text
     assert "No answer in 5 s." in text
+
+
+@pytest.mark.parametrize("path", ["/", "/executions/", "/olts/{}/"], ids=["overview", "executions", "OLT"])
+def test_a_chain_is_shown_in_the_order_in_which_it_ran(page, execution, chained, path):
+    third = make_job("Third", follows=execution.node.job).nodes.get()
+    make_execution(third, master_execution=execution)
+
+    [master] = page.get(path.format(execution.olt_id)).context["composites"]
+
+    assert [link.node_name for link in master.links.all()] == ["Names", "Third"]
 
 
 def test_executions_can_be_filtered_by_the_status_of_a_link(page, execution, node):
@@ -229,8 +254,8 @@ def test_an_onu_page_answers_why_its_power_is_old(page, node, onu, execution):
 
 def test_the_power_of_an_onu_comes_as_points_for_its_chart(page, onu):
     now = timezone.now()
-    onu.history.create(at=now - timedelta(hours=2), state="online", rx_dbm=-21.53, tx_dbm=2.1)
-    onu.history.create(at=now - timedelta(hours=1), state="los")
+    add_reading(onu, now - timedelta(hours=2), state="online", rx_dbm=-21.53, tx_dbm=2.1)
+    add_reading(onu, now - timedelta(hours=1), state="los")
 
     answer = page.get(f"/onus/{onu.pk}/power/?hours=24").json()
 
@@ -239,6 +264,19 @@ def test_the_power_of_an_onu_comes_as_points_for_its_chart(page, onu):
     assert [dbm for _, dbm in answer["series"]["rx_dbm"]] == [-21.53]
     assert answer["series"]["olt_rx_dbm"] == []
     assert [end for _, end in answer["dark"]] == [answer["to"]]
+
+
+def test_a_year_of_power_is_its_lowest_value_of_each_day(page, onu):
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    for days, power in ((200, -21.0), (200, -27.5), (200, -22.0), (100, -20.0)):
+        add_reading(onu, midnight - timedelta(days=days) + timedelta(seconds=-power), state="online", rx_dbm=power)
+    close(RAW, onu.olt_id, midnight - timedelta(days=200))
+    HistoryChunk.objects.all().delete()
+
+    answer = page.get(f"/onus/{onu.pk}/power/?hours=8760").json()
+
+    assert [dbm for _, dbm in answer["series"]["rx_dbm"]] == [-27.5, -20.0]
+    assert answer["to"] - answer["from"] == 365 * 24 * 3600 * 1000
 
 
 def test_a_range_that_is_not_offered_is_a_day(page, onu):
@@ -311,7 +349,7 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     for n in range(times):
         other = make_olt(f"OLT-{n}", reachability="unreachable", last_error="No answer in 5 s.")
         make_onu(other, n, rx_dbm=-30.0)
-        make_onu(central, n, state="los")
+        make_event(make_onu(central, n, state="los"))
         master = make_execution(node, T0 + timedelta(minutes=n), status="FAILED", error="No answer in 5 s.")
         make_execution(chained, T0 + timedelta(minutes=n), master_execution=master, status="SKIPPED")
         now = hour_of(timezone.now())
@@ -329,16 +367,19 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/", 10, id="overview"),
         pytest.param("/olts/", 4, id="OLTs, with the permissions of the viewer"),
         # OLT, ports, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
-        # and the permissions of the viewer.
-        pytest.param("/olts/{olt}/", 12, id="one OLT"),
+        # other OLTs with its device, and the permissions of the viewer.
+        pytest.param("/olts/{olt}/", 13, id="one OLT"),
         # Node, its slots, the plans, and the permissions of the viewer.
         pytest.param("/nodes/{node}/", 5, id="why a node is late"),
         # Count, rows, OLTs for the filter.
         pytest.param("/onus/", 3, id="ONUs"),
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 4, id="ONUs, with the ports of an OLT"),
-        # ONU with OLT, nodes, how they ended, what runs.
-        pytest.param("/onus/{onu}/", 4, id="one ONU"),
-        pytest.param("/onus/{onu}/power/", 1, id="the power of an ONU"),
+        # ONU with OLT, those it replaced, nodes, how they ended, what runs, events.
+        pytest.param("/onus/{onu}/", 6, id="one ONU"),
+        # ONU with OLT, count, rows.
+        pytest.param("/onus/{onu}/events/", 3, id="the events of an ONU"),
+        # Its OLT, runs, chunks.
+        pytest.param("/onus/{onu}/power/", 3, id="the power of an ONU"),
         # Masters, links, OLTs for the filter.
         pytest.param("/executions/", 3, id="executions"),
         pytest.param("/executions/?olt={olt}&status=FAILED", 3, id="executions, filtered"),
@@ -359,3 +400,21 @@ def test_a_job_of_which_no_slot_has_come_yet_has_no_percentage(page, node, centr
     shown = page.get(f"/olts/{central.pk}/").content.decode()
 
     assert re.search(r'class="strip-sum">\s*([^<]*)<', shown)[1] == "–"
+
+
+def test_an_olt_has_charts_of_its_figures(page, central):
+    shown = page.get(f"/olts/{central.pk}/").content.decode()
+
+    assert f'data-url="/api/v1/olts/{central.pk}/stats/"' in shown
+    assert re.findall(r'data-figure="(\w+)"', shown) == [
+        "success",
+        "duration",
+        "round_trip",
+        "retransmissions",
+        "retry_gap",
+        "lost",
+    ]
+    for hours, step in re.findall(r'data-figure-hours="(\d+)" data-step="(\w+)"', shown):
+        since = timezone.now() - timedelta(hours=int(hours))
+        answer = page.get(f"/api/v1/olts/{central.pk}/stats/", {"from": since.isoformat(), "step": step})
+        assert 48 <= len(answer.json()["points"]) <= 62

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from cast import T0, make_execution, make_plan
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from facho.adapters.bus.local import LocalBus
@@ -219,7 +219,7 @@ def test_an_open_breaker_says_since_when_and_why(node, news):
     assert codes(said) == ["breaker_open"]
     assert said.in_the_way[0].since == NOW - 12 * MINUTE
     assert said.answer == (
-        "The breaker of OLT-CENTRAL-01 has been open for 12 min: it gave no answer in 3 executions. "
+        "The breaker of OLT-CENTRAL-01 has been open for 12 min: it did not answer 3 attempts in a row. "
         "It is probed once a minute."
     )
 
@@ -348,6 +348,7 @@ def test_a_link_has_its_own_times_in_a_plan(node, chained, news):
     starting=st.integers(min_value=0, max_value=5_000_000),
     is_link=st.booleans(),
 )
+@example(waits={}, starting=35_500, is_link=False)
 def test_on_the_wire_the_parts_of_any_execution_add_up_to_its_lateness(waits, starting, is_link):
     claimed = T0 + timedelta(seconds=sum(waits.values()))
     run = Execution(

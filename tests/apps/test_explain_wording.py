@@ -48,13 +48,13 @@ def test_who_has_only_just_begun_has_been_at_it_for_no_time(node, news, seconds,
     assert obstacle.sentence == said
 
 
-def test_one_silent_execution_and_one_poller_are_not_many(node, news):
+def test_one_silent_attempt_and_one_poller_are_not_many(node, news):
     Olt.objects.update(breaker_opened_at=NOW - 12 * MINUTE, failures=1)
     news(is_saturated=True, busy_percentage=91.7, total_pollers=1)
 
     breaker, pool = explain(node.pk, NOW).in_the_way
 
-    assert "it gave no answer in 1 execution. " in breaker.sentence
+    assert "it did not answer 1 attempt. " in breaker.sentence
     assert pool.sentence == "The only poller was busy 92 % of the last minute: there are too few."
 
 
@@ -75,7 +75,7 @@ def test_a_further_attempt_that_is_due_waits_for_its_turn(node, news):
 
 def test_the_page_leaves_out_parts_that_round_to_nothing_and_the_api_does_not(node, news, api, client, boss):
     waits = {"scheduler_late": 0.003, "olt_busy": 70.2}
-    make_execution(node, waits=waits, started_at=T0 + 70.203 * SECOND)
+    make_execution(node, waits=waits, started_at=T0 + 70.203 * SECOND, ended_at=T0 + 80 * SECOND)
 
     [slot] = explain(node.pk, NOW).last_slots
     client.force_login(boss)

@@ -124,5 +124,5 @@ def test_warnings_cost_no_query_a_row(api, central, django_assert_num_queries, m
 
     with django_assert_num_queries(5):
         api.get("/api/v1/jobs/")
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         api.get("/api/v1/nodes/")

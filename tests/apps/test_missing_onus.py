@@ -74,8 +74,8 @@ def test_the_page_of_one_says_what_its_values_are_worth(admin_page, onus, centra
 
     page = admin_page.get(f"/onus/{gone.pk}/").content.decode()
 
-    assert "Discoveries do not find it any more." in page
-    assert "its state was then: loss of signal" in page
+    assert "Discoveries no longer find it." in page
+    assert "Its last state was: loss of signal" in page
 
 
 def test_an_onu_that_moved_says_from_where(admin_page, central):
@@ -83,6 +83,37 @@ def test_an_onu_that_moved_says_from_where(admin_page, central):
 
     assert "moved from 0/3/9" in admin_page.get("/onus/").content.decode()
     assert "0/3/9" in admin_page.get(f"/onus/{onu.pk}/").content.decode()
+
+
+@pytest.fixture
+def replaced(central, since):
+    """An ONU, and the one at whose place it was found."""
+    new = make_onu(central, 7, serial="HWTC00000107", name="new-7")
+    gone = {"place_taken": True, "replaced_by": new, "missing_since": since}
+    return make_onu(central, 7, serial="HWTC00000007", name="old-7", **gone), new
+
+
+def test_a_replaced_onu_and_its_successor_are_linked_on_both_pages(admin_page, replaced):
+    old, new = replaced
+
+    for path in (f"/onus/{old.pk}/", reverse("admin:telemetry_onu_change", args=[old.pk])):
+        assert "new-7" in admin_page.get(path).content.decode()
+    for path in (f"/onus/{new.pk}/", reverse("admin:telemetry_onu_change", args=[new.pk])):
+        assert "old-7" in admin_page.get(path).content.decode()
+    assert "replaced by new-7" in admin_page.get("/onus/").content.decode()
+
+
+def test_the_api_links_a_replaced_onu_and_its_successor(api, replaced):
+    old, new = replaced
+
+    shown = {onu["name"]: onu for onu in api.get("/api/v1/onus/").json()["results"]}
+
+    assert shown["old-7"]["missing_cause"] == "replaced by HWTC00000107"
+    assert shown["old-7"]["replaced_by"] == {"id": new.pk, "serial": "HWTC00000107", "mac": None, "name": "new-7"}
+    assert [each["id"] for each in shown["new-7"]["replaces"]] == [old.pk]
+    assert (shown["new-7"]["missing_cause"], shown["new-7"]["replaced_by"]) == ("", None)
+    assert shown["old-7"]["index"] == shown["new-7"]["index"]
+    assert names(api.get("/api/v1/onus/", {"is_replaced": "true"})) == {"old-7"}
 
 
 def test_overview_and_olt_pages_say_how_many_are_missing(admin_page, onus, central):

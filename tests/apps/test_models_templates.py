@@ -20,6 +20,8 @@ def test_everything_a_brand_proposes_is_a_job_that_can_be_saved_by_hand(db, bran
     assert {job.name for job in jobs} == {each.name for each in BRANDS[brand].templates}
     for job in jobs:
         job.full_clean()
+        assert not job.reads_nothing
+        assert job.priority == 90 or job.kind != "discovery"
 
 
 @pytest.mark.parametrize("brand", BRANDS)

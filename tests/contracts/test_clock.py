@@ -1,7 +1,6 @@
 """What every clock promises: UTC, time that only grows, and sleep that ends."""
 
 import asyncio
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,13 +54,47 @@ def test_no_time_at_all_is_a_sleep_too(run):
     assert run(story)
 
 
-def test_a_step_of_the_machines_clock_is_not_followed(monkeypatch):
-    clock = SystemClock()
-    before = clock.now()
+class Machine:
+    """The clocks of a machine, as far as a SystemClock reads them."""
 
-    monkeypatch.setattr(time, "time", lambda: 0.0)
+    def __init__(self):
+        self.wall = EPOCH.timestamp()
+        self.steady = 100.0
 
-    assert timedelta(0) <= clock.now() - before < timedelta(minutes=1)
+    def passes(self, seconds, *, slewed=0.0):
+        self.steady += seconds
+        self.wall += seconds + slewed
+
+    def clock(self):
+        return SystemClock(wall=lambda: self.wall, steady=lambda: self.steady)
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0, 0.6, -0.6])
+def test_a_step_of_the_machines_clock_takes_effect_when_it_is_followed(by):
+    machine = Machine()
+    clock = machine.clock()
+
+    machine.wall += by
+    machine.passes(1.0)
+    before = clock.now(), clock.monotonic()
+    step = clock.follow()
+
+    assert before == (EPOCH + timedelta(seconds=1), 101.0)
+    assert step.total_seconds() == pytest.approx(by)
+    assert clock.now() - EPOCH == pytest.approx(timedelta(seconds=1 + by), abs=timedelta(milliseconds=1))
+    assert (clock.monotonic(), clock.follow()) == (101.0, timedelta(0))
+
+
+def test_a_slew_is_followed_and_is_no_step():
+    machine = Machine()
+    clock = machine.clock()
+    steps = []
+    for _ in range(3600):
+        machine.passes(1.0, slewed=0.0005)
+        steps.append(clock.follow())
+
+    assert set(steps) == {timedelta(0)}
+    assert (clock.now() - EPOCH).total_seconds() == pytest.approx(3601.8, abs=0.01)
 
 
 def test_a_virtual_day_is_over_at_once_and_in_order():

@@ -36,9 +36,7 @@ class Elsewhere(Here):
         super().__init__(monkeypatch, **options)
         self._worker, self._tasks = self.stage.runner, {}
         # Its news are heard by the stage alone: the runner has to find out by itself.
-        self.runner = CeleryRunner(
-            send=self._send, ledger=self.stage.ledger, bus=self.stage.bus, clock=self.stage.clock
-        )
+        self.runner = CeleryRunner(send=self._send, slots=self.stage.slots, bus=self.stage.bus, clock=self.stage.clock)
         self.stage.bus.publish = self._obey
 
     async def _send(self, queue, message, expires):

@@ -69,7 +69,7 @@ def test_an_olt_that_never_was_may_not_be_asked(world):
 def test_an_olt_comes_with_whom_to_ask(world, power):
     olt = done(world.nodes.olt(world.olt_id))
 
-    assert (olt.id, olt.brand, olt.max_in_flight) == (world.olt_id, "huawei", 1)
+    assert (olt.id, olt.brand, olt.max_in_flight) == (world.olt_id, "huawei", None)
     assert (olt.agent.host, olt.agent.port, olt.agent.credentials.name) == ("127.0.0.1", 161, "public")
 
 
@@ -103,8 +103,8 @@ def test_what_the_engine_writes_is_not_read_back_as_a_change(world, power):
     (id_,) = world.claim(scheduled(power, slot=T0 + 1 * SEC)).execution_ids
     world.start(id_)
     world.close([id_], Outcome(Status.SUCCESS))
-    done(world.ledger.recover(T0))
-    done(world.ledger.answered(world.olt_id, now=T0))
+    done(world.slots.recover(T0))
+    done(world.slots.answered(world.olt_id, now=T0))
 
     assert (revision(world), fingerprint(world)) == before
 

@@ -1,19 +1,40 @@
-"""The same small world for every adapter of nodes and ledger: one OLT, its nodes, and what the ledger says of them."""
+"""The same small world for every adapter of nodes, slots and runs: one OLT, its nodes and their executions."""
 
-from collections.abc import Coroutine, Mapping
+import itertools
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from builders import MIN, T0
+from builders import MIN, SEC, T0
 
-from facho.adapters.memory import MemoryLedger, MemoryNodes
-from facho.engine.model import Cause, CompositeNode, JobKind, Lease, Node, Status, Trigger
-from facho.engine.ports import Ledger, NodeSource
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
+from facho.engine.census import USUAL_RULES, Rules
+from facho.engine.model import (
+    Cause,
+    Collected,
+    Completeness,
+    CompositeNode,
+    JobKind,
+    KnownOnu,
+    Lease,
+    Node,
+    Outcome,
+    Reading,
+    RunResult,
+    Status,
+    Trigger,
+)
+from facho.engine.ports import NodeSource, Runs, Slots
 
 T = TypeVar("T")
 
 OLD, PRESENT = 100, 200
+
+SUCCESS = Outcome(Status.SUCCESS, readings=1)
+
+# Of the one OLT.
+DEVICE = "127.0.0.1:161"
 
 
 def done(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -34,7 +55,7 @@ class Inline:
 
 @dataclass(frozen=True)
 class Seen:
-    """An execution as a ledger has it."""
+    """An execution as it is stored."""
 
     id: int
     node_id: int
@@ -56,13 +77,18 @@ class Seen:
 
 
 class World:
-    """What the contract asks of every ledger's surroundings."""
+    """Slots and runs, and what the contract needs around them."""
 
     nodes: NodeSource
-    ledger: Ledger
+    slots: Slots
+    runs: Runs
     olt_id: int
 
     def add(self, name: str, *, interval: timedelta = 5 * MIN, olt_id: int | None = None, **more: Any) -> Node:
+        raise NotImplementedError
+
+    def add_olt(self, name: str, *, host: str) -> int:
+        """Set up another OLT, and return its id."""
         raise NotImplementedError
 
     def wish(self, node: Node, at: datetime) -> None:
@@ -100,27 +126,30 @@ class World:
         raise NotImplementedError
 
     def claim(self, composite: CompositeNode, now: datetime | None = None, waits: Mapping[Cause, float] | None = None):
-        asked = self.ledger.claim(composite, poller_id=3, now=now or composite.slot, waits=waits or {})
+        asked = self.slots.claim(composite, poller_id=3, now=now or composite.slot, waits=waits or {})
         return done(asked)
 
     def start(self, execution_id: int, *, token: int = PRESENT, now: datetime = T0) -> bool:
-        return done(self.ledger.start(execution_id, lease=self.lease(token), now=now))
+        return done(self.runs.start(execution_id, lease=self.lease(token), now=now))
 
-    def close(self, ids, outcome, *, token: int | None = PRESENT, now: datetime = T0) -> None:
+    def close(
+        self, ids, outcome, *, token: int | None = PRESENT, now: datetime = T0, collected: Collected | None = None
+    ) -> None:
         lease = None if token is None else self.lease(token)
-        done(self.ledger.close(ids, outcome, lease=lease, now=now))
+        node = Node(0, self.olt_id, "test", JobKind.TABLE, 5 * MIN) if collected else None
+        done(self.runs.finish(RunResult(tuple(ids), outcome, lease, now, node, collected)))
 
     def put_off(self, ids, outcome, *, retry_at: datetime, token: int = PRESENT, now: datetime = T0) -> None:
-        done(self.ledger.put_off(ids, outcome, retry_at=retry_at, lease=self.lease(token), now=now))
+        done(self.runs.finish(RunResult(tuple(ids), replace(outcome, retry_at=retry_at), self.lease(token), now)))
 
     def reclaim(self, claim, *, poller_id: int = 5, now: datetime = T0) -> bool:
-        return done(self.ledger.reclaim(claim, poller_id=poller_id, now=now))
+        return done(self.slots.reclaim(claim, poller_id=poller_id, now=now))
 
     def reschedule(self, checks, *skipped, now: datetime = T0) -> None:
-        done(self.ledger.reschedule(checks, skipped, now=now))
+        done(self.slots.reschedule(checks, skipped, now=now))
 
     def abort(self, *, olts=(), nodes=(), now: datetime = T0) -> int:
-        return done(self.ledger.abort(olt_ids=olts, node_ids=[node.id for node in nodes], now=now))
+        return done(self.slots.abort(olt_ids=olts, node_ids=[node.id for node in nodes], now=now))
 
     def breaker(self) -> datetime | None:
         """Return since when the OLT is not asked any more."""
@@ -133,7 +162,7 @@ class World:
         return sorted(state.nodes, key=lambda node: node.id) if state else []
 
     def lease(self, token: int = PRESENT) -> Lease:
-        return Lease(self.olt_id, "test/3", token)
+        return Lease(self.olt_id, "test/3", token, DEVICE)
 
     def row(self, execution_id: int) -> Seen:
         return next(row for row in self.rows() if row.id == execution_id)
@@ -142,7 +171,8 @@ class World:
 class MemoryWorld(World):
     def __init__(self) -> None:
         self.nodes = MemoryNodes()
-        self.ledger = MemoryLedger(self.nodes)
+        self.slots = MemorySlots(self.nodes)
+        self.runs = MemoryRuns(self.slots)
         self.olt_id = 1
 
     def add(self, name, *, interval=5 * MIN, olt_id=None, **more):
@@ -158,6 +188,11 @@ class MemoryWorld(World):
         self.nodes.put(node)
         return node
 
+    def add_olt(self, name, *, host):
+        olt_id = max([self.olt_id, *self.nodes.hosts]) + 1
+        self.nodes.hosts[olt_id] = host
+        return olt_id
+
     def wish(self, node, at):
         self.nodes.request_run(node.id, at)
 
@@ -171,13 +206,14 @@ class MemoryWorld(World):
         self.nodes.disable_node(node.id)
 
     def recovers_by_hand(self):
-        self.ledger = MemoryLedger(self.nodes, auto_recover=False)
+        self.slots = MemorySlots(self.nodes, auto_recover=False)
+        self.runs = MemoryRuns(self.slots)
 
     def held_elsewhere(self):
-        self.ledger.held.add(self.olt_id)
+        self.slots.held.add(self.olt_id)
 
     def taken_over(self):
-        self.ledger.tokens[self.olt_id] = PRESENT + 1
+        self.slots.tokens[self.olt_id] = PRESENT + 1
 
     def delete(self, node):
         self.nodes.remove(node.id)
@@ -209,18 +245,18 @@ class MemoryWorld(World):
                     for each in row.attempts
                 ],
             )
-            for row in self.ledger.rows
+            for row in self.slots.rows
         ]
 
 
 class DbWorld(World):
     def __init__(self) -> None:
         from facho.apps.inventory.models import Olt
-        from facho.store.ledger import DbLedger
+        from facho.store.breakers import Policy
         from facho.store.nodes import DbNodeSource
 
         self.nodes = DbNodeSource(Inline())
-        self.ledger = DbLedger(Inline())
+        self.follow(Policy())
         olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
         self.olt_id = olt.pk
 
@@ -231,6 +267,7 @@ class DbWorld(World):
             name=name,
             brand="huawei",
             kind="table",
+            columns=["rx_dbm"],
             interval_seconds=interval.total_seconds(),
             priority=priority,
         )
@@ -239,10 +276,26 @@ class DbWorld(World):
         )
         return next(node for node in self.polled(row.olt_id) if node.id == row.pk)
 
+    def follow(self, policy, rules=USUAL_RULES):
+        """Make slots and runs that follow a policy of breakers and rules of presence."""
+        from facho.store.inventories import Inventories
+        from facho.store.runs import DbResults, DbRuns
+        from facho.store.slots import DbSlots
+
+        self.slots = DbSlots(Inline(), policy=policy)
+        inventories = Inventories()
+        results = DbResults(Inline(), policy=policy, rules=rules, inventories=inventories)
+        self.runs = DbRuns(Inline(), Inline(), results, inventories)
+
+    def add_olt(self, name, *, host):
+        from facho.apps.inventory.models import Olt
+
+        return Olt.objects.create(name=name, brand="huawei", host=host, community="public").pk
+
     def held_elsewhere(self):
         from facho.store import leases
 
-        assert leases.acquire(leases.key_of(self.olt_id), "noc-2/1", timedelta(minutes=5)) is not None
+        assert leases.acquire(leases.key_of(DEVICE), "noc-2/1", timedelta(minutes=5)) is not None
 
     def taken_over(self):
         # Tokens are counted from the time, which is far behind those of the tests.
@@ -267,9 +320,9 @@ class DbWorld(World):
         row.save()
 
     def recovers_by_hand(self):
-        from facho.store.ledger import DbLedger
+        from facho.store.breakers import Policy
 
-        self.ledger = DbLedger(Inline(), auto_recover=False)
+        self.follow(Policy(auto_recover=False))
 
     def delete(self, node):
         self._row(node).delete()
@@ -307,6 +360,54 @@ class DbWorld(World):
         from facho.apps.jobs.models import WorkflowNode
 
         return WorkflowNode.objects.get(pk=node.id)
+
+
+class RunDesk:
+    """Runs of one job on OLT-CENTRAL-01, one execution each, whose results a test writes."""
+
+    def __init__(self, name: str = "Optical power", kind: JobKind = JobKind.TABLE, rules: Rules = USUAL_RULES) -> None:
+        from facho.store.breakers import Policy
+
+        self.world = DbWorld()
+        self.world.follow(Policy(), rules)
+        self.node = replace(self.world.add(name, next_check=T0), kind=kind)
+        self._slots = itertools.count()
+        self.start()
+
+    def start(self) -> None:
+        """Start an execution whose result can be written."""
+        slot = T0 - timedelta(days=1) + next(self._slots) * SEC
+        self.world.wish(self.node, slot)
+        (self.execution_id,) = self.world.claim(by_hand(self.node, slot=slot)).execution_ids
+        self.world.start(self.execution_id)
+
+    def write(self, *readings: Reading, **more: Any) -> None:
+        """Store a result, and start the next execution."""
+        self.deliver(self.result(*readings, **more))
+        self.start()
+
+    def deliver(self, result: RunResult) -> None:
+        done(self.world.runs.finish(result))
+
+    def result(
+        self,
+        *readings: Reading,
+        token: int = PRESENT,
+        now: datetime = T0,
+        outcome: Outcome = SUCCESS,
+        kind: JobKind | None = None,
+        completeness: Completeness = Completeness.COMPLETE,
+        **more: Any,
+    ) -> RunResult:
+        collected = Collected(completeness, readings, **more)
+        node = replace(self.node, kind=kind or self.node.kind)
+        return RunResult((self.execution_id,), outcome, self.world.lease(token), now, node, collected)
+
+    def status(self) -> Status:
+        return self.world.row(self.execution_id).status
+
+    def known(self) -> Sequence[KnownOnu]:
+        return done(self.world.runs.known(self.world.olt_id))
 
 
 def scheduled(master: Node, *chain: Node, slot: datetime = T0) -> CompositeNode:

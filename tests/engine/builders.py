@@ -6,9 +6,24 @@ from datetime import UTC, datetime, timedelta
 
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryLedger, MemoryNodes
-from facho.engine.model import Cause, Claim, CompositeNode, JobKind, Lease, Node, Outcome, Status, Traffic, Trigger
-from facho.engine.ports import PollerWatch
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
+from facho.engine.manager import PoolSize
+from facho.engine.model import (
+    Cause,
+    Claim,
+    CompositeNode,
+    JobKind,
+    Lease,
+    Node,
+    Outcome,
+    RunResult,
+    Status,
+    Traffic,
+    Trigger,
+)
+from facho.engine.outages import Outages
+from facho.engine.ports import PollerWatch, Runs
+from facho.engine.prober import Prober
 from facho.engine.retry import retry_at
 from facho.engine.scheduler import Scheduler
 
@@ -46,7 +61,7 @@ class StandInRunner:
     def __init__(
         self,
         clock: VirtualClock,
-        ledger: MemoryLedger,
+        runs: Runs,
         *,
         seconds: Callable[[Node, datetime], float] = lambda node, slot: 1.0,
         outcome: Callable[[Node, datetime], Outcome] = lambda node, slot: ANSWERED,
@@ -54,7 +69,7 @@ class StandInRunner:
         self.ran: list[int] = []
         self.overlaps = 0
         self._clock = clock
-        self._ledger = ledger
+        self._runs = runs
         self._seconds = seconds
         self._outcome = outcome
         self._leases = LocalLeases(first_token=1)
@@ -65,15 +80,17 @@ class StandInRunner:
         self.overlaps += composite.olt_id in self._busy
         self._busy.add(composite.olt_id)
         outcomes = []
-        async with self._leases.hold(composite.olt_id, "test") as lease:
+        async with self._leases.hold(composite.olt_id, "test", device=f"OLT-{composite.olt_id}") as lease:
             for position, (node, id_) in enumerate(zip(composite.links, claim.execution_ids, strict=True), 1):
                 watch.link_started(position, node)
-                await self._ledger.start(id_, lease=lease, now=self._clock.now())
+                await self._runs.start(id_, lease=lease, now=self._clock.now())
+                watch.link_changed(position, Status.RUNNING)
                 self.ran.append(node.id)
                 await self._clock.sleep(self._seconds(node, composite.slot))
                 outcome = self._outcome(node, composite.slot)
                 again = retry_at(node, outcome, claim.attempt, claim.next_check, self._clock.now())
                 outcomes.append(await self._end([id_], outcome, again, lease))
+                watch.link_changed(position, Status.PENDING if again else outcome.status)
                 if outcome.cause is Cause.UNREACHABLE:
                     rest = claim.execution_ids[position:]
                     skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
@@ -83,30 +100,46 @@ class StandInRunner:
         return outcomes
 
     async def _end(self, ids: Sequence[int], outcome: Outcome, again: datetime | None, lease: Lease) -> Outcome:
-        if again is None:
-            await self._ledger.close(ids, outcome, lease=lease, now=self._clock.now())
-        else:
-            await self._ledger.put_off(ids, outcome, retry_at=again, lease=lease, now=self._clock.now())
-        return replace(outcome, retry_at=again)
+        outcome = replace(outcome, retry_at=again)
+        await self._runs.finish(RunResult(tuple(ids), outcome, lease, self._clock.now()))
+        return outcome
 
 
 class World:
     """A scheduler with everything it needs, in memory."""
 
-    def __init__(self, clock: VirtualClock, nodes: Sequence[Node] = (), *, pollers: int = 10, **runner) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        nodes: Sequence[Node] = (),
+        *,
+        pollers: int = 10,
+        outages: Outages | None = None,
+        size: PoolSize | None = None,
+        **runner,
+    ) -> None:
         self.clock = clock
         self.nodes = MemoryNodes(nodes)
-        self.ledger = MemoryLedger(self.nodes)
-        self.runner = StandInRunner(clock, self.ledger, **runner)
+        self.slots = MemorySlots(self.nodes)
+        self.runs = MemoryRuns(self.slots)
+        self.runner = StandInRunner(clock, self.runs, **runner)
+        # OLTs that changed, with when the scheduler saw it.
+        self.changed: list[tuple[datetime, set[int]]] = []
+        self.outages = outages
+        self._size = size
         self.scheduler = self._scheduler(pollers)
 
-    def _scheduler(self, pollers: int) -> Scheduler:
+    def _scheduler(self, pollers: int, prober: Prober | None = None) -> Scheduler:
         return Scheduler(
             pollers=pollers,
             nodes=self.nodes,
-            ledger=self.ledger,
+            slots=self.slots,
             runner=self.runner,
             clock=self.clock,
+            on_change=lambda olt_ids: self.changed.append((self.clock.now(), set(olt_ids))),
+            outages=self.outages,
+            prober=prober,
+            size=self._size,
         )
 
     async def run_for(self, span: timedelta) -> None:
@@ -118,4 +151,4 @@ class World:
 
     @property
     def rows(self):
-        return self.ledger.rows
+        return self.slots.rows

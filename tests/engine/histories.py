@@ -12,7 +12,7 @@ from builders import MIN, SEC, T0, make_node
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, Reading, Traffic
@@ -126,7 +126,8 @@ class Life:
     def __post_init__(self):
         self.dice = random.Random(self.plot.seed)
         self.nodes = Fleet(self._fleet())
-        self.ledger = MemoryLedger(self.nodes)
+        self.slots = MemorySlots(self.nodes)
+        self.runs = MemoryRuns(self.slots)
         self.leases = LocalLeases(first_token=1)
 
     def _fleet(self):
@@ -173,14 +174,16 @@ class Life:
         return self
 
     def _start(self):
-        nodes, ledger = Behind(self.nodes, self.database), Behind(self.ledger, self.database)
+        nodes, slots = Behind(self.nodes, self.database), Behind(self.slots, self.database)
+        runs = Behind(self.runs, self.database)
         bus, clock, snmp = LocalBus(), self.clock, self
-        self.prober = Prober(name="noc", nodes=nodes, ledger=ledger, leases=self.leases, snmp=snmp, clock=clock)
+        self.prober = Prober(
+            name="noc", nodes=nodes, slots=slots, runs=runs, leases=self.leases, snmp=snmp, bus=bus, clock=clock
+        )
         runner = Runner(
             name="noc",
             nodes=nodes,
-            ledger=ledger,
-            sink=self,
+            runs=runs,
             snmp=snmp,
             leases=self.leases,
             bus=bus,
@@ -192,7 +195,7 @@ class Life:
         )
         self.runner = runner
         self.scheduler = Scheduler(
-            pollers=POLLERS, nodes=nodes, ledger=ledger, runner=self, clock=clock, prober=self.prober
+            pollers=POLLERS, nodes=nodes, slots=slots, runner=self, clock=clock, prober=self.prober
         )
 
     async def _hand_over(self, now):
@@ -213,13 +216,6 @@ class Life:
         self.begun.append((self.clock.now(), claim))
         return await self.runner.run(claim, watch)
 
-    # What a sink does here: nothing.
-    async def known(self, olt_id):
-        return ()
-
-    async def write(self, node, execution_id, collected, *, lease, now):
-        await self.database.run(lambda: asyncio.sleep(0))
-
     # What an OLT does.
     @asynccontextmanager
     async def _asked(self, olt_id, who):
@@ -232,7 +228,8 @@ class Life:
 
     async def get(self, agent, oids, *, timeout):
         olt_id = int(agent.host.rpartition(".")[2])
-        async with self._asked(olt_id, "probe"):
+        # A check repeats its request, under the same lease.
+        async with self._asked(olt_id, f"probe {self.leases._held[agent.device].token}"):
             await self.clock.sleep(timeout if olt_id in self.dark else 0.1)
             if olt_id in self.dark:
                 raise NoAnswer("no answer")
@@ -300,6 +297,13 @@ class Life:
 
     def _watch(self):
         self.breakers[self.clock.now().replace(microsecond=0)] = frozenset(self.nodes.breakers)
+
+    def followed(self, at):
+        """Return when the engine can have followed a change: when the troubles are over that it came into."""
+        for begun, ended in sorted(self.troubles):
+            if begun <= at + 10 * SEC:
+                at = max(at, ended)
+        return at
 
     def is_troubled(self, since, until, slack=10 * SEC):
         """Return whether the database, or the engine, was not itself at some time in between."""

@@ -7,36 +7,44 @@ from builders import MIN, T0, make_node
 import facho.engine.runner
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, CompositeNode, JobKind, KnownOnu, Reading
-from facho.engine.runner import Runner
+from facho.engine.runner import GiveUp, ReturnToScheduler, Runner
 
 COMPLETE = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),))
 SILENCE = OltUnreachable("OLT-01 gave no answer to 4 requests in 20.0 s")
 
 
-class Sink:
-    """Remembers what it was given; `errors` come first, one a write."""
+class FailingRuns(MemoryRuns):
+    """Runs in memory that keep their results. `errors` are raised first, one for each result that has data."""
 
-    def __init__(self):
-        self.written = []
-        self.named = []
+    def __init__(self, slots):
+        super().__init__(slots, known=lambda olt_id: (KnownOnu("1.7", "online"),))
+        self.results = []
         self.errors = []
 
-    async def known(self, olt_id):
-        return (KnownOnu("1.7", "online"),)
-
-    async def write(self, node, execution_id, collected, *, lease, now):
-        if self.errors:
+    async def finish(self, result):
+        if self.errors and result.has_data:
             raise self.errors.pop(0)
-        self.written.append((node.id, execution_id, lease.token, now))
+        await super().finish(result)
+        self.results.append(result)
 
-    async def identified(self, node, execution_id, brand, seen, *, lease):
-        if self.errors:
-            raise self.errors.pop(0)
-        self.named.append((node.id, execution_id, lease.token, brand, seen))
+    @property
+    def written(self):
+        """Return which node's readings were stored, for which execution and under which token."""
+        stored = [each for each in self.results if each.collected is not None]
+        return [(each.node.id, each.execution_ids[0], each.lease.token) for each in stored]
+
+    @property
+    def named(self):
+        """Return which brands were stored, and what the OLT reported about itself."""
+        return [
+            (each.node.id, each.execution_ids[0], each.lease.token, each.identification.brand, each.identification.seen)
+            for each in self.results
+            if each.identification is not None
+        ]
 
 
 class Away(Exception):
@@ -85,9 +93,9 @@ class Stage:
         links = [replace(node, kind=kinds.get(node.id, JobKind.TABLE), retries=retries) for node in (master, *chain)]
         self.composite = CompositeNode(links[0], tuple(links[1:]), T0)
         self.nodes = MemoryNodes(links)
-        self.ledger = MemoryLedger(self.nodes)
+        self.slots = MemorySlots(self.nodes)
         self.leases = LocalLeases(first_token=1)
-        self.sink = Sink()
+        self.runs = FailingRuns(self.slots)
         self.bus = LocalBus()
         self.bus.publish = lambda topic, payload: self.heard.append((topic, payload))
         self.runner = self._runner(snmp=None)
@@ -97,8 +105,7 @@ class Stage:
         return Runner(
             name="noc",
             nodes=self.nodes,
-            ledger=self.ledger,
-            sink=self.sink,
+            runs=self.runs,
             snmp=snmp,
             leases=self.leases,
             bus=self.bus,
@@ -113,9 +120,10 @@ class Stage:
     def with_database(self, database, patience=None):
         """Let the runner ask for everything by way of a database that may be away."""
         self.nodes.olt = database.asked_for("olt", self.nodes.olt)
-        self.sink.known = database.asked_for("known", self.sink.known)
-        self.ledger.start = database.asked_for("start", self.ledger.start)
-        self.runner = self._runner(None, is_away=lambda error: isinstance(error, Away), patience=patience)
+        self.runs.known = database.asked_for("known", self.runs.known)
+        self.runs.start = database.asked_for("start", self.runs.start)
+        give_up = GiveUp() if patience is None else ReturnToScheduler(patience)
+        self.runner = self._runner(None, is_away=lambda error: isinstance(error, Away), give_up=give_up)
 
     async def collect(self, node, olt, brand, *, deadline, known, **_):
         self.learned.append(olt.learned)
@@ -129,18 +137,21 @@ class Stage:
     def link_started(self, position, node):
         self.seated.append((position, node.id))
 
+    def link_changed(self, position, status):
+        """Nobody looks at it here."""
+
     def database_error(self):
         return Away("server closed the connection unexpectedly")
 
     async def claim(self):
-        return await self.ledger.claim(self.composite, poller_id=3, now=T0, waits={})
+        return await self.slots.claim(self.composite, poller_id=3, now=T0, waits={})
 
     async def run(self):
         return await self.runner.run(await self.claim(), self)
 
     @property
     def ended(self):
-        return [(row.status, row.cause) for row in self.ledger.rows]
+        return [(row.status, row.cause) for row in self.slots.rows]
 
 
 class Mute:

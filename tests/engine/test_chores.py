@@ -97,10 +97,7 @@ def test_a_chore_that_does_not_come_to_an_end_is_named_once(virtually, clock, ca
 
     virtually(story())
 
-    assert caplog.messages == [
-        "the chore sweep has been at work since 2026-03-01 10:00:00+00:00",
-        "the chore sweep has been at work since 2026-03-01 10:25:00+00:00",
-    ]
+    assert caplog.messages == ["the chore sweep has been at work for 600 s"] * 2
 
 
 def test_a_chore_that_fails_stops_no_other_and_is_tried_again(virtually, clock, caplog):

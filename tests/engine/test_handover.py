@@ -112,7 +112,7 @@ def test_what_waited_in_the_queue_of_the_one_before(clock, virtually, late, grac
         world.scheduler = Scheduler(
             pollers=1,
             nodes=world.nodes,
-            ledger=world.ledger,
+            slots=world.slots,
             runner=world.runner,
             clock=clock,
             restart_grace=grace,
@@ -131,7 +131,7 @@ def test_what_was_claimed_and_not_begun_is_begun_by_the_one_who_takes_over(clock
         await world.scheduler.sync()
         world.scheduler.tick(clock.now())
         waiting = world.scheduler.manager.queue.take(clock.now(), lambda item: None)
-        await world.ledger.claim(waiting.composite, poller_id=1, now=clock.now(), waits={})
+        await world.slots.claim(waiting.composite, poller_id=1, now=clock.now(), waits={})
         await succeed(world)
         await world.run_for(30 * SEC)
         return world
@@ -149,7 +149,7 @@ def test_an_olt_on_which_something_goes_on_is_left_alone_until_it_is_over(clock,
         nodes = [make_node(1, next_check=T0), make_node(2, next_check=T0 + 30 * SEC)]
         world = World(clock, nodes, seconds=lambda node, slot: 120.0 if node.id == 1 else 1.0)
         await world.run_for(5 * SEC)
-        world.ledger.held.add(1)
+        world.slots.held.add(1)
         await succeed(world)
         await world.run_for(60 * SEC)
         meanwhile = list(world.runner.ran)
@@ -167,7 +167,7 @@ def test_what_goes_on_and_fails_is_tried_again_by_the_one_who_took_over(clock, v
     async def story():
         world = World(clock, CHAIN, seconds=lambda node, slot: 20.0, outcome=lambda node, slot: SILENT)
         await world.run_for(5 * SEC)
-        world.ledger.held.add(1)
+        world.slots.held.add(1)
         await succeed(world)
         await world.run_for(20 * SEC)
         is_busy = world.scheduler.manager.is_busy(1)
@@ -201,9 +201,9 @@ def test_a_database_that_is_away_when_it_takes_over_delays_it_and_no_more(clock,
         world = World(clock, CHAIN, outcome=lambda node, slot: next(answers))
         await world.run_for(30 * SEC)
         await hand_over(world)
-        progress, world.ledger.progress = world.ledger.progress, away
+        progress, world.slots.progress = world.slots.progress, away
         await world.run_for(60 * SEC)
-        world.ledger.progress = progress
+        world.slots.progress = progress
         await world.run_for(3 * MIN)
         return world
 
@@ -213,11 +213,11 @@ def test_a_database_that_is_away_when_it_takes_over_delays_it_and_no_more(clock,
 def test_it_begins_when_the_database_can_tell_it_what_is_left(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
-        recover, world.ledger.recover = world.ledger.recover, away
+        recover, world.slots.recover = world.slots.recover, away
         running = asyncio.ensure_future(world.scheduler.run())
         await clock.sleep(15)
         meanwhile = list(world.runner.ran)
-        world.ledger.recover = recover
+        world.slots.recover = recover
         await clock.sleep(15)
         running.cancel()
         return meanwhile, world

@@ -27,10 +27,10 @@ def lost_slots(world):
 class Watched:
     """Notes what each write of the grid touches, and fails when it is told to."""
 
-    def __init__(self, ledger, fails_at=()):
+    def __init__(self, slots, fails_at=()):
         self.sizes = []
-        self._reschedule, self._fails_at = ledger.reschedule, fails_at
-        ledger.reschedule = self
+        self._reschedule, self._fails_at = slots.reschedule, fails_at
+        slots.reschedule = self
 
     async def __call__(self, checks, skipped, *, now):
         self.sizes.append(quotas_of(skipped))
@@ -46,7 +46,7 @@ def test_what_a_day_has_cost_is_written_in_parts(clock, virtually, fails_at):
     async def story():
         world = World(clock, fleet())
         await clock.sleep(DAY.total_seconds())
-        watched = Watched(world.ledger, fails_at)
+        watched = Watched(world.slots, fails_at)
         await world.run_for(10 * SEC)
         return world, watched
 
@@ -64,7 +64,7 @@ def test_what_waited_too_long_is_written_in_parts_and_once(clock, virtually):
     async def story():
         world = World(clock, nodes, pollers=0)
         await world.run_for(59 * SEC)
-        watched = Watched(world.ledger, fails_at=(2,))
+        watched = Watched(world.slots, fails_at=(2,))
         await world.run_for(10 * SEC)
         return world, watched
 

@@ -86,7 +86,7 @@ def test_a_retry_that_is_given_out_too_late_is_not_begun_after_its_slot(clock, v
         node = make_node(1, next_check=T0, retry_delay=297 * SEC)
         world = World(clock, [node], outcome=silent_at_first)
         await world.run_for(1 * MIN)
-        world.ledger.reclaim = slow(world.ledger.reclaim, clock, 5)
+        world.slots.reclaim = slow(world.slots.reclaim, clock, 5)
         await world.run_for(5 * MIN)
         return world
 
@@ -102,9 +102,9 @@ def test_a_retry_that_cannot_be_ended_now_is_ended_when_the_database_is_back(clo
         # Its link was taken off, and so it is not tried again.
         world.nodes.disable_node(2)
         await world.run_for(60 * SEC)
-        close, world.ledger.close = world.ledger.close, away
+        close, world.slots.close = world.slots.close, away
         await world.run_for(60 * SEC)
-        world.ledger.close = close
+        world.slots.close = close
         await world.run_for(5 * SEC)
         return world
 
@@ -151,11 +151,11 @@ def test_a_slot_is_accounted_for_whose_claim_failed_in_the_moment_its_olt_was_di
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(10 * SEC)
-        claim, world.ledger.claim = world.ledger.claim, slow(away, clock, 3)
+        claim, world.slots.claim = world.slots.claim, slow(away, clock, 3)
         await world.run_for(1 * SEC)
         world.nodes.enable(1, False)
         await world.run_for(5 * SEC)
-        world.ledger.claim = claim
+        world.slots.claim = claim
         await world.run_for(5 * SEC)
         return world
 
@@ -240,7 +240,7 @@ def test_an_interval_that_changes_while_a_slot_is_claimed_takes_effect_after_it(
     async def story():
         world = World(clock, [make_node(1, interval=HOUR, next_check=T0 + 10 * SEC)])
         await world.run_for(10 * SEC)
-        world.ledger.claim = slow(world.ledger.claim, clock, 5)
+        world.slots.claim = slow(world.slots.claim, clock, 5)
         await world.run_for(1 * SEC)
         world.nodes.put(replace(world.nodes.rows[1], interval=5 * MIN))
         await world.run_for(30 * MIN)
@@ -298,7 +298,7 @@ def test_an_olt_disabled_while_its_retry_is_taken_up_again_is_left_alone(clock, 
     async def story():
         world = World(clock, [make_node(1, next_check=T0)], outcome=lambda n, s: SILENT)
         await world.run_for(120 * SEC)
-        world.ledger.reclaim = slow(world.ledger.reclaim, clock, 3)
+        world.slots.reclaim = slow(world.slots.reclaim, clock, 3)
         await world.run_for(2 * SEC)
         world.nodes.enable(1, False)
         await world.run_for(10 * MIN)
@@ -315,7 +315,7 @@ def test_an_olt_disabled_while_its_retry_is_taken_up_again_is_left_alone(clock, 
 def test_an_olt_disabled_while_an_attempt_is_put_off_is_not_tried_again(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0)], outcome=lambda n, s: SILENT)
-        world.ledger.put_off = slow(world.ledger.put_off, clock, 3)
+        world.runs.finish = slow(world.runs.finish, clock, 3)
         await world.run_for(2 * SEC)
         world.nodes.enable(1, False)
         await world.run_for(10 * MIN)
@@ -352,10 +352,10 @@ def test_a_wish_that_joined_a_slot_which_then_expired_is_still_first_and_served(
 def test_an_execution_that_could_not_be_ended_is_interrupted_by_the_next_run_on_its_olt(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0, retries=0)])
-        world.ledger.close, close = away, world.ledger.close
+        world.runs.finish, finish = away, world.runs.finish
         await world.run_for(10 * SEC)
         stuck = world.rows[0].status
-        world.ledger.close = close
+        world.runs.finish = finish
         await world.run_for(5 * MIN)
         return stuck, world
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from facho.engine.events import Event
 from facho.engine.model import Cause, CompositeNode
-from facho.engine.plan import FULL, Work, plan_hour
+from facho.engine.plan import FULL, Work, is_material, plan_hour
 from facho.engine.predict import Prediction
 
 HALF_PAST = T0 + 30 * MIN
@@ -246,3 +246,25 @@ def test_who_follows_the_advice_has_an_hour_that_fits(works):
     if plan.advice:
         needed = sum(each.mean * (HOUR / minutes.get(each.composite.id, each.interval)) for each in works)
         assert needed <= FULL * 3600
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(13.5, 118.0, True, id="grown beyond the hour"),
+        pytest.param(13.5, 20.0, False, id="a little more"),
+        pytest.param(50.0, 40.0, True, id="ten points less"),
+        pytest.param(99.0, 101.5, True, id="no longer feasible"),
+        pytest.param(101.5, 99.0, True, id="feasible again"),
+        pytest.param(99.9, 100.1, False, id="to and fro at the limit"),
+    ],
+)
+def test_a_utilisation_that_moves_materially(before, after, expected):
+    assert is_material(before, after) is expected
+
+
+def test_nothing_runs_in_an_hour_that_is_blocked():
+    plan = plan_hour([work(1, interval=20 * MIN)], T0, since=T0 + 25 * MIN, blocked=Cause.BREAKER_OPEN)
+
+    assert {(each.start, each.cause) for each in plan.slots} == {(None, Cause.BREAKER_OPEN)}
+    assert plan.slots == plan.lost

@@ -25,10 +25,25 @@ def test_a_person_who_asks_during_a_probe_waits_for_its_end_and_is_served(clock,
     assert row.waits[Cause.OLT_BUSY] > 0
 
 
+def test_an_olt_whose_name_has_no_address_is_not_asked_and_stays_unreachable(clock, virtually):
+    async def story():
+        world = BreakingWorld(clock, [make_node(1, next_check=T0, interval=HOUR, retries=0)])
+        world.nodes.hosts[1] = "olt-7.example.net"
+        world.nodes.breakers[1] = T0
+        await world.run_for(5 * MIN)
+        return world
+
+    world = virtually(story())
+
+    assert (world.agents.asked, set(world.nodes.breakers)) == ([], {1})
+
+
 class Gate(set):
     """OLTs that are held."""
 
     is_busy, hold, release = set.__contains__, set.add, set.discard
+
+    def mark_silent(self, olt_id): ...
 
 
 def probe_times(clock, virtually, since, span):
@@ -41,7 +56,7 @@ def probe_times(clock, virtually, since, span):
             async def probe(self, olt_id):
                 asked.append((olt_id, clock.now() - T0))
 
-        prober = Noting(name="noc", nodes=None, ledger=None, leases=None, snmp=None, clock=clock)
+        prober = Noting(name="noc", nodes=None, slots=None, runs=None, leases=None, snmp=None, bus=None, clock=clock)
         prober.follow(dict.fromkeys(range(1, 21), since))
         gate = Gate()
         while clock.now() < T0 + span:
@@ -72,7 +87,7 @@ def test_breakers_are_followed_although_a_change_cannot_be_written_down(clock, v
     async def story():
         world = BreakingWorld(clock, [make_node(1, next_check=T0 + 10 * SEC), make_node(2, olt_id=2)])
         await world.run_for(2 * SEC)
-        world.ledger.reschedule = away
+        world.slots.reschedule = away
         world.nodes.put(make_node(3, olt_id=2))
         world.nodes.breakers[1] = clock.now()
         await world.run_for(30 * SEC)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.engine.model import Cause, Trigger
-from facho.engine.queue import NodeQueue
+from facho.engine.queue import NodeQueue, in_order
 
 
 def test_a_busy_olt_is_passed_over_not_waited_for():
@@ -32,6 +32,45 @@ def test_the_nodes_of_an_olt_are_in_the_line_again_when_it_is_free():
     assert queue.take(T0 + 3 * SEC).composite.id == 1
 
 
+def test_olts_with_one_device_are_busy_together():
+    queue = NodeQueue()
+    queue.follow_devices({7: "10.0.0.7:161", 8: "10.0.0.7:161", 9: "10.0.0.9:161"}, T0)
+    for olt_id in (8, 9):
+        queue.offer(make_composite(olt_id, olt_id=olt_id), T0)
+
+    queue.block(7, T0)
+    while_busy = [queue.take(T0), queue.take(T0)]
+    queue.release(7, T0 + 3 * SEC)
+    after = queue.take(T0 + 3 * SEC)
+
+    assert [waiting and waiting.composite.olt_id for waiting in while_busy] == [9, None]
+    assert (after.composite.olt_id, after.waits) == (8, {Cause.OLT_BUSY: 3.0})
+
+
+def test_an_olt_that_moves_to_a_busy_device_waits_for_it():
+    queue = NodeQueue()
+    queue.follow_devices({7: "10.0.0.7:161", 8: "10.0.0.8:161"}, T0)
+    queue.offer(make_composite(8, olt_id=8), T0)
+    queue.block(7, T0)
+
+    # The one that is being asked moves away, but it is asked where it was until that ends.
+    queue.follow_devices({7: "10.0.0.9:161", 8: "10.0.0.7:161"}, T0)
+    is_blocked, taken = queue.is_blocked(8), queue.take(T0)
+    queue.release(7, T0 + SEC)
+
+    assert (is_blocked, taken) == (True, None)
+    assert queue.take(T0 + SEC).composite.olt_id == 8
+
+
+def test_an_olt_that_is_held_before_its_device_is_known_keeps_it_busy():
+    queue = NodeQueue()
+    queue.block(7, T0)
+
+    queue.follow_devices({7: "10.0.0.7:161", 8: "10.0.0.7:161"}, T0)
+
+    assert queue.is_blocked(8)
+
+
 def test_an_open_breaker_is_passed_over_but_for_what_a_person_waits_for():
     queue = NodeQueue()
     queue.offer(make_composite(1, olt_id=7), T0)
@@ -51,7 +90,7 @@ def test_what_becomes_delayed_while_it_waits_goes_before_what_is_in_time():
     queue.offer(make_composite(1, olt_id=1, slot=T0, priority=10), T0)
     queue.offer(make_composite(2, olt_id=2, slot=T0 + 4 * SEC, priority=90), T0 + 4 * SEC)
 
-    in_time = queue.in_order(T0 + 4 * SEC)[0].composite.id
+    in_time = in_order(queue, T0 + 4 * SEC)[0].composite.id
     late = queue.take(T0 + 6 * SEC).composite.id
 
     assert (in_time, late) == (2, 1)

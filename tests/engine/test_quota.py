@@ -187,6 +187,8 @@ def test_percent(completed, required, expected):
         pytest.param({"engine_down": 2, "stopped": 1}, ["check_service"], id="the engine was down"),
         pytest.param({"scheduler_late": 2}, ["check_load"], id="the scheduler was late"),
         pytest.param({"lease_lost": 2}, ["check_holders"], id="somebody else held it"),
+        pytest.param({"database_unavailable": 2}, ["check_database"], id="the database did not answer"),
+        pytest.param({"broker_unavailable": 2}, ["check_broker"], id="Redis did not answer"),
         pytest.param({"Refused": 2}, ["check_credentials"], id="it does not accept us"),
         pytest.param({"BadAnswer": 2}, ["check_answers"], id="it cannot be understood"),
         pytest.param({"OSError": 1, "KeyError": 2}, ["check_error"], id="anything else is said once"),

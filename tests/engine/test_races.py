@@ -29,7 +29,7 @@ def test_a_slot_refused_while_another_olt_is_read_is_not_forgotten(clock, virtua
         await world.run_for(10 * SEC)
         # As an engine on another machine would: the row moves on, the revision does not.
         world.nodes.rows[1] = replace(world.nodes.rows[1], next_check=T0 + 5 * MIN)
-        world.ledger.claim = slow(world.ledger.claim, clock, 2)
+        world.slots.claim = slow(world.slots.claim, clock, 2)
         await world.run_for(1 * SEC)
         world.nodes.states = slow(world.nodes.states, clock, 3)
         world.nodes.put(make_node(3, olt_id=2))
@@ -46,9 +46,9 @@ def test_a_slot_refused_while_its_olt_is_read_is_not_forgotten(clock, virtually)
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(10 * SEC)
         world.nodes.rows[1] = replace(world.nodes.rows[1], next_check=T0 + 5 * MIN)
-        world.ledger.claim = slow(world.ledger.claim, clock, 2)
+        world.slots.claim = slow(world.slots.claim, clock, 2)
         await world.run_for(1 * SEC)
-        world.ledger.reschedule = slow(world.ledger.reschedule, clock, 3)
+        world.slots.reschedule = slow(world.slots.reschedule, clock, 3)
         world.nodes.put(make_node(3))
         await world.run_for(6 * MIN)
         return world
@@ -62,7 +62,7 @@ def test_a_slot_that_was_being_claimed_when_its_olt_was_disabled_is_accounted_fo
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(10 * SEC)
-        world.ledger.claim = slow(world.ledger.claim, clock, 3)
+        world.slots.claim = slow(world.slots.claim, clock, 3)
         await world.run_for(1 * SEC)
         world.nodes.enable(1, False)
         await world.run_for(10 * SEC)
@@ -111,7 +111,7 @@ def test_a_wish_that_is_refused_does_not_cost_the_slot_behind_it(clock, virtuall
         world = World(clock, [make_node(1, next_check=T0 + 5 * SEC)])
         await world.run_for(2 * SEC)
         world.nodes.request_run(1, clock.now())
-        world.ledger.claim = slow(world.ledger.claim, clock, 20)
+        world.slots.claim = slow(world.slots.claim, clock, 20)
         await world.run_for(1 * SEC)
         # Somebody took it back; the slot that came due meanwhile is claimed next.
         world.nodes.rows[1] = replace(world.nodes.rows[1], run_requested_at=None)
@@ -127,17 +127,17 @@ def test_a_wish_during_a_claim_that_fails_does_not_cost_the_slot(clock, virtuall
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(10 * SEC)
-        claim = world.ledger.claim
+        claim = world.slots.claim
 
         async def away(*args, **kwargs):
             await clock.sleep(2)
             raise OSError("the database is away")
 
-        world.ledger.claim = away
+        world.slots.claim = away
         await world.run_for(1 * SEC)
         world.nodes.request_run(1, clock.now())
         await world.run_for(1 * SEC)
-        world.ledger.claim = claim
+        world.slots.claim = claim
         await world.run_for(6 * MIN)
         return world
 
@@ -192,14 +192,14 @@ def test_what_is_put_back_keeps_its_slot_beside_a_wish():
 def test_stopping_while_a_slot_is_being_claimed_leaves_nothing_open(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0), make_node(2, master_id=1)])
-        claim = world.ledger.claim
+        claim = world.slots.claim
 
         async def told_late(*args, **kwargs):
             claimed = await claim(*args, **kwargs)
             await clock.sleep(2)
             return claimed
 
-        world.ledger.claim = told_late
+        world.slots.claim = told_late
         await world.run_for(1 * SEC)
         await world.scheduler.manager.stop()
         return world

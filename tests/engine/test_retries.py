@@ -56,7 +56,7 @@ def test_a_claim_that_ended_is_not_tried_again():
 def test_retries_come_out_when_their_time_has_come_earliest_first():
     retries = Retries()
     for id_, at in ((1, T0 + 3 * SEC), (2, T0 + 1 * SEC), (3, T0 + 9 * SEC)):
-        retries.add(Retry(Claim(make_composite(id_), (id_,), 1, T0 + HOUR), (FAILED,), at))
+        retries.add(Retry(Claim(make_composite(id_), (id_,), 1, T0 + HOUR), (FAILED,), at), T0)
 
     due = [retry.claim.composite.id for retry in retries.due(T0 + 3 * SEC)]
 
@@ -184,7 +184,7 @@ def test_a_runner_puts_off_what_failed_and_gives_it_no_more_time_than_its_slot(s
         outcomes = await play.runner.run(claim, play)
         retry = retry_of(claim, outcomes)
         await clock.sleep((T0 + 5 * MIN - 20 * SEC - clock.now()).total_seconds())
-        await play.ledger.reclaim(retry.claim, poller_id=5, now=clock.now())
+        await play.slots.reclaim(retry.claim, poller_id=5, now=clock.now())
         return outcomes, await play.runner.run(retry.claim, play)
 
     first, second = virtually(story())

@@ -20,6 +20,7 @@ from facho.engine.model import (
     Status,
     Traffic,
 )
+from facho.engine.observer import Observer
 
 
 def test_links_run_one_behind_the_other_under_one_lease(stage, virtually):
@@ -29,13 +30,13 @@ def test_links_run_one_behind_the_other_under_one_lease(stage, virtually):
 
     assert [node_id for node_id, _, _ in play.asked] == [1, 2, 3]
     assert play.seated == [(1, 1), (2, 2), (3, 3)]
-    assert [(row.started_at, row.ended_at) for row in play.ledger.rows] == [
+    assert [(row.started_at, row.ended_at) for row in play.slots.rows] == [
         (T0, T0 + 1 * SEC),
         (T0 + 1 * SEC, T0 + 2 * SEC),
         (T0 + 2 * SEC, T0 + 3 * SEC),
     ]
-    assert {row.token for row in play.ledger.rows} == {1}
-    assert [token for _, _, token, _ in play.sink.written] == [1, 1, 1]
+    assert {row.token for row in play.slots.rows} == {1}
+    assert [token for _, _, token in play.runs.written] == [1, 1, 1]
     assert [outcome.status for outcome in outcomes] == [Status.SUCCESS] * 3
     assert [outcome.readings for outcome in outcomes] == [1] * 3
 
@@ -132,7 +133,21 @@ def test_an_olt_that_somebody_else_holds_is_not_asked(stage, virtually):
     play = stage()
 
     async def story():
-        async with play.leases.hold(1, "a probe"):
+        async with play.leases.hold(1, "a probe", device="127.0.0.1:161"):
+            return await play.run()
+
+    virtually(story())
+
+    assert play.asked == []
+    assert play.ended == [(Status.SKIPPED, Cause.OLT_BUSY)] * 3
+
+
+def test_an_olt_whose_device_is_held_for_another_olt_is_not_asked(stage, virtually):
+    play = stage()
+    play.nodes.hosts[1] = "::ffff:10.0.0.7"
+
+    async def story():
+        async with play.leases.hold(2, "noc/2", device="10.0.0.7:161"):
             return await play.run()
 
     virtually(story())
@@ -146,9 +161,9 @@ def test_an_olt_with_an_execution_running_elsewhere_is_not_asked(stage, virtuall
 
     async def story():
         play.nodes.put(make_node(9, next_check=T0))
-        other = await play.ledger.claim(CompositeNode(make_node(9), (), T0), poller_id=9, now=T0, waits={})
+        other = await play.slots.claim(CompositeNode(make_node(9), (), T0), poller_id=9, now=T0, waits={})
         later = replace((await _any_lease(play)), token=99)
-        await play.ledger.start(other.execution_ids[0], lease=later, now=T0)
+        await play.runs.start(other.execution_ids[0], lease=later, now=T0)
         return await play.run()
 
     virtually(story())
@@ -158,13 +173,13 @@ def test_an_olt_with_an_execution_running_elsewhere_is_not_asked(stage, virtuall
 
 
 async def _any_lease(play):
-    async with play.leases.hold(1, "elsewhere") as lease:
+    async with play.leases.hold(1, "elsewhere", device="127.0.0.1:161") as lease:
         return lease
 
 
 def test_a_holder_whose_lease_is_lost_stops_and_says_so(stage, virtually):
     play = stage()
-    play.sink.errors = [LeaseLost("execution 0 is no longer ours")]
+    play.runs.errors = [LeaseLost("execution 0 is no longer ours")]
 
     virtually(play.run())
 
@@ -182,7 +197,7 @@ def test_a_link_that_somebody_ended_meanwhile_is_not_run(stage, virtually):
     async def story():
         claim = await play.claim()
         stopped = Outcome(Status.INTERRUPTED, Cause.STOPPED)
-        await play.ledger.close(claim.execution_ids[1:2], stopped, lease=None, now=T0)
+        await play.slots.close(claim.execution_ids[1:2], stopped, now=T0)
         return await play.runner.run(claim, play)
 
     outcomes = virtually(story())
@@ -200,7 +215,7 @@ def cancelled_after(play, seconds, virtually):
         await play.clock.sleep(seconds)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        async with play.leases.hold(1, "the next one"):
+        async with play.leases.hold(1, "the next one", device="127.0.0.1:161"):
             return task.cancelled()
 
     return virtually(story())
@@ -221,13 +236,13 @@ def test_stopping_interrupts_the_running_link_and_the_ones_to_come(stage, virtua
 
 def test_stopping_while_an_end_is_being_written_leaves_nothing_open(stage, virtually):
     play = stage()
-    close = play.ledger.close
+    finish = play.runs.finish
 
-    async def slow(*args, **kwargs):
+    async def slow(result):
         await play.clock.sleep(1)
-        await close(*args, **kwargs)
+        await finish(result)
 
-    play.ledger.close = slow
+    play.runs.finish = slow
 
     assert cancelled_after(play, 1.5, virtually)
     assert {status for status, _ in play.ended} == {Status.INTERRUPTED}
@@ -265,13 +280,14 @@ def test_an_outcome_tells_what_it_cost_what_it_covered_and_all_that_went_wrong(s
 
     assert outcome.traffic == traffic
     assert outcome.error == "port 0/1 was cut\nport 0/2 was cut"
-    assert (outcome.coverage, outcome.failed_onus) == (told["coverage"], told["failed_onus"])
+    stored = play.runs.results[0].collected
+    assert (stored.coverage, stored.failed_onus) == (told["coverage"], told["failed_onus"])
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(lambda play: play.sink.errors.append(OSError("disk full")), id="the sink"),
+        pytest.param(lambda play: play.runs.errors.append(OSError("disk full")), id="a result that cannot be stored"),
         pytest.param(lambda play: play.results.update({1: OSError("disk full")}), id="a defect of ours"),
     ],
 )
@@ -299,10 +315,16 @@ def test_an_olt_whose_secret_cannot_be_read_leaves_no_execution_open(stage, virt
     assert outcomes[0].error == "a stored secret cannot be read with the keys at hand"
 
 
-@pytest.mark.parametrize("step", ["start", "close"])
-def test_a_database_that_misses_one_step_leaves_no_execution_open(stage, virtually, step):
+@pytest.mark.parametrize(
+    ("step", "ended"),
+    [
+        pytest.param("start", [Status.FAILED] * 3, id="start"),
+        pytest.param("finish", [Status.FAILED, Status.SUCCESS, Status.SUCCESS], id="finish"),
+    ],
+)
+def test_a_database_that_misses_one_step_leaves_no_execution_open(stage, virtually, step, ended):
     play = stage()
-    real = getattr(play.ledger, step)
+    real = getattr(play.runs, step)
     calls = []
 
     async def away_once(*args, **kwargs):
@@ -311,11 +333,11 @@ def test_a_database_that_misses_one_step_leaves_no_execution_open(stage, virtual
             raise OSError("the database is away")
         return await real(*args, **kwargs)
 
-    setattr(play.ledger, step, away_once)
+    setattr(play.runs, step, away_once)
 
     virtually(play.run())
 
-    assert play.ended == [(Status.FAILED, None)] * 3
+    assert play.ended == [(status, None) for status in ended]
 
 
 def test_watchers_hear_of_each_start_each_end_and_each_harvest(stage, virtually):
@@ -346,7 +368,7 @@ def test_a_harvest_of_nothing_is_no_news(stage, virtually):
 
 def test_a_harvest_that_was_not_kept_is_no_news(stage, virtually):
     play = stage()
-    play.sink.errors = [OSError("disk full")] * 3
+    play.runs.errors = [OSError("disk full")] * 3
 
     virtually(play.run())
 
@@ -375,4 +397,59 @@ def test_a_mute_olt_ends_as_unreachable(stage, clock, virtually, monkeypatch):
 
     assert [cause for _, cause in play.ended] == [Cause.UNREACHABLE] * 3
     assert snmp.pdus > 1
-    assert play.sink.written == []
+    assert play.runs.written == []
+
+
+class Attempts(Observer):
+    """Keeps when attempts started and how they ended."""
+
+    def __init__(self):
+        self.lateness, self.ended, self.leases = [], [], 0
+
+    def attempt_started(self, lateness):
+        self.lateness.append(lateness)
+
+    def attempt_ended(self, outcome):
+        self.ended.append((outcome.status, outcome.seconds))
+
+    def lease_taken(self):
+        self.leases += 1
+
+
+def observed(play, *, later=0 * SEC, attempt=1):
+    """Run a composite, and return what its runner reported."""
+    observer = Attempts()
+    play.runner = play._runner(None, observer=observer)
+
+    async def story():
+        await play.clock.sleep(later.total_seconds())
+        await play.runner.run(replace(await play.claim(), attempt=attempt), play)
+
+    return story(), observer
+
+
+def test_only_the_master_can_be_late_and_every_attempt_that_starts_ends(stage, virtually):
+    story, observer = observed(stage({2: SILENCE}), later=3 * SEC)
+
+    virtually(story)
+
+    assert observer.lateness == [3.0, None]
+    assert observer.ended == [(Status.SUCCESS, 1.0), (Status.FAILED, 1.0)]
+    assert observer.leases == 1
+
+
+def test_a_retry_has_no_slot_to_be_late_for(stage, virtually):
+    story, observer = observed(stage(), later=3 * SEC, attempt=2)
+
+    virtually(story)
+
+    assert observer.lateness == [None, None, None]
+
+
+def test_an_attempt_that_is_stopped_has_ended(stage, virtually):
+    play = stage()
+    play.runner = play._runner(None, observer=(observer := Attempts()))
+
+    cancelled_after(play, 1.5, virtually)
+
+    assert observer.ended == [(Status.SUCCESS, 1.0), (Status.INTERRUPTED, 0.5)]

@@ -13,7 +13,7 @@ from facho.engine.model import Cause, Claim, Status
 PATIENCE = timedelta(seconds=10)
 DONE = [(Status.SUCCESS, None)] * 3
 UNTOUCHED = [(Status.PENDING, None)] * 3
-SKIPPED = (Status.SKIPPED, Cause.DATABASE_AWAY)
+SKIPPED = (Status.SKIPPED, Cause.DATABASE_UNAVAILABLE)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_link_that_began_and_could_not_find_out_whom_to_ask_names_the_database
 
     outcomes = virtually(play.run())
 
-    assert play.ended == [(Status.FAILED, Cause.DATABASE_AWAY), SKIPPED, SKIPPED]
+    assert play.ended == [(Status.FAILED, Cause.DATABASE_UNAVAILABLE), SKIPPED, SKIPPED]
     # Hosts and users that a driver names are for the log.
     assert "10.1.2.3" not in outcomes[0].error
 
@@ -119,18 +119,18 @@ def test_a_start_whose_answer_was_lost_is_a_start(away, virtually):
     virtually(play.run())
 
     assert play.ended == DONE
-    assert [len(row.attempts) for row in play.ledger.rows] == [1, 1, 1]
+    assert [len(row.attempts) for row in play.slots.rows] == [1, 1, 1]
 
 
 def test_a_lease_that_we_may_have_got_when_the_line_broke_is_waited_for(away, virtually):
     play = away("olt", 0)
     hold, answers = play.leases.hold, [play.database_error(), OltBusy("held by noc/3"), None]
 
-    def holding(olt_id, holder):
+    def holding(olt_id, holder, *, device):
         answer = answers.pop(0)
         if answer is not None:
             raise answer
-        return hold(olt_id, holder)
+        return hold(olt_id, holder, device=device)
 
     play.leases.hold = holding
 
@@ -143,7 +143,7 @@ def test_an_olt_that_another_holds_is_not_waited_for(away, virtually):
     play = away("olt", 7)
 
     async def story():
-        async with play.leases.hold(1, "noc-2/1"):
+        async with play.leases.hold(1, "noc-2/1", device="127.0.0.1:161"):
             await play.run()
 
     virtually(story())
@@ -158,7 +158,7 @@ def test_what_is_no_outage_is_a_failure_as_ever(stage, virtually, clock):
     async def defect(*args, **kwargs):
         raise ValueError("a defect")
 
-    play.ledger.start = defect
+    play.runs.start = defect
 
     virtually(play.run())
 
@@ -187,7 +187,7 @@ def test_a_worker_that_holds_the_olt_answers_for_what_it_cannot_begin(away, virt
     async def busy(*args, **kwargs):
         raise OltBusy("OLT 1 has another execution running")
 
-    play.ledger.start = busy
+    play.runs.start = busy
 
     virtually(play.run())
 

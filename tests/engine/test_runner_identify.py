@@ -48,9 +48,9 @@ def test_an_olt_that_says_what_it_is_gets_its_brand(play, clock, virtually):
     outcome = virtually(play.run())[0]
 
     assert (outcome.status, outcome.error, outcome.readings) == (Status.SUCCESS, "", 0)
-    assert play.sink.named == [(1, 0, 1, "huawei", {"sysDescr": f"{HUAWEI.label} MA5800", "sysName": "central"})]
+    assert play.runs.named == [(1, 0, 1, "huawei", {"sysDescr": f"{HUAWEI.label} MA5800", "sysName": "central"})]
     assert outcome.traffic.pdus == 2
-    assert play.ledger.rows[0].started_at == T0
+    assert play.slots.rows[0].started_at == T0
 
 
 def test_an_olt_that_says_nothing_of_itself_is_known_by_its_tables(play, clock, virtually):
@@ -59,7 +59,7 @@ def test_an_olt_that_says_nothing_of_itself_is_known_by_its_tables(play, clock, 
     outcome = virtually(play.run())[0]
 
     assert outcome.status is Status.SUCCESS
-    assert play.sink.named[0][3] == "huawei"
+    assert play.runs.named[0][3] == "huawei"
 
 
 def test_an_olt_of_nobody_fails_with_what_was_seen_and_what_to_do(play, clock, virtually):
@@ -70,7 +70,7 @@ def test_an_olt_of_nobody_fails_with_what_was_seen_and_what_to_do(play, clock, v
     assert (outcome.status, outcome.cause) == (Status.FAILED, None)
     assert "Toaster 3000" in outcome.error
     assert "by hand" in outcome.error
-    assert play.sink.named == [(1, 0, 1, "", {"sysDescr": "Toaster 3000", "sysName": "central"})]
+    assert play.runs.named == [(1, 0, 1, "", {"sysDescr": "Toaster 3000", "sysName": "central"})]
 
 
 def test_a_mute_olt_is_unreachable_and_not_of_nobody(play, clock, virtually):
@@ -80,17 +80,17 @@ def test_a_mute_olt_is_unreachable_and_not_of_nobody(play, clock, virtually):
 
     assert outcome.cause is Cause.UNREACHABLE
     assert outcome.traffic.pdus > 1
-    assert play.sink.named == []
+    assert play.runs.named == []
 
 
 def test_what_a_lost_lease_found_out_is_not_kept(play, clock, virtually):
     play.runner = play._runner(Talker(clock, HUAWEI.label, rows_of=HUAWEI))
-    play.sink.errors = [LeaseLost("execution 0 is no longer ours")]
+    play.runs.errors = [LeaseLost("execution 0 is no longer ours")]
 
     virtually(play.run())
 
     assert play.ended[0] == (Status.INTERRUPTED, Cause.LEASE_LOST)
-    assert play.sink.named == []
+    assert play.runs.named == []
 
 
 def test_identifying_asks_for_no_columns(play, clock, virtually):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
 from builders import HOUR, MIN, SEC, T0, World, make_node
 
 from facho.engine.model import Cause, Outcome, Status, Trigger
@@ -68,6 +69,25 @@ def test_slots_lost_while_the_engine_was_down_are_accounted_for_and_not_made_up(
         13,
     )
     assert [row.slot for row in ran] == [T0 + 3 * MIN]
+
+
+@pytest.mark.parametrize(
+    ("opened", "cause"),
+    [
+        pytest.param(T0 - 62 * MIN, Cause.BREAKER_OPEN, id="before the slot"),
+        pytest.param(T0 - 61 * MIN, Cause.ENGINE_DOWN, id="behind the slot"),
+    ],
+)
+def test_slots_that_an_open_breaker_kept_are_not_put_down_to_the_restart(clock, virtually, opened, cause):
+    async def story():
+        world = World(clock, [make_node(1, olt_id=7, next_check=T0 - 62 * MIN)])
+        world.nodes.breakers[7] = opened
+        await world.run_for(10 * SEC)
+        return world.rows
+
+    (lost,) = virtually(story())
+
+    assert (lost.status, lost.cause, lost.slots) == (Status.SKIPPED, cause, 13)
 
 
 def test_a_slot_that_passed_during_a_quick_restart_still_runs(clock, virtually):
@@ -201,16 +221,16 @@ def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(clock, virtua
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(5 * SEC)
-        claim, standings = world.ledger.claim, world.nodes.standings
+        claim, standings = world.slots.claim, world.nodes.standings
         calls = []
 
         async def away(*args, **kwargs):
             calls.append(clock.now())
             raise OSError("the database is away")
 
-        world.ledger.claim = world.nodes.standings = away
+        world.slots.claim = world.nodes.standings = away
         await world.run_for(60 * SEC)
-        world.ledger.claim, world.nodes.standings = claim, standings
+        world.slots.claim, world.nodes.standings = claim, standings
         await world.run_for(10 * SEC)
         return world, len(calls)
 
@@ -238,3 +258,21 @@ def test_rows_are_looked_at_every_four_seconds_though_no_tick_is_as_late_as_the_
     virtually(story())
 
     assert looks == [0, 4, 8, 12]
+
+
+def test_a_change_is_passed_on_with_the_tick_that_sees_it(clock, virtually):
+    async def story():
+        world = World(clock, [make_node(1), make_node(2, olt_id=2)])
+        await world.run_for(9 * SEC)
+        world.nodes.disable_node(1)
+        await world.run_for(2 * SEC)
+        world.nodes.breakers[2] = clock.now()
+        await world.run_for(2 * SEC)
+        del world.nodes.breakers[2]
+        await world.run_for(2 * SEC)
+        return world.changed
+
+    changed = virtually(story())
+
+    assert [at - T0 for at, olt_ids in changed if 1 in olt_ids][:2] == [0 * SEC, 9 * SEC]
+    assert [at - T0 for at, olt_ids in changed if 2 in olt_ids] == [0 * SEC, 11 * SEC, 13 * SEC]

@@ -1,6 +1,7 @@
 """Fleets for the proof of forecasts: simulated OLTs with their troubles, lived through in virtual time."""
 
 import asyncio
+import math
 import random
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from virtual_olt import T0, VirtualOlt, in_virtual_time
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.errors import NoAnswer
@@ -124,17 +125,21 @@ class Moods:
 
     def __init__(self, trouble, seed):
         self._trouble = trouble
-        self._dice = random.Random(seed)
+        # Each has its own: when an OLT is away must not depend on how often it is asked.
+        self._dice, self._ears = random.Random(seed), random.Random(seed + 1)
         self._changes_at = self._draw(trouble.there) if trouble.away else None
         self._is_away = False
         self._is_deaf = False
+        self._asked_at = -math.inf
 
     def _draw(self, mean):
         return self._dice.expovariate(1 / mean) * 60
 
-    def asked_anew(self):
-        """A run, or a probe, begins."""
-        self._is_deaf = self._dice.random() < self._trouble.deaf
+    def asked_anew(self, second):
+        """A run, or a probe, begins. A check and the run behind it are one."""
+        if second - self._asked_at > 1:
+            self._is_deaf = self._ears.random() < self._trouble.deaf
+        self._asked_at = second
 
     def is_silent(self, second):
         while self._changes_at is not None and self._changes_at <= second:
@@ -160,14 +165,15 @@ class Network(MemoryNodes):
     async def olt(self, olt_id):
         plain = await super().olt(olt_id)
         agent = replace(plain.agent, host=f"127.0.0.{olt_id}")
-        self.moods[agent.host].asked_anew()
+        self.moods[agent.host].asked_anew(asyncio.get_running_loop().time())
         return replace(plain, agent=agent, learned=self.learned.get(olt_id, {}))
 
-    async def known(self, olt_id):
+    def known(self, olt_id):
         return self.olts[f"127.0.0.{olt_id}"].known()
 
-    async def write(self, node, execution_id, collected, *, lease, now):
-        self.learned[node.olt_id] = collected.learned or self.learned.get(node.olt_id, {})
+    def learn(self, result):
+        if result.collected is not None and result.collected.learned:
+            self.learned[result.node.olt_id] = result.collected.learned
 
     async def _reach(self, agent, timeout):
         if self.moods[agent.host].is_silent(asyncio.get_running_loop().time()):
@@ -185,35 +191,46 @@ class Network(MemoryNodes):
         return await (await self._reach(agent, timeout)).get_bulk(agent, oids, timeout=timeout, **how)
 
 
+class LearningRuns(MemoryRuns):
+    """Runs in memory whose network remembers what they learned."""
+
+    def __init__(self, slots, network):
+        super().__init__(slots, network.known)
+        self._network = network
+
+    async def finish(self, result):
+        await super().finish(result)
+        self._network.learn(result)
+
+
 class Reality:
     """The engine with its real runner and prober, collecting."""
 
     def __init__(self, world):
         self.clock = VirtualClock(T0)
         self.network = Network(world)
-        self.ledger = MemoryLedger(self.network)
+        self.slots = MemorySlots(self.network)
         shared = {
             "name": "noc",
             "nodes": self.network,
-            "ledger": self.ledger,
+            "runs": LearningRuns(self.slots, self.network),
             "snmp": self.network,
             "leases": LocalLeases(first_token=1),
+            "bus": LocalBus(),
             "clock": self.clock,
         }
         runner = Runner(
-            sink=self.network,
-            bus=LocalBus(),
             brand=brand,
             brands=BRANDS.values,
             candidates=candidates,
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
             **shared,
         )
-        self.prober = Prober(**shared)
+        self.prober = Prober(slots=self.slots, **shared)
         self.scheduler = Scheduler(
             pollers=world.pollers,
             nodes=self.network,
-            ledger=self.ledger,
+            slots=self.slots,
             runner=runner,
             clock=self.clock,
             prober=self.prober,
@@ -231,7 +248,7 @@ class Reality:
     def fleet(self):
         """Return what is known after a while: when nodes are due, how they fared, and whose breaker is open."""
         profiles, attempts = {}, defaultdict(list)
-        for row in self.ledger.rows:
+        for row in self.slots.rows:
             for tried in row.attempts:
                 ending = ending_of(tried.outcome) if tried.outcome else None
                 if ending is None:
@@ -260,7 +277,7 @@ class Reality:
         links = defaultdict(list)
         for node in self.network.rows.values():
             links[node.master_id].append(node)
-        for row in self.ledger.rows:
+        for row in self.slots.rows:
             if row.claimed_at and row.master_id is None:
                 score.began(row.node, row.slot, row.claimed_at)
             for number in range(row.slots):

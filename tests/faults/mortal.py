@@ -1,22 +1,19 @@
-"""A process that can be killed at any step, with a database that goes away and a disk that stays.
+"""A process that can be killed at any step, with a database that may be unavailable and a disk that stays.
 
-A step is whatever the world can see of it: a transaction, a file that is synced,
-renamed or removed. The process dies before one or behind one, and from then on
-nothing that its code still does has any effect.
+A step is a transaction of the database or an operation of the spool. The process
+dies before one or after one, and from then on nothing that its code still does
+has any effect.
 """
 
-import os
-from contextlib import contextmanager
 from pathlib import Path
 
 from coordinator_world import BesideTheLoop
 from django.db import OperationalError
 
-from facho.store.forwarder import Forwarder
-from facho.store.ledger import DbLedger
+from facho.store.delivery import ResultDelivery
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots
 from facho.store.spool import LIMIT, Spool
-from facho.store.spooling import SpoolingLedger, SpoolingSink
-from facho.store.writer import DbReadingSink
 
 
 class Killed(BaseException):
@@ -45,23 +42,6 @@ class Machine:
         if self.is_away:
             raise OperationalError("could not connect to server")
 
-    @contextmanager
-    def disk(self, monkeypatch):
-        """Let each thing that is done to a disk be a step."""
-        with monkeypatch.context() as patch:
-            for owner, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
-                patch.setattr(owner, name, self._stepping(getattr(owner, name)))
-            yield
-
-    def _stepping(self, work):
-        def stepping(*args, **kwargs):
-            self.step()
-            result = work(*args, **kwargs)
-            self.step()
-            return result
-
-        return stepping
-
 
 class DatabaseSide(BesideTheLoop):
     """Stands in for the thread of the database."""
@@ -81,15 +61,16 @@ class DatabaseSide(BesideTheLoop):
 
 
 class DiskSide(BesideTheLoop):
-    """Stands in for the thread of the spool, as far as it is about its files."""
+    """Stands in for the thread of the spool. What happens inside one of its commits is SQLite's promise."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
     async def run(self, work):
-        if self._machine.is_dead:
-            raise Killed
-        return await super().run(work)
+        self._machine.step()
+        result = await super().run(work)
+        self._machine.step()
+        return result
 
 
 class Process:
@@ -98,18 +79,15 @@ class Process:
     def __init__(self, machine: Machine, folder: Path, limit_bytes: int = LIMIT, **more) -> None:
         self.machine = machine
         self.thread = DatabaseSide(machine)
-        self.spool = Spool(folder, limit_bytes)
-        self.db_ledger, self.db_sink = DbLedger(self.thread), DbReadingSink(self.thread, self.thread)
-        self.forwarder = Forwarder(
-            sink=self.db_sink,
-            ledger=self.db_ledger,
-            spool=self.spool,
-            thread=DiskSide(machine),
-            ping=machine.ask,
-            **more,
+        self.spool = Spool(folder / "1.sqlite3", limit_bytes)
+        results = DbResults(self.thread)
+        self.delivery = ResultDelivery(
+            results.finish, spool=self.spool, thread=DiskSide(machine), ping=machine.ask, **more
         )
-        self.ledger = SpoolingLedger(self.db_ledger, self.forwarder)
-        self.sink = SpoolingSink(self.db_sink, self.forwarder)
+        self.slots = DbSlots(self.thread, settle=self.delivery.flush)
+        self.runs = DbRuns(self.thread, self.thread, self.delivery)
+        # The same without a spool, as another process has them.
+        self.other_slots, self.other_runs = DbSlots(self.thread), DbRuns(self.thread, self.thread, results)
 
     def die(self) -> None:
         """Do what the system does for a process that is dead."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from facho.adapters.leases.local import LocalLeases
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import OnuHistory
+from facho.apps.telemetry.models import Onu
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.runner import Runner
@@ -27,6 +28,7 @@ from facho.store.away import is_away
 from facho.store.nodes import DbNodeSource
 from facho.store.quotas import open_hour, settle
 from facho.store.reaper import reap
+from history_rows import stored
 
 MIN = timedelta(minutes=1)
 ONUS = 24
@@ -96,8 +98,7 @@ class Office:
         runner = Runner(
             name="noc",
             nodes=nodes,
-            ledger=self.process.ledger,
-            sink=self.process.sink,
+            runs=self.process.runs,
             snmp=self.network,
             leases=LocalLeases(first_token=self._tokens),
             bus=LocalBus(),
@@ -108,7 +109,7 @@ class Office:
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
             is_away=is_away,
         )
-        self.scheduler = Scheduler(pollers=3, nodes=nodes, ledger=self.process.ledger, runner=runner, clock=self.clock)
+        self.scheduler = Scheduler(pollers=3, nodes=nodes, slots=self.process.slots, runner=runner, clock=self.clock)
         await self.scheduler.recover()
 
     async def _end(self) -> None:
@@ -138,7 +139,7 @@ class Office:
             await self.scheduler.step()
             tick = round(self.clock.monotonic()) // TICK
             if tick % LAND_EVERY == 0:
-                await self.process.forwarder.step(self.clock.now())
+                await self.process.delivery.step(self.clock.now())
             if tick % CHORES_EVERY == 2:
                 await self._do_chores()
             await self.clock.sleep(TICK)
@@ -172,16 +173,15 @@ def jobs_of(maker: str) -> list[SnmpJob]:
 
 def doubled() -> list[tuple[int, object]]:
     """Return readings that are there more than once."""
-    rows = list(OnuHistory.objects.values_list("onu_id", "at"))
-    return sorted({row for row in rows if rows.count(row) > 1}) if len(rows) != len(set(rows)) else []
+    return sorted(row for row, times in Counter(stored()).items() if times > 1)
 
 
 def unread() -> list[Execution]:
     """Return the runs that say they have brought readings which are not all there."""
+    olts = dict(Onu.objects.values_list("pk", "olt_id"))
+    kept = Counter((olts[onu], at) for onu, at in stored())
     runs = Execution.objects.filter(status__in=["SUCCESS", "PARTIAL"])
-    return [
-        run for run in runs if OnuHistory.objects.filter(onu__olt=run.olt_id, at=run.ended_at).count() != run.readings
-    ]
+    return [run for run in runs if kept[run.olt_id, run.ended_at] != run.readings]
 
 
 def gaps() -> list[tuple[str, object]]:

@@ -7,6 +7,7 @@ import pytest
 from virtual_olt import VirtualOlt, in_virtual_time
 
 from facho.engine.brand import Position
+from facho.engine.collect import Memory
 from facho.engine.errors import OltUnreachable
 from facho.engine.model import Completeness, JobKind, KnownOnu
 from facho.simulator.faults import Disorder, Faults, Spoiling
@@ -92,6 +93,55 @@ def test_whatever_bytes_arrive_a_run_ends_and_says_how(kind, window):
 
     assert ends <= {*Completeness, "unreachable"}
     assert olt.log.count() < 2000
+
+
+@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.GET, JobKind.WALK])
+@pytest.mark.parametrize("faults", BAD_AGENTS)
+def test_the_memory_of_a_good_run_does_not_make_a_bad_agent_look_good(faults, kind):
+    olt, memory = VirtualOlt(256), Memory(max_unsettled=0)
+    good = run(olt, kind, *FACTS, known=olt.known(), memory=memory)
+    olt.agent.faults = faults
+    before = olt.log.count()
+
+    try:
+        collected = run(
+            olt, kind, *FACTS, known=olt.known(), memory=memory, max_in_flight=8, seconds=1800, learned=good.learned
+        )
+    except OltUnreachable:
+        # Its first answers were lost or somebody else's.
+        assert faults.spoiled
+        return
+
+    assert good.completeness is Completeness.COMPLETE
+    if collected.completeness is Completeness.COMPLETE:
+        assert values(collected) == values(good)
+        assert collected.absent == good.absent
+    assert collected.traffic.pdus == olt.log.count() - before
+    assert olt.log.peak_in_flight() <= 8
+
+
+def test_a_run_from_memory_costs_the_olt_no_more_than_the_one_before():
+    olt, memory = VirtualOlt(256, Faults(latency=0.05, loss=0.02)), Memory(max_unsettled=0)
+    first = run(olt, JobKind.DISCOVERY, *FACTS, known=olt.known(), memory=memory, max_in_flight=3)
+    before = olt.log.count()
+
+    second = run(
+        olt,
+        JobKind.DISCOVERY,
+        *FACTS,
+        known=olt.known(),
+        memory=memory,
+        max_in_flight=3,
+        max_pdus_per_second=20,
+        learned=first.learned,
+    )
+
+    assert second.traffic.answers_unchanged == second.traffic.pdus - second.traffic.retransmissions
+    assert values(second) == values(first)
+    pdus = list(olt.log.pdus())[before:]
+    assert len(pdus) - second.traffic.retransmissions <= before
+    assert olt.log.peak_in_flight() <= 3
+    assert min(later.arrived - earlier.arrived for earlier, later in pairwise(pdus)) >= 1 / 20 - 1e-6
 
 
 def test_a_poisoned_onu_does_not_hide_who_left_its_port():

@@ -41,7 +41,7 @@ def office(make_office):
 
 def check(office):
     """Whatever happened: every reading is there once, every slot has its row, and the sums hold."""
-    assert office.process.forwarder.waiting == 0
+    assert office.process.delivery.waiting == 0
     assert office.process.spool.refused() == []
     assert doubled() == []
     assert unread() == []
@@ -77,7 +77,7 @@ def test_ten_minutes_without_a_database(office):
     away = office.now
     office.machine.is_away = True
     office.run_for(2 * MIN)
-    asked, waiting = office.network.asked(), office.process.forwarder.waiting
+    asked, waiting = office.network.asked(), office.process.delivery.waiting
     office.run_for(8 * MIN)
     nothing_new = office.network.asked() == asked
     office.machine.is_away = False
@@ -85,8 +85,8 @@ def test_ten_minutes_without_a_database(office):
 
     office.run_for(8 * MIN)
 
-    # What ran came to its end on the disk: a harvest at least, and an end. Nothing new was asked of anybody.
-    assert waiting >= 2
+    # Runs that were under way ended on the disk, and nothing new was asked of any OLT.
+    assert waiting >= 1
     assert nothing_new
     ended_meanwhile = runs(ended_at__gt=away, ended_at__lt=back)
     assert {run.status for run in ended_meanwhile.filter(olt__name="OLT-NORTE-02", started_at__lt=away)} == {"SUCCESS"}
@@ -125,14 +125,14 @@ def test_killed_in_the_middle_of_the_outage_what_was_collected_lands_at_the_next
     go_until_something_runs(office, "OLT-NORTE-02")
     office.machine.is_away = True
     office.run_for(2 * MIN)
-    waiting = office.process.forwarder.waiting
+    waiting = office.process.delivery.waiting
     running = set(runs(status="RUNNING").values_list("pk", flat=True))
 
     office.killed_for(3 * MIN)
     landed = set(runs(pk__in=running).values_list("status", flat=True))
     office.run_for(12 * MIN)
 
-    assert waiting >= 2
+    assert waiting >= 1
     assert landed <= {"SUCCESS", "PARTIAL"}
     check(office)
 

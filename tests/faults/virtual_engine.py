@@ -7,7 +7,7 @@ from virtual_olt import T0, VirtualOlt
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryLedger, MemoryNodes
+from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.prober import Prober
@@ -27,20 +27,17 @@ class VirtualNetwork(MemoryNodes):
             olt.on_request = self._note(olt_id)
 
     def _note(self, olt_id):
-        return lambda count: self.holders[olt_id].append(self.leases._held.get(olt_id))
+        return lambda count: self.holders[olt_id].append(self.leases._held.get(f"127.0.0.{olt_id}:161"))
 
     def _of(self, agent):
-        return self.olts[int(agent.host.rpartition(".")[2])]
+        return self.olts[int(agent.target.rpartition(".")[2])]
 
     async def olt(self, olt_id):
         plain = await super().olt(olt_id)
-        return replace(plain, agent=replace(plain.agent, host=f"127.0.0.{olt_id}"), brand=self.olts[olt_id].maker)
+        return replace(plain, brand=self._of(plain.agent).maker)
 
-    async def known(self, olt_id):
-        return self.olts[olt_id].known()
-
-    async def write(self, node, execution_id, collected, *, lease, now):
-        return None
+    def known(self, olt_id):
+        return self._of(self._agent(olt_id)).known()
 
     async def get(self, agent, oids, **how):
         return await self._of(agent).get(agent, oids, **how)
@@ -58,24 +55,23 @@ class VirtualEngine:
     def __init__(self, nodes, olts, pollers=4):
         self.clock = VirtualClock(T0)
         self.network = network = VirtualNetwork(nodes, olts)
-        self.ledger = MemoryLedger(network)
-        shared = {"nodes": network, "ledger": self.ledger, "leases": network.leases, "snmp": network}
-        shared["clock"] = self.clock
+        self.slots = MemorySlots(network)
+        self.runs = MemoryRuns(self.slots, network.known)
+        shared = {"nodes": network, "runs": self.runs, "leases": network.leases, "snmp": network}
+        shared |= {"clock": self.clock, "bus": LocalBus()}
         runner = Runner(
             name="noc",
-            sink=network,
-            bus=LocalBus(),
             brand=brand,
             brands=BRANDS.values,
             candidates=candidates,
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
             **shared,
         )
-        self.prober = Prober(name="noc", **shared)
+        self.prober = Prober(name="noc", slots=self.slots, **shared)
         self.scheduler = Scheduler(
             pollers=pollers,
             nodes=network,
-            ledger=self.ledger,
+            slots=self.slots,
             runner=runner,
             clock=self.clock,
             prober=self.prober,

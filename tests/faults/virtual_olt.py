@@ -97,9 +97,10 @@ class VirtualOlt:
     async def collect(
         self, kind: JobKind = JobKind.DISCOVERY, *columns: str, known: Sequence[KnownOnu] = (), **settings: Any
     ) -> Collected:
-        """Collect once. `settings` are those of the OLT, and `seconds` until the deadline."""
+        """Collect once. `settings` are those of the OLT, `seconds` until the deadline, and the `memory` of the job."""
         clock = VirtualClock(T0)
         deadline = clock.now() + timedelta(seconds=settings.pop("seconds", 3600))
+        memory = settings.pop("memory", None)
         node = Node(7, 1, "Optical power", kind, timedelta(minutes=5), columns=columns)
         target = Target("127.0.0.1", 161, Version.V2C, Community("public"))
         return await collect(
@@ -111,6 +112,7 @@ class VirtualOlt:
             deadline=deadline,
             known=known,
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
+            memory=memory,
         )
 
     def known(self) -> list[KnownOnu]:

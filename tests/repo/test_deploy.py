@@ -65,7 +65,7 @@ def test_the_example_of_the_environment_is_one_that_facho_starts_with(tmp_path):
     lines = (DEPLOY / "facho.env.example").read_text().splitlines()
     settings = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
-    assert config.load({**settings, "FACHO_DATA_DIR": str(tmp_path)}).pollers == 10
+    assert config.load({**settings, "FACHO_DATA_DIR": str(tmp_path)}).spool_mb == 256
 
 
 @pytest.mark.parametrize("name", ["facho.env.example", "compose.env.example"])
@@ -95,6 +95,14 @@ def test_a_unit_may_write_to_its_state_and_nothing_else(unit):
     assert said[("Service", "ProtectSystem")] == ["strict"]
     assert said[("Service", "NoNewPrivileges")] == ["yes"]
     assert said[("Service", "User")] == ["facho"]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=name_of)
+def test_a_unit_starts_after_the_clock_was_set(unit):
+    said = directives(unit)
+
+    assert "time-sync.target" in said[("Unit", "After")][0]
+    assert "time-sync.target" in said[("Unit", "Wants")][0]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=name_of)
@@ -272,7 +280,7 @@ def test_the_seconds_that_the_page_gives_are_those_of_the_code(page):
     for said, meant in SECONDS.items():
         assert f" {said}" in table
         assert int(said.split()[0]) == meant.total_seconds()
-    assert roster.SILENT_AFTER.total_seconds() == 5
+    assert roster.SILENT_AFTER == 5
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -19,9 +19,6 @@ SOURCES = sorted(path for path in (ROOT / "src").rglob("*.py") if "migrations" n
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-LONGEST_FILE = 400
-LONGEST_FUNCTION = 45
-
 # Fulfilled by the engine itself: nothing outside stands behind them.
 WITHOUT_ADAPTERS = {"PollerWatch", "NodeRunner"}
 
@@ -55,29 +52,12 @@ def test_every_brand_has_tests_of_its_own(brand):
     assert (ROOT / "tests" / "brands" / f"test_{maker}_brand.py").exists()
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_a_file_can_be_read_in_one_go(path):
-    assert path.read_text().count("\n") <= LONGEST_FILE
-
-
 # Django wants an `apps.py` of every app; it has nothing to say that its folder does not.
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.name != "apps.py"], ids=name_of)
 def test_a_file_says_what_it_is_for(path):
     text = path.read_text()
 
     assert not text or ast.get_docstring(ast.parse(text))
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_a_function_can_be_read_in_one_go(path):
-    functions = [
-        node
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-
-    long = {each.name: each.end_lineno - each.lineno + 1 for each in functions}
-    assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION} == {}
 
 
 def test_no_two_test_files_have_the_same_name():

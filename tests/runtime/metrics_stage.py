@@ -2,7 +2,6 @@
 
 from prometheus_client import CollectorRegistry
 
-from facho.runtime.metered import Metering
 from facho.runtime.metrics import Meters
 
 SNAPSHOT = {
@@ -23,10 +22,9 @@ SNAPSHOT = {
 class Counts:
     """Everything that a process which polls counts, and nothing of any other test."""
 
-    def __init__(self, clock):
+    def __init__(self):
         self.registry = CollectorRegistry()
         self.meters = Meters(self.registry)
-        self.metering = Metering(self.meters, clock)
 
     def of(self, name, **labels):
         """Return the value of one series."""

@@ -17,6 +17,7 @@ NOW = datetime.now(UTC).replace(microsecond=123456)
 # Where anything at all would not do, by table and column: what the row of a number has there.
 SPECIAL = {
     ("onu_data", "name"): lambda number: f'Señora "Ñandú"\t{number}\nOLT \\N',
+    ("onu_data", "own_read_at"): lambda number: None if number == 0 else NOW - timedelta(days=number),
     ("snmp_jobs", "interval_seconds"): lambda number: 300 + number,
     ("snmp_job_hosts", "own_interval_seconds"): lambda number: 300 + number,
     ("snmp_job_hosts", "next_run_at"): lambda number: None if number else NOW,
@@ -67,6 +68,7 @@ def made(field, number):
         return next(key for key, _ in field.flatchoices)
     kinds = {
         models.JSONField: {"ñ": [1, None, 2.5, "\\"], "n": number},
+        models.BinaryField: bytes([number, 0, 255]) * (number + 1),
         models.BooleanField: number % 2 == 0,
         models.FloatField: -21.53 - number / 7,
         models.IntegerField: number + 1,

@@ -16,22 +16,34 @@ from facho.store.journal import EventRows
 
 @pytest.fixture
 def settings(tmp_path):
-    return config.load({"FACHO_DATA_DIR": str(tmp_path), "FACHO_KEEP_LOGS": "3", "FACHO_KEEP_HISTORY": "50"})
+    return config.load(
+        {"FACHO_DATA_DIR": str(tmp_path), "FACHO_KEEP_LOGS": "3", "FACHO_KEEP_HISTORY": "50", "FACHO_KEEP_DAILY": "400"}
+    )
 
 
 class Thread:
     """A thread of the store that does its work on the spot, and says so."""
 
     def __init__(self, name, diary):
-        self._name = name
+        self.name = name
         self._diary = diary
 
     async def run(self, work):
-        self._diary.append(self._name)
+        self._diary.append(self.name)
         return work()
 
     def close(self):
-        self._diary.append(f"{self._name} closed")
+        self._diary.append(f"{self.name} closed")
+
+
+class Closing:
+    """Stands in for the closing of the history: notes when it runs."""
+
+    def __init__(self, note):
+        self._note = note
+
+    async def run(self, now):
+        self._note(now)
 
 
 @pytest.fixture
@@ -40,13 +52,16 @@ def chores_of_two_minutes(settings, monkeypatch):
     diary = []
 
     def note(name):
-        return lambda now: diary.append((name, (now - T0).total_seconds()))
+        return lambda now, *_: diary.append((name, (now - T0).total_seconds()))
 
     monkeypatch.setattr(build.quotas, "open_hour", note("open"))
     monkeypatch.setattr(build.quotas, "settle", note("settle"))
     monkeypatch.setattr(build.reaper, "reap", note("reap"))
-    monkeypatch.setattr(build.plans, "make_plans", note("plan"))
-    monkeypatch.setattr(build.partitions, "make_ahead", note("partitions"))
+    monkeypatch.setattr(build.identification, "repair", note("identification"))
+
+    class Plans:
+        async def step(self, now):
+            note("plan")(now)
 
     class Runs:
         def __init__(self, **more):
@@ -62,13 +77,23 @@ def chores_of_two_minutes(settings, monkeypatch):
         async def run(self, now):
             note("sweep")(now)
 
+    class Devices:
+        def __init__(self, *more):
+            pass
+
+        async def step(self, now):
+            note("devices")(now)
+
+    monkeypatch.setattr(build, "DeviceWatch", Devices)
     monkeypatch.setattr(build, "ForecastRuns", Runs)
     monkeypatch.setattr(build, "Sweep", Sweep)
+
+    monkeypatch.setattr(build, "Closing", lambda *, thread, clock: Closing(note(f"close in {thread.name}")))
 
     async def story():
         clock = VirtualClock(T0 - timedelta(seconds=10))
         threads = {"writer": Thread("writer", diary), "helper": Thread("helper", diary)}
-        chores = build.make_chores(settings, clock, **threads)
+        chores = build.make_chores(settings, clock, planner=Plans(), gap=lambda: None, **threads)
         task = asyncio.ensure_future(chores.run())
         await clock.sleep(129)
         task.cancel()
@@ -87,17 +112,19 @@ def test_an_hour_is_opened_reaped_settled_and_planned_right_behind_its_turn(chor
     assert times_of(chores_of_two_minutes, "open") == [-10, 1, 61]
     assert times_of(chores_of_two_minutes, "reap") == [-10, 3, 63]
     assert times_of(chores_of_two_minutes, "settle") == [-10, 5, 65]
-    assert times_of(chores_of_two_minutes, "plan") == [-10, 10, 70]
-    assert times_of(chores_of_two_minutes, "partitions") == [-10, 20]
+    assert times_of(chores_of_two_minutes, "plan")[:3] == [-10, -8, -6]
+    assert times_of(chores_of_two_minutes, "identification") == [-10, 15]
+    assert times_of(chores_of_two_minutes, "close in helper") == [-10, 20]
     assert times_of(chores_of_two_minutes, "sweep") == [-10, 30]
     assert len(times_of(chores_of_two_minutes, "forecast")) > 20
 
 
-def test_quotas_are_written_where_the_ledger_writes_them_and_plans_beside_it(chores_of_two_minutes):
+def test_quotas_are_written_by_the_thread_that_writes_slots(chores_of_two_minutes):
     diary = chores_of_two_minutes
 
     doers = {work[0]: who for who, work in pairwise(diary) if isinstance(who, str)}
-    assert doers == {"open": "writer", "reap": "writer", "settle": "writer", "plan": "helper", "partitions": "helper"}
+    writers = dict.fromkeys(["open", "reap", "settle", "identification"], "writer")
+    assert doers == writers
 
 
 def test_what_is_kept_for_how_long_comes_from_the_settings(chores_of_two_minutes):
@@ -105,7 +132,9 @@ def test_what_is_kept_for_how_long_comes_from_the_settings(chores_of_two_minutes
 
     assert days["coordinator.CoordinatorLog"] == 3
     assert days["polling.Execution"] == 30
-    assert days["telemetry.OnuHistory"] == days["alerts.Delivery"] == 50
+    assert days["telemetry.HistoryRun"] == days["telemetry.HistoryChunk"] == days["alerts.Delivery"] == 50
+    assert days["telemetry.OnuEvent"] == 50
+    assert days["telemetry.HistoryDay"] == days["telemetry.HistoryMonth"] == 400
 
 
 async def test_everything_stops_before_what_it_is_written_down_with():
@@ -125,6 +154,7 @@ async def test_everything_stops_before_what_it_is_written_down_with():
     engine = build.Engine(
         scheduler=part(manager=part(stop=noting("pollers"))),
         prober=part(stop=noting("prober")),
+        answerer=part(stop=noting("questions")),
         chores=part(stop=noting("chores")),
         alerts=part(close=noting("alerts")),
         journal=part(step=noting("journal")),
@@ -132,13 +162,15 @@ async def test_everything_stops_before_what_it_is_written_down_with():
         bus=part(close=lambda: diary.append("bus")),
         snmp=part(close=noting("snmp")),
         observed=part(close=lambda: None),
-        forwarder=part(close=noting("spool")),
+        delivery=part(close=noting("spool")),
         threads=(Thread("reader", diary), Thread("writer", diary)),
+        clock=None,
+        clock_watch=None,
     )
 
     await engine.close()
 
     assert diary[-3:] == ["journal", "reader closed", "writer closed"]
-    assert set(diary[:-3]) == {"chores", "prober", "pollers", "alerts", "bus", "snmp", "spool"}
+    assert set(diary[:-3]) == {"chores", "prober", "questions", "pollers", "alerts", "bus", "snmp", "spool"}
     assert diary.index("chores") < diary.index("pollers") < diary.index("snmp")
     assert events not in logging.getLogger("facho").handlers

@@ -8,6 +8,7 @@ from django.core.checks import run_checks
 from django.db import OperationalError, connection
 
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import SnmpJob
 from facho.runtime import checks
 
 pytestmark = pytest.mark.django_db
@@ -22,6 +23,36 @@ def test_a_sound_installation_has_nothing_to_say(db):
 
     assert checks.database(None, databases=["default"]) == []
     assert [message for message in run_checks(databases=["default"]) if message.level >= 30] == []
+
+
+def test_an_olt_that_is_never_identified_is_found(db):
+    Olt.objects.bulk_create([Olt(name="OLT-SUR-03", host="127.0.0.3")])
+
+    [(id_, said, hint)] = found(checks.database(None, databases=["default"]))
+    assert id_ == "facho.W006"
+    assert said == "OLT-SUR-03 has no brand, and no identification that would find it out."
+    assert "Start Facho" in hint
+
+
+def test_olts_that_are_one_device_are_found(db):
+    hosts = ["127.0.0.1", "localhost", "::ffff:127.0.0.1", "127.0.0.2"]
+    # As SQL would put them there: nothing but the address is filled in.
+    Olt.objects.bulk_create([Olt(name=f"OLT-{number}", host=host) for number, host in enumerate(hosts)])
+
+    [(id_, said, hint)] = found(checks.shared_devices())
+    assert id_ == "facho.W007"
+    assert said == "OLT-0, OLT-1, OLT-2 are the same device: 127.0.0.1:161."
+    assert "in turns" in hint
+
+
+def test_a_job_that_reads_nothing_is_found(db):
+    SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table")
+    SnmpJob.objects.create(name="Discovery", brand="huawei", kind="discovery")
+
+    [(id_, said, hint)] = found(checks.database(None, databases=["default"]))
+    assert id_ == "facho.W008"
+    assert said == "The job Optical power of huawei reads nothing, so it is not scheduled."
+    assert "Add a column" in hint
 
 
 def test_a_misspelt_setting_is_found_with_a_hint(monkeypatch):

@@ -205,7 +205,7 @@ def test_schedulers_and_workers_are_named(tmp_path, scale, rows):
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
-@pytest.mark.parametrize("key", ["scheduler", "olt:7"])
+@pytest.mark.parametrize("key", ["scheduler", "device:10.0.0.7:161"])
 def test_one_process_does_not_start_where_roles_are_at_work(tmp_path, database, rows, key, command):
     rows.execute(LEASE, [key, "noc-1/4711", 600])
 

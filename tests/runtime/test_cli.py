@@ -2,11 +2,13 @@
 
 import fcntl
 import os
+import re
 import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
@@ -235,3 +237,37 @@ def test_a_process_without_keys_has_one_that_nobody_else_knows(empty):
 
     assert first
     assert first != second
+
+
+def queries(page):
+    """Return the queries that a page has for `facho shell`."""
+    text = (Path(__file__).parents[2] / "docs" / page).read_text()
+    return re.findall(r"^    ((?:\w+)\.objects\..*)$", text, re.MULTILINE)
+
+
+def test_the_shell_has_all_that_the_queries_of_the_pages_need(migrated):
+    english, spanish = queries("operations.md"), queries("operations.es.md")
+    assert english == spanish
+    assert len(english) == 6
+
+    code = "\n".join(f"print(len({query}))" for query in english)
+    result = facho("shell", "-c", code, data=migrated)
+
+    assert (result.returncode, result.stdout.split()) == (0, ["0"] * 6), result.stderr
+
+
+def test_the_shell_prints_what_it_has_imported(migrated):
+    result = subprocess.run(
+        [sys.executable, "-m", "facho.runtime.cli", "shell"],
+        env=environment(migrated),
+        input="print(Status.RUNNING)",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert "objects imported automatically" in result.stdout
+    assert "from facho.apps.coordinator.models import" in result.stdout
+    assert "from facho.engine.model import Cause, JobKind, Status, Trigger" in result.stdout
+    assert result.stdout.rstrip().endswith("RUNNING")

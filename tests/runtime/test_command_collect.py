@@ -25,6 +25,9 @@ STATS = {
     "rtt_p99",
     "peak_in_flight",
     "sizes",
+    "answers_unchanged",
+    "answers_parsed",
+    "answers_decoded",
 }
 
 
@@ -81,7 +84,8 @@ def test_its_count_of_pdus_is_that_of_the_agent(facho, fleet):
 
     asked = report["olt"]["identify_pdus"] + report["stats"]["pdus"]
     assert asked == fleet.log.count(CENTRAL)
-    assert report["stats"]["peak_in_flight"] == 1
+    # Without --window it is automatic, up to the limit of the brand.
+    assert 1 <= report["stats"]["peak_in_flight"] <= 8
 
 
 def test_a_brand_that_is_named_is_not_found_out(facho, fleet):

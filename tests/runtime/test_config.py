@@ -23,11 +23,11 @@ def load(tmp_path):
 def test_nothing_needs_to_be_said(load, tmp_path):
     loaded = load()
 
-    assert (loaded.host, loaded.port, loaded.pollers) == ("127.0.0.1", 8000, 10)
+    assert (loaded.host, loaded.port, loaded.pollers) == ("127.0.0.1", 8000, None)
     assert (loaded.language, loaded.time_zone, loaded.log_level) == ("en", "UTC", "INFO")
     assert (loaded.allowed_hosts, loaded.public_url, loaded.secret_keys) == ((), "", ())
     assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("line", 3, True)
-    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history) == (7, 30, 90)
+    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history, loaded.keep_daily) == (7, 30, 90, 730)
     assert loaded.is_sqlite
     assert loaded.database["NAME"] == str(tmp_path / "facho.sqlite3")
 
@@ -46,6 +46,7 @@ def test_what_is_said_is_heard(load):
         FACHO_KEEP_LOGS="3",
         FACHO_KEEP_EXECUTIONS="14",
         FACHO_KEEP_HISTORY="365",
+        FACHO_KEEP_DAILY="3650",
         FACHO_ALLOWED_HOSTS="noc.example.net, 10.0.0.1,",
         FACHO_PUBLIC_URL="https://noc.example.net/",
         FACHO_SECRET_KEYS=f"{KEY},{OTHER_KEY}",
@@ -55,7 +56,7 @@ def test_what_is_said_is_heard(load):
     assert (loaded.host, loaded.port, loaded.pollers) == ("0.0.0.0", 8080, 25)
     assert (loaded.language, loaded.time_zone, loaded.log_level) == ("es", "America/Lima", "DEBUG")
     assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("json", 5, False)
-    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history) == (3, 14, 365)
+    assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history, loaded.keep_daily) == (3, 14, 365, 3650)
     assert loaded.allowed_hosts == ("noc.example.net", "10.0.0.1")
     assert (loaded.public_url, loaded.secret_keys) == ("https://noc.example.net", (KEY, OTHER_KEY))
     assert not loaded.is_sqlite

@@ -4,6 +4,7 @@ import os
 import socket
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -68,16 +69,54 @@ class TestDemonstration:
         demo.set_up([FLEET[0] | {"port": 17001}, FLEET[1]])
 
         assert list(WorkflowNode.objects.order_by("pk").values()) == nodes
-        assert Olt.objects.get(name="OLT-CENTRAL-01").port == 17001
+        central = Olt.objects.get(name="OLT-CENTRAL-01")
+        assert (central.port, central.device) == (17001, "127.0.0.1:17001")
         assert Olt.objects.get(name="OLT-CENTRAL-01").community.reveal() == "public"
         assert django_user_model.objects.count() == 1
 
-    def test_a_smaller_fleet_leaves_the_others_alone(self):
+    def test_an_olt_that_is_not_simulated_this_time_is_disabled_and_named(self, capsys):
         demo.set_up(FLEET)
 
         demo.set_up(FLEET[:1])
 
         assert list(Olt.objects.filter(enabled=True).values_list("name", flat=True)) == ["OLT-CENTRAL-01"]
+        assert "OLT-NORTE-02 is not simulated this time: it is disabled." in capsys.readouterr().out
+
+    def test_olts_of_the_visitor_stay_as_they_are(self, capsys):
+        demo.set_up(FLEET[:1])
+        # The second has the name of one that a larger demonstration simulates.
+        for name in ("My OLT", "OLT-NORTE-02"):
+            Olt.objects.create(name=name, brand="huawei", host="192.0.2.7", community="private")
+        before = list(Olt.objects.exclude(name="OLT-CENTRAL-01").order_by("pk").values())
+
+        demo.set_up(FLEET)
+        demo.set_up(FLEET[:1])
+
+        assert list(Olt.objects.exclude(name="OLT-CENTRAL-01").order_by("pk").values()) == before
+        assert not WorkflowNode.objects.exclude(olt__name="OLT-CENTRAL-01").exists()
+        assert "OLT-NORTE-02 is an OLT of yours" in capsys.readouterr().out
+
+    def test_olts_of_a_demonstration_that_recorded_nothing_are_known_by_name(self):
+        demo.set_up(FLEET)
+        LogEntry.objects.all().delete()
+        Olt.objects.create(name="My OLT", brand="huawei", host="192.0.2.7", community="private")
+
+        demo.set_up([FLEET[0] | {"port": 17001}, FLEET[1]])
+        demo.set_up(FLEET[1:])
+
+        ports = {name: (port, enabled) for name, port, enabled in Olt.objects.values_list("name", "port", "enabled")}
+        assert ports == {
+            "OLT-CENTRAL-01": (17001, False),
+            "OLT-NORTE-02": (16102, True),
+            "My OLT": (161, True),
+        }
+
+    def test_it_shows_a_chain_of_three(self):
+        demo.set_up(FLEET)
+
+        for olt in Olt.objects.all():
+            state = olt.nodes.get(job__name="State")
+            assert set(state.chain.values_list("job__name", flat=True)) == {"Traffic", "Names"}
 
     def test_a_start_that_was_killed_half_way_is_made_up_for(self, monkeypatch):
         def killed(self, olts):
@@ -119,10 +158,11 @@ def test_a_demonstration_sees_nothing_of_an_installation_in_the_environment(monk
     assert "FACHO_SECRET_KEYS" not in environment
 
 
-def test_a_demonstration_of_very_many_olts_is_not_refused_for_its_pollers(monkeypatch, tmp_path):
+def test_a_demonstration_has_as_many_pollers_as_it_needs(monkeypatch, tmp_path):
+    monkeypatch.setenv("FACHO_POLLERS", "3")
     environment = environment_of_demo(monkeypatch, tmp_path, olts=5000)
 
-    assert config.load(environment).pollers <= 1000
+    assert config.load(environment).pollers is None
 
 
 @pytest.mark.parametrize("option", ["olts", "onus", "port"])

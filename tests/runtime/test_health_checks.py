@@ -1,17 +1,32 @@
 """What makes a process ready, and what does not."""
 
+import asyncio
+import sqlite3
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from builders import T0
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from metrics_stage import SNAPSHOT
 from prometheus_client import CollectorRegistry
 
-from facho.runtime import readiness
+from facho.engine.model import Cause
+from facho.runtime import config, readiness
 from facho.runtime.health import NotWell
-from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch, connects, takes_work, ticks
+from facho.runtime.readiness import (
+    HANGS_AFTER,
+    DatabaseWatch,
+    DataWatch,
+    Lifeline,
+    LoopWatch,
+    connects,
+    follows_clock,
+    takes_work,
+    ticks,
+    writes,
+)
 from facho.store.threads import DbThread
 
 
@@ -82,13 +97,51 @@ class TestDatabase:
         def refuse():
             raise OperationalError('connection to "10.1.2.3" as user "facho" refused')
 
-        monkeypatch.setattr(readiness, "_select", refuse)
+        monkeypatch.setattr(readiness, "_write", refuse)
         database, _ = DatabaseWatch(Inline()).checks
 
         with pytest.raises(NotWell) as trouble:
             await database.ask()
 
         assert str(trouble.value) == "the database cannot be reached"
+
+    @pytest.mark.parametrize(
+        ("code", "sentence"),
+        [
+            (sqlite3.SQLITE_READONLY_DBMOVED, "the database is read-only"),
+            (sqlite3.SQLITE_FULL, "the disk of the database is full"),
+            (sqlite3.SQLITE_BUSY_SNAPSHOT, "the database is locked by another program"),
+        ],
+    )
+    async def test_one_that_cannot_be_written_says_why(self, monkeypatch, code, sentence):
+        def refuse():
+            cause = sqlite3.OperationalError("secret path")
+            cause.sqlite_errorcode = code
+            raise OperationalError("secret path") from cause
+
+        monkeypatch.setattr(readiness, "_write", refuse)
+        database, _ = DatabaseWatch(Inline()).checks
+
+        with pytest.raises(NotWell) as trouble:
+            await database.ask()
+
+        assert str(trouble.value) == sentence
+
+    @pytest.mark.django_db
+    def test_one_that_is_read_only_is_not_well(self):
+        is_sqlite = connection.vendor == "sqlite"
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA query_only = on" if is_sqlite else "SET TRANSACTION READ ONLY")
+        try:
+            with pytest.raises((NotWell, OperationalError)) as trouble:
+                readiness._write()
+        finally:
+            if is_sqlite:
+                with connection.cursor() as cursor:
+                    cursor.execute("PRAGMA query_only = off")
+
+        said = readiness._sentence(trouble.value) if is_sqlite else str(trouble.value)
+        assert said == "the database is read-only"
 
     async def test_one_that_is_back_is_well_again(self, monkeypatch):
         answers = [OperationalError("away"), None]
@@ -98,7 +151,7 @@ class TestDatabase:
             if answer is not None:
                 raise answer
 
-        monkeypatch.setattr(readiness, "_select", select)
+        monkeypatch.setattr(readiness, "_write", select)
         database, _ = DatabaseWatch(Inline()).checks
         with pytest.raises(NotWell):
             await database.ask()
@@ -112,7 +165,7 @@ class TestDatabase:
             asked.append(1)
             answer.wait(60)
 
-        monkeypatch.setattr(readiness, "_select", hang)
+        monkeypatch.setattr(readiness, "_write", hang)
         watch = DatabaseWatch(thread, patience=0)
         try:
             for _ in range(3):
@@ -138,7 +191,7 @@ class TestLifeline:
         return Lifeline(DatabaseWatch(Inline(), patience=HANGS_AFTER), [self.Silent(), thread], clock)
 
     async def test_it_is_whole_while_the_database_answers(self, lifeline, monkeypatch):
-        monkeypatch.setattr(readiness, "_select", lambda: None)
+        monkeypatch.setattr(readiness, "_write", lambda: None)
 
         await lifeline.step()
 
@@ -152,7 +205,7 @@ class TestLifeline:
             if answer is not None:
                 raise answer
 
-        monkeypatch.setattr(readiness, "_select", select)
+        monkeypatch.setattr(readiness, "_write", select)
         seen = []
         while answers:
             await lifeline.step()
@@ -168,7 +221,47 @@ class TestLifeline:
         assert (before, lifeline.is_cut) == (False, True)
 
 
+class TestData:
+    @pytest.fixture
+    def data(self, tmp_path):
+        loaded = config.load({"FACHO_DATA_DIR": str(tmp_path / "data")})
+        loaded.data_dir.mkdir()
+        Path(loaded.database["NAME"]).touch()
+        return loaded
+
+    async def test_a_directory_that_is_there_is_well(self, data, clock):
+        assert await DataWatch(data, clock).check.ask() == "ok"
+
+    async def test_a_directory_that_was_deleted_is_noticed_and_logged(self, data, clock, caplog):
+        watch = DataWatch(data, clock)
+        watch.step()
+        data.data_dir.rename(data.data_dir.with_name("elsewhere"))
+
+        watch.step()
+
+        with pytest.raises(NotWell, match="the data directory was deleted; stop Facho, restore a backup"):
+            await watch.check.ask()
+        assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+    def test_a_database_that_was_deleted_or_replaced_is_noticed(self, data, clock):
+        watch, file = DataWatch(data, clock), Path(data.database["NAME"])
+        file.rename(file.with_name("old"))
+        with pytest.raises(NotWell, match="the file of the database was deleted"):
+            asyncio.run(watch.check.ask())
+
+        file.touch()
+
+        with pytest.raises(NotWell, match="was replaced; restart Facho"):
+            asyncio.run(watch.check.ask())
+
+
 class TestScheduler:
+    async def test_one_whose_writes_fail_is_not_ready(self):
+        assert await writes(lambda: None).ask() == "ok"
+        assert await writes(lambda: Cause.BROKER_UNAVAILABLE).ask() == "ok"
+        with pytest.raises(NotWell, match="cannot write to the database"):
+            await writes(lambda: Cause.DATABASE_UNAVAILABLE).ask()
+
     @pytest.mark.parametrize("seconds", [0, 5])
     async def test_one_that_ticks_is_ready(self, clock, seconds):
         clock.seconds = seconds
@@ -184,6 +277,16 @@ class TestScheduler:
     async def test_one_that_has_not_ticked_yet_is_not(self, clock):
         with pytest.raises(NotWell, match="not ticked yet"):
             await ticks(lambda: None, clock).ask()
+
+    async def test_one_that_has_not_ticked_since_the_clock_was_set_back_is_not_ready(self, clock):
+        clock.seconds = -3600.0
+        with pytest.raises(NotWell, match="since the clock was set back"):
+            await ticks(lambda: SNAPSHOT, clock).ask()
+
+    async def test_one_whose_slots_have_not_followed_the_clock_is_not_ready(self):
+        assert await follows_clock(lambda: False).ask() == "ok"
+        with pytest.raises(NotWell, match="the slots have not been moved yet"):
+            await follows_clock(lambda: True).ask()
 
     async def test_one_on_standby_is_ready_and_says_so(self, clock):
         clock.seconds = 3600

@@ -10,6 +10,8 @@ from facho.apps.alerts.models import Channel
 from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
 from facho.runtime import config, keys
+from facho.runtime.config import ConfigError
+from facho.runtime.lock import EngineLock
 
 pytestmark = pytest.mark.django_db
 
@@ -126,3 +128,14 @@ def test_the_secrets_of_channels_are_rotated_too(db, in_file):
     assert channel.signing_secret.reveal() == "hush"
     with pytest.raises(InvalidToken):
         Fernet(old).decrypt(token)
+
+
+def test_a_new_key_is_refused_while_facho_runs(db, in_file):
+    make_olts(1)
+    before = in_file.key_file.read_text()
+
+    with EngineLock(in_file), pytest.raises(ConfigError, match="Stop Facho, run `facho rotate-keys` again"):
+        keys.rotate(in_file)
+
+    assert in_file.key_file.read_text() == before
+    assert readable_with(*before.split()) == ["secret 0"]

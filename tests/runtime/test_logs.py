@@ -1,15 +1,18 @@
 """Where lines go, in which form, and what never stands in one."""
 
+import errno
 import io
 import json
 import logging
 import logging.handlers
+import sys
 import traceback
 from datetime import datetime, timedelta
 from urllib.request import Request
 
 import pytest
 from cryptography.fernet import Fernet
+from django.db import OperationalError
 
 from contracts.worlds import Inline, done
 from facho.adapters.bus.local import LocalBus
@@ -44,7 +47,7 @@ def lines(tmp_path, monkeypatch):
         # The handlers of the tests themselves are put aside, not closed.
         root.handlers = []
         logs.configure(config.load({"FACHO_DATA_DIR": str(tmp_path)} | environ), to_file=to_file)
-        return lambda: (terminal.getvalue(), "".join(path.read_text() for path in tmp_path.glob("logs/*")))
+        return lambda: (terminal.getvalue(), "".join(path.read_text() for path in tmp_path.glob("logs/facho.log*")))
 
     yield configure
     for handler in root.handlers:
@@ -87,12 +90,12 @@ def test_the_file_is_rotated_before_it_fills_the_disk(lines, tmp_path, monkeypat
     for number in range(200):
         logger.warning("line %d", number)
 
-    (file,) = [each for each in logging.getLogger().handlers if hasattr(each, "backupCount")]
-    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == [
+    file, _ = (each for each in logging.getLogger().handlers if hasattr(each, "backupCount"))
+    assert sorted(path.name for path in tmp_path.glob("logs/facho.log*")) == [
         "facho.log",
         *(f"facho.log.{number}" for number in range(1, 6)),
     ]
-    assert all(path.stat().st_size <= 2000 for path in (tmp_path / "logs").iterdir())
+    assert all(path.stat().st_size <= 2000 for path in tmp_path.glob("logs/facho.log*"))
     assert isinstance(file, logging.handlers.RotatingFileHandler)
 
 
@@ -286,8 +289,11 @@ class Everywhere:
 
 
 @pytest.fixture(params=["line", "json"])
-def everywhere(db, lines, request):
-    return Everywhere(lines(log_format=request.param))
+def everywhere(db, lines, request, monkeypatch, tmp_path):
+    # Every line is wanted, also one that comes again.
+    monkeypatch.setattr(logs, "REPEAT_AFTER", 0.0)
+    said = lines(log_format=request.param)
+    return Everywhere(lambda: (*said(), (tmp_path / "logs" / "coordinator.log").read_text()))
 
 
 V3 = {"version": "3", "v3_user": "noc", "v3_auth": "SHA256", "v3_priv": "AES128"}
@@ -349,3 +355,100 @@ def test_a_detail_that_is_called_a_secret_is_one(lines):
     tell(logger, Event.ENGINE_STOPPED, community="hunter2", priv_key="hunter2", tokens=7)
 
     assert json.loads(said()[1])["details"] == {"community": HIDDEN, "priv_key": HIDDEN, "tokens": 7}
+
+
+class Beat:
+    """A clock for `Repeats`."""
+
+    seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def repeats():
+    """Return what is let through of an error that comes at these seconds."""
+    beat = Beat()
+    taken = logs.Repeats(60.0, beat)
+
+    def log(error, *seconds):
+        shown = []
+        for at in seconds:
+            beat.seconds = at
+            try:
+                raise error
+            except type(error):
+                record = logger.makeRecord(logger.name, logging.ERROR, __file__, 7, "it failed", (), sys.exc_info())
+            shown.append(taken.take(record))
+        return [each and (each.getMessage(), bool(each.exc_info)) for each in shown]
+
+    return log
+
+
+def test_an_error_that_repeats_itself_is_one_line_a_minute_with_a_count(repeats):
+    shown = repeats(ValueError("a defect"), 0.0, 0.1, 0.2, 59.9, 60.0, 60.1)
+
+    assert shown[0] == ("it failed", True)
+    assert shown[1:4] == [None] * 3
+    assert shown[4] == ("it failed: ValueError: a defect (3 more since the last line)", False)
+    assert shown[5] is None
+
+
+def test_an_error_that_comes_back_later_has_its_traceback_again(repeats):
+    assert repeats(ValueError("a defect"), 0.0, 300.0) == [("it failed", True)] * 2
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("error", [OperationalError("database or disk is full"), FULL], ids=["database", "disk"])
+def test_a_full_disk_needs_no_traceback(repeats, error):
+    assert repeats(error, 0.0) == [(f"it failed: {type(error).__name__}: {error}", False)]
+
+
+def test_different_errors_and_plain_lines_are_all_there(lines):
+    said = lines(log_level="INFO")
+
+    for number in range(3):
+        logger.info("polling")
+        logger.warning("OLT %d is slow", number)
+
+    for text in said():
+        assert text.count("polling") == 3
+        assert [f"OLT {number} is slow" in text for number in range(3)] == [True] * 3
+
+
+def test_a_log_file_that_cannot_be_written_is_one_line_on_the_terminal(lines, monkeypatch):
+    said = lines()
+    file, _ = (each for each in logging.getLogger().handlers if isinstance(each, logs.LogFile))
+
+    def full(text):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(file.stream, "write", full, raising=False)
+    for number in range(50):
+        logger.warning("line %d", number)
+
+    terminal, _ = said()
+    assert terminal.count("cannot be written: No space left on device") == 1
+    assert "Traceback" not in terminal
+
+
+def test_events_alone_are_in_the_coordinators_log_whatever_the_level(lines, tmp_path):
+    lines(log_level="ERROR")
+
+    logger.error("no event")
+    for _ in range(2):
+        tell(logger, Event.ENGINE_STOPPED)
+
+    text = (tmp_path / "logs" / "coordinator.log").read_text()
+    assert text.count("the engine stops") == 2
+    assert "no event" not in text
+
+
+def test_the_coordinators_log_rotates_as_the_other_does(lines):
+    lines()
+    files = [each for each in logging.getLogger().handlers if isinstance(each, logs.LogFile)]
+
+    assert [(each.maxBytes, each.backupCount) for each in files] == [(10 * 1024 * 1024, 5)] * 2

@@ -15,7 +15,7 @@ from facho.adapters.clock import SystemClock
 from facho.engine.manager import PollerManager
 from facho.engine.model import Cause, Standing, Status
 from facho.engine.snapshot import snapshot
-from facho.runtime.metrics import Meters, PoolCollector, make_registry
+from facho.runtime.metrics import OLT_METRICS, Meters, PoolCollector, make_registry
 from facho.runtime.readiness import LoopWatch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,22 +63,14 @@ def test_two_registries_share_nothing():
     one, other = CollectorRegistry(), CollectorRegistry()
     meters, _ = Meters(one), Meters(other)
 
-    meters.slots_over(Status.SUCCESS, None, 1)
+    meters.slots_ended(Status.SUCCESS, None, 1)
 
     assert one.get_sample_value("facho_slots_total", {"status": "SUCCESS", "cause": ""}) == 1
     assert other.get_sample_value("facho_slots_total", {"status": "SUCCESS", "cause": ""}) == 0
 
 
-def test_whoever_ends_executions_past_the_ledger_can_count_them():
-    counts = Counts(SystemClock())
-
-    counts.meters.slots_over(Status.INTERRUPTED, Cause.LEASE_LOST, 3)
-
-    assert counts.split("facho_slots_total") == {("INTERRUPTED", "lease_lost"): 3}
-
-
 def test_whoever_has_a_spool_can_say_how_full_it_is_at_each_scrape():
-    counts, files = Counts(SystemClock()), [100, 250]
+    counts, files = Counts(), [100, 250]
     counts.meters.spool_entries.set_function(lambda: len(files))
     counts.meters.spool_bytes.set_function(lambda: sum(files))
 
@@ -119,7 +111,7 @@ class TestPool:
         assert {name: registry.get_sample_value(name) for name in plain} == plain
 
     def test_a_snapshot_of_the_engine_itself_can_be_read(self):
-        manager = PollerManager(pollers=4, runner=None, ledger=None, clock=Clock(0), foreman=None)
+        manager = PollerManager(pollers=4, runner=None, slots=None, clock=Clock(0), foreman=None)
 
         registry = pool(snapshot=lambda: snapshot(manager, T0))
 
@@ -235,6 +227,7 @@ def test_the_docs_list_each_metric_and_no_other(path):
         for metric in everything().collect()
         if metric.name.startswith("facho_")
     }
+    exported |= {"facho_olts_without_series", "facho_olt_lost_slots", *(name for name, *_ in OLT_METRICS)}
 
     listed = re.findall(r"^\| `(facho_\w+)", path.read_text(), re.MULTILINE)
 

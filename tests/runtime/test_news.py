@@ -3,8 +3,6 @@
 import asyncio
 import logging
 
-from builders import T0
-
 from facho.adapters.bus.local import LocalBus
 from facho.engine.roster import Roster
 from facho.runtime.roles.news import act_on
@@ -15,7 +13,7 @@ WORKER = {"worker": "noc-1/1", "draining": False, "pollers": [{"id": 1}, {"id": 
 async def test_news_that_is_not_understood_is_left_out_and_the_next_is_heard(caplog):
     bus, roster = LocalBus(), Roster()
     caplog.set_level(logging.WARNING)
-    following = asyncio.create_task(act_on(bus, "worker", lambda report: roster.heard(report, T0)))
+    following = asyncio.create_task(act_on(bus, "worker", lambda report: roster.heard(report, 0.0)))
     await asyncio.sleep(0)
 
     bus.publish("worker", {"name": "noc-1/1", "shape": "of another version"})

@@ -34,7 +34,7 @@ def make_olt(name="OLT-SUR-03", **more):
 
 
 def make_onus(olt, count, *, port=1, first=1, **more):
-    defaults = {"slot": 0, "port": port, "state": "online", "rx_dbm": -20.0, "first_seen_at": T0, "read_at": T0}
+    defaults = {"slot": 0, "port": port, "state": "online", "rx_dbm": -20.0, "first_seen_at": T0, "own_read_at": T0}
     Onu.objects.bulk_create(
         Onu(olt=olt, index=f"{port}.{number}", onu=number, name=f"client-{number}", **defaults | more)
         for number in range(first, first + count)

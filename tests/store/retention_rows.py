@@ -5,11 +5,12 @@ from datetime import timedelta
 from builders import T0
 
 from contracts.worlds import Inline, done
-from facho.apps.telemetry.models import OnuHistory
+from facho.apps.telemetry.models import HistoryRun
+from facho.engine.chunks import pack_run
 from facho.store.retention import Sweep, rules
 
 DAY = timedelta(days=1)
-RULES = rules(logs=7, executions=30, history=90)
+RULES = rules(logs=7, executions=30, history=90, daily=730)
 
 
 class Watch:
@@ -35,4 +36,5 @@ def sweep(now=T0, *, clock=None, thread=None, only=None):
 
 
 def make_history(onu, ages):
-    OnuHistory.objects.bulk_create(OnuHistory(onu=onu, at=T0 - age) for age in ages)
+    data = pack_run([onu.pk], {"rx_dbm": [-20.0]})
+    HistoryRun.objects.bulk_create(HistoryRun(olt_id=onu.olt_id, at=T0 - age, data=data) for age in ages)

@@ -28,6 +28,9 @@ class SetClock:
     def now(self):
         return self.time
 
+    def monotonic(self):
+        return self.time.timestamp()
+
 
 class Post:
     """Stands in for all notifiers: keeps what was sent to which channel, and fails where it is told to."""

@@ -102,6 +102,7 @@ def sample(minutes_ago, delayed):
     PollerStats.objects.create(
         timestamp=T0 - minutes_ago * MIN,
         total_pollers=10,
+        free_pollers=0,
         busy_pollers=10,
         busy_percentage=100,
         queue_size=delayed,

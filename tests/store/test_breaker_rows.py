@@ -5,10 +5,10 @@ import logging
 import pytest
 from builders import MIN, SEC, T0
 
-from contracts.worlds import DbWorld, Inline, done, scheduled
+from contracts.worlds import DbWorld, done, scheduled
 from facho.apps.inventory.models import Olt
 from facho.engine.model import Cause, Outcome, Status, Traffic
-from facho.store.ledger import DbLedger
+from facho.store.breakers import Policy
 
 pytestmark = pytest.mark.django_db
 
@@ -63,11 +63,11 @@ def test_a_breaker_opens_once_and_leaves_the_admins_flag_alone(world, end, told)
     assert (olt.enabled, olt.failures, olt.breaker_opened_at) == (True, 4, OPENED)
     assert (olt.reachability, olt.last_error) == ("unreachable", "no answer")
     assert [name for name, _ in told()] == ["BREAKER_OPENED"]
-    assert "OLT-CENTRAL-01 did not answer in 3 executions" in told()[0][1]
+    assert "OLT-CENTRAL-01 did not answer 3 attempts in a row" in told()[0][1]
 
 
-def test_how_many_silent_executions_open_it_can_be_set(world, end):
-    world.ledger = DbLedger(Inline(), breaker_after=1)
+def test_how_many_silent_attempts_open_it_can_be_set(world, end):
+    world.follow(Policy(opens_after=1))
 
     end(SILENT)
 
@@ -81,7 +81,7 @@ def test_an_attempt_that_is_put_off_shows_how_the_olt_is(world):
 
     world.put_off([id_], SILENT, retry_at=T0 + 2 * MIN)
 
-    assert (sur().reachability, sur().last_error, sur().failures) == ("unreachable", "no answer", 0)
+    assert (sur().reachability, sur().last_error, sur().failures) == ("unreachable", "no answer", 1)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_answer_to_a_probe_closes_it_once(world, broken, told):
     revision = sur().revision
 
     for minute in (20, 21):
-        done(world.ledger.answered(world.olt_id, now=T0 + minute * MIN))
+        done(world.slots.answered(world.olt_id, now=T0 + minute * MIN))
 
     olt = sur()
     assert (olt.failures, olt.breaker_opened_at, olt.reachability) == (0, None, "reachable")
@@ -115,7 +115,7 @@ def test_an_answer_to_a_probe_closes_it_once(world, broken, told):
 def test_a_silent_probe_is_noted_and_changes_nothing_else(world, broken):
     before = sur()
 
-    done(world.ledger.probed(world.olt_id, now=T0 + 20 * MIN))
+    done(world.slots.probed(world.olt_id, now=T0 + 20 * MIN))
 
     olt = sur()
     assert olt.breaker_probed_at == T0 + 20 * MIN
@@ -130,7 +130,7 @@ def test_a_breaker_that_waits_for_a_person_says_once_that_it_could_be_closed(wor
     world.recovers_by_hand()
 
     for minute in (20, 21):
-        done(world.ledger.answered(world.olt_id, now=T0 + minute * MIN))
+        done(world.slots.answered(world.olt_id, now=T0 + minute * MIN))
     broken(ANSWERED)
 
     assert (sur().breaker_opened_at, sur().breaker_answered_at) == (OPENED, T0 + 20 * MIN)
@@ -139,7 +139,7 @@ def test_a_breaker_that_waits_for_a_person_says_once_that_it_could_be_closed(wor
 
 def test_a_person_closes_it_and_is_named(world, broken, told):
     world.recovers_by_hand()
-    done(world.ledger.answered(world.olt_id, now=T0 + 20 * MIN))
+    done(world.slots.answered(world.olt_id, now=T0 + 20 * MIN))
     olt, revision = sur(), sur().revision
 
     closed = [olt.close_breaker(by="ana"), olt.close_breaker(by="ana")]
@@ -155,7 +155,7 @@ def test_a_person_closes_it_and_is_named(world, broken, told):
 def test_an_answer_to_a_probe_that_came_too_late_finds_the_breaker_closed(world, end):
     world.recovers_by_hand()
 
-    assert done(world.ledger.answered(world.olt_id, now=T0)) is True
+    assert done(world.slots.answered(world.olt_id, now=T0)) is True
     assert (sur().last_answer_at, sur().breaker_answered_at) == (T0, None)
 
 
@@ -170,15 +170,15 @@ def test_what_waited_in_vain_for_another_attempt_says_nothing_new_of_its_olt(wor
 
     world.close(waiting, SILENT, token=None, now=T0 + 5 * MIN)
 
-    assert (sur().reachability, sur().last_error, sur().failures) == ("slow", "", 1)
+    assert (sur().reachability, sur().last_error, sur().failures) == ("slow", "", 0)
 
 
 def test_a_probe_of_an_olt_that_was_deleted_says_nothing(world):
-    assert done(world.ledger.answered(999_999, now=T0)) is False
+    assert done(world.slots.answered(999_999, now=T0)) is False
 
 
 def test_nobody_knows_yet_how_an_olt_with_another_address_is(world, broken):
-    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
+    done(world.slots.reset_breakers([world.olt_id], now=T0 + 20 * MIN))
 
     olt = sur()
     assert (olt.failures, olt.breaker_opened_at, olt.reachability) == (0, None, "unknown")
@@ -187,7 +187,7 @@ def test_nobody_knows_yet_how_an_olt_with_another_address_is(world, broken):
 def test_an_olt_against_which_nothing_is_held_stays_as_it_is(world, end):
     end(ANSWERED)
 
-    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
+    done(world.slots.reset_breakers([world.olt_id], now=T0 + 20 * MIN))
 
     assert sur().reachability == "slow"
 
@@ -196,8 +196,8 @@ def test_a_breaker_that_closes_for_another_address_is_told(world, broken, caplog
     caplog.clear()
     caplog.set_level("INFO")
 
-    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
-    done(world.ledger.forgive([world.olt_id], now=T0 + 21 * MIN))
+    done(world.slots.reset_breakers([world.olt_id], now=T0 + 20 * MIN))
+    done(world.slots.reset_breakers([world.olt_id], now=T0 + 21 * MIN))
 
     [record] = [each for each in caplog.records if hasattr(each, "event")]
     assert (record.event.name, record.olt_id) == ("BREAKER_FORGIVEN", world.olt_id)
@@ -208,7 +208,7 @@ def test_silence_that_opened_no_breaker_is_forgiven_without_a_word(world, end, c
     caplog.clear()
     caplog.set_level("INFO")
 
-    done(world.ledger.forgive([world.olt_id], now=T0 + 20 * MIN))
+    done(world.slots.reset_breakers([world.olt_id], now=T0 + 20 * MIN))
 
     assert sur().failures == 0
     assert [each for each in caplog.records if hasattr(each, "event")] == []

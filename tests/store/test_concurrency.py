@@ -13,10 +13,10 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.engine.errors import OltBusy
-from facho.engine.model import Cause, Collected, Completeness, CompositeNode, Lease, Outcome, Reading, Status
-from facho.store.ledger import DbLedger
+from facho.engine.model import Cause, Collected, Completeness, CompositeNode, Lease, Outcome, Reading, RunResult, Status
 from facho.store.nodes import DbNodeSource
-from facho.store.writer import DbReadingSink
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots
 
 LEASE_TOKEN = 7
 
@@ -24,9 +24,9 @@ LEASE_TOKEN = 7
 def make_rows():
     """Make OLT-CENTRAL-01 with a master, a link behind it, and a second master."""
     olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
-    power = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table")
-    SnmpJob.objects.create(name="Names", brand="huawei", kind="table", follows=power)
-    software = SnmpJob.objects.create(name="Software", brand="huawei", kind="table")
+    power = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table", columns=["rx_dbm"])
+    SnmpJob.objects.create(name="Names", brand="huawei", kind="table", columns=["name"], follows=power)
+    software = SnmpJob.objects.create(name="Software", brand="huawei", kind="table", columns=["rx_dbm"])
     for job in (power, software):
         job.apply_to([olt])
     WorkflowNode.objects.filter(master=None).update(next_run_at=T0)
@@ -44,8 +44,12 @@ async def nodes_by_name(thread):
     return {node.name: node for node in states[olt_id].nodes}
 
 
+def runs(thread):
+    return DbRuns(thread, thread, DbResults(thread))
+
+
 async def claim(thread, *links):
-    return await DbLedger(thread).claim(CompositeNode(links[0], links[1:], T0), poller_id=1, now=T0, waits={})
+    return await DbSlots(thread).claim(CompositeNode(links[0], links[1:], T0), poller_id=1, now=T0, waits={})
 
 
 async def test_of_many_who_claim_a_slot_at_once_one_has_it(two, make_thread):
@@ -66,7 +70,7 @@ async def test_of_two_who_start_at_once_on_one_olt_one_runs(two):
 
     results = await asyncio.gather(
         *(
-            DbLedger(thread).start(each.execution_ids[0], lease=lease, now=T0)
+            runs(thread).start(each.execution_ids[0], lease=lease, now=T0)
             for thread, each in zip(two, claims, strict=True)
         ),
         return_exceptions=True,
@@ -80,12 +84,12 @@ async def test_of_many_who_end_an_execution_at_once_one_is_counted(two, make_thr
     nodes = await nodes_by_name(two[0])
     (id_,) = (await claim(two[0], nodes["Optical power"])).execution_ids
     lease = Lease(nodes["Optical power"].olt_id, "test", LEASE_TOKEN)
-    await DbLedger(two[0]).start(id_, lease=lease, now=T0)
+    await runs(two[0]).start(id_, lease=lease, now=T0)
     threads = [*two, make_thread("third")]
 
     await asyncio.gather(
-        *(DbLedger(thread).close([id_], Outcome(Status.SUCCESS), lease=lease, now=T0) for thread in threads),
-        *(DbLedger(thread).recover(T0) for thread in threads),
+        *(runs(thread).finish(RunResult((id_,), Outcome(Status.SUCCESS), lease, T0)) for thread in threads),
+        *(DbSlots(thread).recover(T0) for thread in threads),
     )
 
     row = await two[0].run(QuotaTracker.objects.get)
@@ -99,11 +103,11 @@ async def test_slots_that_end_at_once_are_all_counted(two, make_thread):
     ids = []
     for number in range(8):
         composite = CompositeNode(power, (), T0 + number * 5 * MIN)
-        ids += (await DbLedger(two[0]).claim(composite, poller_id=1, now=composite.slot, waits={})).execution_ids
+        ids += (await DbSlots(two[0]).claim(composite, poller_id=1, now=composite.slot, waits={})).execution_ids
 
     await asyncio.gather(
         *(
-            DbLedger(thread).close([id_], Outcome(Status.SKIPPED, Cause.OLT_BUSY), lease=None, now=T0)
+            DbSlots(thread).close([id_], Outcome(Status.SKIPPED, Cause.OLT_BUSY), now=T0)
             for thread, id_ in zip(threads * 2, ids, strict=True)
         )
     )
@@ -129,10 +133,10 @@ async def test_a_writer_and_people_who_change_things_wait_for_each_other(two):
     power = nodes["Optical power"]
     (execution_id,) = (await claim(two[0], power)).execution_ids
     lease = Lease(power.olt_id, "test", LEASE_TOKEN)
-    await DbLedger(two[0]).start(execution_id, lease=lease, now=T0)
-    sink = DbReadingSink(two[0], two[0])
+    await runs(two[0]).start(execution_id, lease=lease, now=T0)
     rows = tuple(Reading(f"1.{n}", 0, 1, n, {"rx_dbm": -21.53, "vlan": n}) for n in range(200))
-    harvest = Collected(Completeness.COMPLETE, rows, {"uptime": 1})
+    collected = Collected(Completeness.COMPLETE, rows, {"uptime": 1})
+    result = RunResult((execution_id,), Outcome(Status.SUCCESS), lease, T0, power, collected)
 
     def change():
         olt = Olt.objects.get()
@@ -140,7 +144,7 @@ async def test_a_writer_and_people_who_change_things_wait_for_each_other(two):
         olt.save()
 
     await asyncio.gather(
-        *(sink.write(power, execution_id, harvest, lease=lease, now=T0) for _ in range(5)),
+        *(runs(two[0]).finish(result) for _ in range(5)),
         *(two[1].run(change) for _ in range(20)),
     )
 

@@ -144,10 +144,10 @@ def quota(world, **counts):
 
 
 def test_an_onu_is_on_an_olt_once(world):
-    Onu.objects.create(olt_id=world.olt_id, index="1.7", first_seen_at=T0, read_at=T0)
+    Onu.objects.create(olt_id=world.olt_id, index="1.7", first_seen_at=T0, own_read_at=T0)
 
-    with refused(r"onu_once_per_olt|onu_data\.olt_id"), transaction.atomic():
-        Onu.objects.create(olt_id=world.olt_id, index="1.7", first_seen_at=T0, read_at=T0)
+    with refused(r"onu_holds_index_alone|onu_data\.olt_id"), transaction.atomic():
+        Onu.objects.create(olt_id=world.olt_id, index="1.7", first_seen_at=T0, own_read_at=T0)
 
 
 def test_an_attempt_is_counted_once(power):

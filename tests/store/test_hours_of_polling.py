@@ -15,9 +15,10 @@ from facho.apps.polling.models import Execution
 from facho.engine.model import Cause, Outcome, Status
 from facho.engine.quota import hour_of
 from facho.engine.scheduler import Scheduler
-from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
 from facho.store.quotas import open_hour, settle
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots
 
 CENTRAL, NORTE, SUR = "OLT-CENTRAL-01", "OLT-NORTE-02", "OLT-SUR-03"
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer in 15 s", "OltUnreachable")
@@ -43,12 +44,21 @@ class OtherThread:
         self._pool.shutdown()
 
 
+class SetClock(VirtualClock):
+    """A virtual clock that can be set."""
+
+    by = 0 * SEC
+
+    def now(self):
+        return super().now() + self.by
+
+
 class Office:
     """OLTs with the same jobs, a scheduler, and the chores of the hour."""
 
     def __init__(self, thread):
         self.thread = thread
-        self.clock = VirtualClock(T0)
+        self.clock = SetClock(T0)
         self.scheduler = None
 
     def open(self, *olts):
@@ -59,12 +69,16 @@ class Office:
         """Tick twice a minute, and do the chores once."""
         if self.scheduler is None:
             self._start()
-        end = self.clock.now() + span
-        while self.clock.now() < end:
+        end = self.clock.monotonic() + span.total_seconds()
+        while self.clock.monotonic() < end:
             await self.scheduler.step()
             if self.clock.now().second < 30:
                 self._do_chores(self.clock.now())
             await self.clock.sleep(30)
+
+    def set_clock(self, by):
+        self.clock.by += by
+        self.scheduler.clock_set(by)
 
     def _do_chores(self, now):
         self.thread.do(lambda: open_hour(now))
@@ -76,18 +90,18 @@ class Office:
             task.cancel()
         await self.clock.sleep(span.total_seconds())
         self._start()
-        await self._ledger.recover(self.clock.now())
+        await self._slots.recover(self.clock.now())
 
     def _start(self):
-        self._ledger = DbLedger(self.thread)
+        self._slots = DbSlots(self.thread)
         runner = StandInRunner(
             self.clock,
-            self._ledger,
+            DbRuns(self.thread, self.thread, DbResults(self.thread)),
             seconds=lambda node, slot: TAKES[node.olt_name],
             outcome=lambda node, slot: SILENT if node.olt_name == SUR else ANSWERED,
         )
         self.scheduler = Scheduler(
-            pollers=5, nodes=DbNodeSource(self.thread), ledger=self._ledger, runner=runner, clock=self.clock
+            pollers=5, nodes=DbNodeSource(self.thread), slots=self._slots, runner=runner, clock=self.clock
         )
 
     def quotas(self, task="State"):
@@ -109,9 +123,13 @@ class Office:
 
 
 def make_rows(olts):
-    power = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table", interval_seconds=900)
-    SnmpJob.objects.create(name="Names", brand="huawei", kind="table", follows=power)
-    state = SnmpJob.objects.create(name="State", brand="huawei", kind="table", interval_seconds=900, priority=60)
+    power = SnmpJob.objects.create(
+        name="Optical power", brand="huawei", kind="table", columns=["rx_dbm"], interval_seconds=900
+    )
+    SnmpJob.objects.create(name="Names", brand="huawei", kind="table", columns=["name"], follows=power)
+    state = SnmpJob.objects.create(
+        name="State", brand="huawei", kind="table", columns=["rx_dbm"], interval_seconds=900, priority=60
+    )
     for name in olts:
         olt = Olt.objects.create(name=name, brand="huawei", host="127.0.0.1", community="public")
         for job in (power, state):
@@ -226,3 +244,41 @@ def test_a_job_that_is_disabled_owes_nothing_more(office, virtually):
     assert office.quotas() == [(2, 2, 0, 0, 0)]
     assert office.statuses(task_type="State") == {"INTERRUPTED"}
     assert office.quotas("Optical power")[0] == (4, 4, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("after", "by"),
+    [
+        pytest.param(70 * MIN, HOUR, id="an hour forward"),
+        pytest.param(70 * MIN, -HOUR, id="an hour back"),
+        pytest.param(59 * MIN + 30 * SEC, 3 * SEC, id="forward at the end of an hour"),
+        pytest.param(60 * MIN, -25 * MIN, id="back at the end of an hour"),
+    ],
+)
+def test_quotas_balance_after_the_clock_was_set(office, virtually, after, by):
+    async def story():
+        await office.poll(after)
+        office.set_clock(by)
+        await office.poll(2 * HOUR)
+
+    office.open(CENTRAL)
+    virtually(story())
+
+    now_hour = hour_of(T0 + after + by + 2 * HOUR)
+    for task in ("State", "Optical power", "Names"):
+        rows = office.thread.do(lambda task=task: list(QuotaTracker.objects.filter(task_type=task)))
+        for row in rows:
+            assert row.quota_required == (
+                row.quota_completed + row.quota_failed + row.quota_skipped + row.quota_pending
+            )
+            if row.period_start < now_hour:
+                assert (row.quota_pending, row.quota_failed) == (0, 0)
+                assert row.status != "IN_PROGRESS" or row.period_end > T0 + after + by + 2 * HOUR - 5 * MIN
+        hours = {row.period_start: row for row in rows}
+        assert all(office.accounted(task, hour) >= row.quota_completed for hour, row in hours.items())
+    causes = [cause for row in office.thread.do(lambda: list(QuotaTracker.objects.all())) for cause in row.causes]
+    assert set(causes) <= ({"clock_set"} if by >= 25 * MIN else set())
+    runs = office.thread.do(lambda: list(Execution.objects.filter(node_name="State", status="SUCCESS")))
+    # Four an hour, by the time that really passed.
+    assert len(runs) == pytest.approx((after + 2 * HOUR) / (15 * MIN), abs=3)
+    assert all(8 <= run.duration <= 60 for run in runs)

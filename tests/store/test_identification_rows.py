@@ -12,10 +12,11 @@ from facho.apps.jobs.templates import propose
 from facho.apps.polling.models import Execution
 from facho.brands import BRANDS
 from facho.engine.errors import LeaseLost
-from facho.engine.model import JobKind, Lease, Outcome, Status
-from facho.store.ledger import DbLedger
+from facho.engine.model import Identification, JobKind, Lease, Outcome, RunResult, Status
+from facho.store.identification import repair
 from facho.store.nodes import DbNodeSource
-from facho.store.writer import DbReadingSink
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots
 
 pytestmark = pytest.mark.django_db
 
@@ -27,20 +28,23 @@ class Desk:
     """OLT-CENTRAL-01 without a brand, and a running execution that asks what it is."""
 
     def __init__(self):
-        self.sink = DbReadingSink(Inline(), Inline())
-        self.ledger = DbLedger(Inline())
+        self.slots = DbSlots(Inline())
+        self.runs = DbRuns(Inline(), Inline(), DbResults(Inline()))
         Olt.objects.create(name="OLT-CENTRAL-01", host="127.0.0.1", community="public")
         WorkflowNode.objects.update(next_run_at=T0)
         (self.node,) = done(DbNodeSource(Inline()).states([self.olt.pk]))[self.olt.pk].nodes
-        claim = done(self.ledger.claim(scheduled(self.node), poller_id=3, now=T0, waits={}))
+        claim = done(self.slots.claim(scheduled(self.node), poller_id=3, now=T0, waits={}))
         (self.execution_id,) = claim.execution_ids
-        done(self.ledger.start(self.execution_id, lease=self.lease(), now=T0))
+        done(self.runs.start(self.execution_id, lease=self.lease(), now=T0))
 
     def lease(self, token=PRESENT):
         return Lease(self.olt.pk, "test/3", token)
 
     def found(self, brand, token=PRESENT):
-        done(self.sink.identified(self.node, self.execution_id, brand, SEEN, lease=self.lease(token)))
+        outcome = Outcome(Status.SUCCESS if brand else Status.FAILED)
+        found = Identification(brand, SEEN)
+        result = RunResult((self.execution_id,), outcome, self.lease(token), T0, self.node, identification=found)
+        done(self.runs.finish(result))
 
     @property
     def olt(self):
@@ -72,10 +76,8 @@ def test_a_brand_that_was_found_brings_its_jobs_and_ends_the_question(desk):
     assert "discovery" in {node.job.kind for node in WorkflowNode.objects.all() if node.enabled}
 
 
-def test_an_execution_whose_node_went_with_its_answer_can_be_closed(desk):
+def test_an_execution_ends_although_its_node_goes_with_the_answer(desk):
     desk.found("huawei")
-
-    done(desk.ledger.close([desk.execution_id], Outcome(Status.SUCCESS), lease=desk.lease(), now=T0 + 1 * MIN))
 
     row = Execution.objects.get()
     assert (row.status, row.node_id, row.node_name) == ("SUCCESS", None, "Identification")
@@ -135,3 +137,35 @@ def test_what_was_found_is_an_event(desk, caplog):
     assert (event, olt_id) == ("OLT_IDENTIFIED", desk.olt.pk)
     assert said.startswith(f"OLT-CENTRAL-01 is a {BRANDS['huawei'].label}; applied to it: ")
     assert "Discovery" in said
+
+
+def test_a_start_adds_the_identification_that_an_earlier_version_left_out(caplog):
+    """Olt and node were saved in two transactions once, and a process killed in between left the OLT alone."""
+    Olt.objects.bulk_create([Olt(name="OLT-SUR-03", host="127.0.0.3"), Olt(name="OLT-B", host="::1", enabled=False)])
+    before = Olt.objects.get(name="OLT-SUR-03").revision
+
+    repair(T0)
+
+    asked = dict(WorkflowNode.objects.values_list("olt__name", "run_requested_at"))
+    assert asked.keys() == {"OLT-SUR-03", "OLT-B"}
+    assert (asked["OLT-SUR-03"] is not None, asked["OLT-B"]) == (True, None)
+    assert Olt.objects.get(name="OLT-SUR-03").revision > before
+    assert "repaired the identification of OLT-B, OLT-SUR-03" in caplog.text
+
+
+def test_a_start_ends_the_identification_of_an_olt_that_has_a_brand(desk):
+    Olt.objects.update(brand="huawei")
+
+    repair(T0)
+
+    assert desk.jobs == set()
+
+
+def test_a_start_leaves_everything_else_alone(desk, caplog):
+    WorkflowNode.objects.update(run_requested_at=None)
+    before = desk.olt.revision
+
+    repair(T0)
+
+    assert (desk.jobs, desk.olt.revision, caplog.text) == ({"Identification"}, before, "")
+    assert WorkflowNode.objects.get().run_requested_at is None

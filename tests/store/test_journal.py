@@ -6,7 +6,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from builders import T0
+from builders import HOUR, T0
 from django.db import OperationalError
 
 from contracts.worlds import Inline, done
@@ -107,12 +107,14 @@ def poller(number, **more):
         "total_time": 60.0,
         "tasks_completed": 3,
         "tasks_delayed": 1,
+        "created_at": (T0 - HOUR).isoformat(),
     } | more
 
 
 def snapshot(*pollers, at=T0, **stats):
     counted = {
         "total_pollers": len(pollers),
+        "free_pollers": 2,
         "busy_pollers": 1,
         "busy_percentage": 50.0,
         "queue_size": 4,
@@ -308,6 +310,7 @@ def test_pollers_are_as_they_last_stood(desk):
     assert (first.poller_id, first.status, first.current_olt_id, first.current_node_id) == (1, "BUSY", 1, 2)
     assert (first.link, first.links, first.busy_since, first.worker) == (1, 3, T0, "noc-1")
     assert (second.poller_id, second.status, second.updated_at) == (2, "FREE", T0)
+    assert (first.created_at, second.created_at) == (T0 - HOUR, T0 - HOUR)
 
 
 def test_the_load_is_kept_once_a_minute(desk):
@@ -318,6 +321,7 @@ def test_the_load_is_kept_once_a_minute(desk):
 
     rows = PollerStats.objects.order_by("timestamp").values_list("timestamp", "queue_size", "busy_percentage")
     assert list(rows) == [(T0, 0, 50.0), (T0.replace(minute=1), 60, 50.0)]
+    assert set(PollerStats.objects.values_list("free_pollers", flat=True)) == {2}
 
 
 def test_a_restart_within_the_minute_goes_on_with_its_row(desk):

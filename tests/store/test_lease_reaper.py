@@ -44,7 +44,7 @@ def olt():
 
 @pytest.fixture
 def node(olt):
-    job = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table")
+    job = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table", columns=["rx_dbm"])
     job.apply_to([olt])
     return WorkflowNode.objects.get()
 
@@ -57,7 +57,7 @@ def running(olt, node):
 
 
 def hold(olt, token=5):
-    key = leases.key_of(olt.pk)
+    key = leases.key_of(olt.host_address.device)
     LeaseRow.objects.filter(key=key).delete()
     token_before = token - 1
     LeaseRow.objects.create(key=key, holder="noc-1/1", token=token_before, expires_at=leases.NEVER)

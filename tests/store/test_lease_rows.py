@@ -14,6 +14,7 @@ from facho.store.leases import OLT_TERMS, DbLeases, Terms
 from facho.store.threads import DbThread
 
 CENTRAL = 7
+DEVICE = "10.0.0.7:161"
 
 
 @pytest.fixture
@@ -37,19 +38,19 @@ def grab():
     held = []
 
     async def grab(leases: DbLeases, holder: str):
-        held.append(leases.hold(CENTRAL, holder))
+        held.append(leases.hold(CENTRAL, holder, device=DEVICE))
         return await held[-1].__aenter__()
 
     return grab
 
 
-async def run_out(thread: DbThread, key: str = "olt:7") -> None:
+async def run_out(thread: DbThread, key: str = leases.key_of(DEVICE)) -> None:
     """Let the database's time pass: the lease is over now."""
     await thread.run(lambda: LeaseRow.objects.filter(key=key).update(expires_at=leases.NEVER))
 
 
 async def test_two_processes_cannot_hold_one_olt(here, there, grab):
-    async with here.hold(CENTRAL, "noc-1/3"):
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE):
         with pytest.raises(OltBusy, match="noc-1/3"):
             await grab(there, "noc-2/1")
 
@@ -74,12 +75,12 @@ async def test_a_dead_holder_keeps_others_out_until_its_time_is_over(here, there
 
     await run_out(thread)
 
-    async with there.hold(CENTRAL, "noc-2/1") as lease:
+    async with there.hold(CENTRAL, "noc-2/1", device=DEVICE) as lease:
         assert lease.token == dead.token + 1
 
 
 async def test_what_is_renewed_in_time_stays_ours(here, clock):
-    async with here.hold(CENTRAL, "noc-1/3") as lease:
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
         for _ in range(10):
             clock.pass_by(OLT_TERMS.renew_every)
             await here.renew()
@@ -88,7 +89,7 @@ async def test_what_is_renewed_in_time_stays_ours(here, clock):
 
 
 async def test_a_holder_that_was_paused_knows_that_it_is_too_late_before_it_asks_anybody(here, clock):
-    async with here.hold(CENTRAL, "noc-1/3") as lease:
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
         clock.pass_by(OLT_TERMS.ttl - OLT_TERMS.margin)
 
         assert not here.is_valid(lease)
@@ -108,9 +109,9 @@ def test_however_long_a_lease_lasts_several_renewals_may_fail(seconds):
 
 async def test_who_lost_it_to_another_learns_so_at_the_next_renewal(here, there, make_thread):
     thread = make_thread("database")
-    async with here.hold(CENTRAL, "noc-1/3") as lost:
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lost:
         await run_out(thread)
-        async with there.hold(CENTRAL, "noc-2/1") as taken:
+        async with there.hold(CENTRAL, "noc-2/1", device=DEVICE) as taken:
             await here.renew()
 
             assert not here.is_valid(lost)
@@ -119,11 +120,11 @@ async def test_who_lost_it_to_another_learns_so_at_the_next_renewal(here, there,
 
 async def test_giving_back_a_lost_lease_does_not_take_it_from_its_present_holder(here, there, make_thread, grab):
     thread = make_thread("database")
-    late = here.hold(CENTRAL, "noc-1/3")
+    late = here.hold(CENTRAL, "noc-1/3", device=DEVICE)
     await late.__aenter__()
     await run_out(thread)
 
-    async with there.hold(CENTRAL, "noc-2/1"):
+    async with there.hold(CENTRAL, "noc-2/1", device=DEVICE):
         await late.__aexit__(None, None, None)
 
         with pytest.raises(OltBusy, match="noc-2/1"):
@@ -132,11 +133,11 @@ async def test_giving_back_a_lost_lease_does_not_take_it_from_its_present_holder
 
 async def test_who_lets_go_late_of_what_it_lost_leaves_it_to_who_holds_it_now_in_the_same_process(here, make_thread):
     thread = make_thread("database")
-    late = here.hold(CENTRAL, "noc-1/3")
+    late = here.hold(CENTRAL, "noc-1/3", device=DEVICE)
     await late.__aenter__()
     await run_out(thread)
 
-    async with here.hold(CENTRAL, "noc-1/4") as present:
+    async with here.hold(CENTRAL, "noc-1/4", device=DEVICE) as present:
         await late.__aexit__(None, None, None)
 
         assert here.is_valid(present)
@@ -144,20 +145,20 @@ async def test_who_lets_go_late_of_what_it_lost_leaves_it_to_who_holds_it_now_in
 
 async def test_a_revoked_lease_is_not_renewed_and_not_free_either(here, there, make_thread, grab):
     thread = make_thread("database")
-    async with here.hold(CENTRAL, "noc-1/3") as lease:
-        await thread.run(lambda: leases.revoke([CENTRAL]))
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
+        await thread.run(lambda: leases.revoke([(DEVICE, lease.token)]))
         await here.renew()
 
         assert not here.is_valid(lease)
         with pytest.raises(OltBusy):
             await grab(there, "noc-2/1")
 
-    async with there.hold(CENTRAL, "noc-2/1") as next_one:
+    async with there.hold(CENTRAL, "noc-2/1", device=DEVICE) as next_one:
         assert there.is_valid(next_one)
 
 
 async def test_a_database_that_is_away_leaves_a_lease_as_long_as_it_is_good(here, clock, monkeypatch):
-    async with here.hold(CENTRAL, "noc-1/3") as lease:
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
         with monkeypatch.context() as patch:
             patch.setattr(leases, "renew", raise_away)
             clock.pass_by(OLT_TERMS.renew_every)
@@ -171,7 +172,7 @@ async def test_a_database_that_is_away_leaves_a_lease_as_long_as_it_is_good(here
 
 async def test_a_database_that_is_away_at_the_end_is_no_reason_to_fail(here, monkeypatch):
     with monkeypatch.context() as patch:
-        async with here.hold(CENTRAL, "noc-1/3"):
+        async with here.hold(CENTRAL, "noc-1/3", device=DEVICE):
             patch.setattr(leases, "release", raise_away)
 
 
@@ -185,7 +186,7 @@ async def test_who_is_stopped_while_reaching_for_it_leaves_it_free(here, there, 
     reaching.cancel()
     await asyncio.gather(reaching, return_exceptions=True)
 
-    async with there.hold(CENTRAL, "noc-2/1") as lease:
+    async with there.hold(CENTRAL, "noc-2/1", device=DEVICE) as lease:
         assert there.is_valid(lease)
 
 
@@ -209,7 +210,7 @@ async def test_who_is_stopped_while_the_database_goes_away_is_stopped_all_the_sa
 
 async def test_the_lock_of_a_lease_is_for_its_token_alone(here, make_thread):
     thread = make_thread("database")
-    async with here.hold(CENTRAL, "noc-1/3") as lease:
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
         locked = [await thread.run(lambda token=token: _lock(token)) for token in (lease.token, lease.token - 1)]
 
     assert locked == [True, False]
@@ -217,4 +218,4 @@ async def test_the_lock_of_a_lease_is_for_its_token_alone(here, make_thread):
 
 def _lock(token: int) -> bool:
     with transaction.atomic():
-        return leases.lock("olt:7", token)
+        return leases.lock(leases.key_of(DEVICE), token)

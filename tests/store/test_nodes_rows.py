@@ -18,6 +18,7 @@ from facho.engine.model import JobKind, RawOid
 from facho.engine.predict import learn
 from facho.engine.snmp import Version
 from facho.store.nodes import DbNodeSource
+from facho.store.tally import grid_nodes
 
 pytestmark = pytest.mark.django_db
 
@@ -365,3 +366,13 @@ def test_fingerprints_take_as_many_statements_for_many_as_for_one(source, fleet)
 
     assert len(fingerprints) == 2
     assert len(queries) == 4
+
+
+def test_a_job_that_reads_nothing_is_not_scheduled_and_owes_nothing(source, db):
+    olt = make_olt()
+    make_job().apply_to([olt])
+    WorkflowNode.objects.update(next_run_at=T0)
+    SnmpJob.objects.update(columns=[])
+
+    assert list(nodes_of(source, olt)) == []
+    assert [node.due for node in grid_nodes([olt.pk])] == [None]

@@ -4,16 +4,18 @@ import logging
 
 import pytest
 from builders import HOUR, MIN, SEC, T0
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
+from contracts.worlds import DbWorld, Inline, by_hand, done, scheduled
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.engine.events import Event
+from facho.engine.model import Cause, Outcome, Status, Traffic
 from facho.engine.predict import learn
-from facho.store.plans import make_plans
+from facho.store.plans import Planner, make_plans
 
 pytestmark = pytest.mark.django_db
 
@@ -86,15 +88,47 @@ def test_nothing_is_made_twice_and_hardly_anything_is_asked_for(power):
     with CaptureQueriesContext(connection) as queries:
         assert make_plans(T0 + 1 * MIN) == 0
 
-    assert len(queries) == 3
+    assert len(queries) == 4
     assert len(plans()) == 1
 
 
-def test_a_node_that_runs_changes_no_plan(power):
+def test_a_run_that_takes_a_little_longer_changes_no_plan(power):
     make_plans(T0)
     WorkflowNode.objects.filter(pk=power.pk).update(next_run_at=T0 + 20 * MIN, durations=learn({}, 99.0, T0))
 
     assert make_plans(T0 + 6 * MIN) == 0
+
+
+def test_runs_that_take_much_longer_plan_the_rest_of_the_hour_again(power, events):
+    make_plans(T0)
+    WorkflowNode.objects.filter(pk=power.pk).update(next_run_at=T0 + 20 * MIN, durations=learn({}, 1062.0, T0))
+
+    assert make_plans(T0 + 6 * MIN) == 1
+
+    before, after = plans()
+    assert (before.status, before.utilisation, before.reason) == ("SUPERSEDED", 3.3, "hour")
+    assert (after.status, after.utilisation, after.is_feasible) == ("ACTIVE", 118.0, False)
+    assert (after.reason, minutes(after)) == ("durations", ["20", "35", "50"])
+    assert events() == ["PLAN_ADJUSTED", "HOUR_INFEASIBLE"]
+    assert make_plans(T0 + 7 * MIN) == 0
+
+
+def test_an_open_breaker_loses_the_slots_of_the_rest_of_the_hour(power, central, events):
+    make_plans(T0)
+    Olt.objects.update(breaker_opened_at=T0 + 6 * MIN)
+    WorkflowNode.objects.update(next_run_at=T0 + 20 * MIN)
+    make_plans(T0 + 6 * MIN)
+    blocked = plans(status="ACTIVE")[0]
+
+    Olt.objects.update(breaker_opened_at=None)
+    WorkflowNode.objects.update(next_run_at=T0 + 35 * MIN)
+    make_plans(T0 + 30 * MIN)
+
+    assert [(entry["start"], entry["cause"]) for entry in blocked.plan_data] == [(None, "breaker_open")] * 3
+    [again] = plans(status="ACTIVE")
+    assert (blocked.reason, again.reason) == ("reachability", "reachability")
+    assert (minutes(again, "start"), blocked.utilisation) == (["35", "50"], 3.3)
+    assert events() == ["PLAN_ADJUSTED", "PLAN_ADJUSTED"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +173,7 @@ def test_a_changed_interval_supersedes_the_plan_from_now_on(power, events):
     assert [entry.get("status") for entry in before.plan_data] == ["SUCCESS", None, None, None]
     assert after.status == "ACTIVE"
     assert minutes(after) == ["15", "25", "35", "45", "55"]
-    assert events() == ["PLAN_ADJUSTED"]
+    assert (after.reason, events()) == ("changed", ["PLAN_ADJUSTED"])
 
 
 def test_a_node_that_comes_onto_the_grid_gets_into_the_plan(central, power):
@@ -295,3 +329,159 @@ def test_the_number_of_queries_does_not_grow_with_the_olts(count_queries):
     many = count_queries(20)
 
     assert few == many
+
+
+SUCCESS = Outcome(Status.SUCCESS, traffic=Traffic(pdus=3, rtt_p50=0.02))
+GARBAGE = Outcome(Status.FAILED, None, "cannot be read", "BadAnswer")
+
+
+@pytest.fixture
+def world(db):
+    return DbWorld()
+
+
+@pytest.fixture
+def state(world):
+    """A job every five minutes from the hour on, with a chain, in the plan of the hour."""
+    node = world.add("State", next_check=T0)
+    world.names = world.add("Names", master_id=node.id)
+    make_plans(T0 - 1 * MIN)
+    make_plans(T0)
+    return node
+
+
+def run(world, node, slot, outcome, *, chain=()):
+    for id_ in world.claim(scheduled(node, *chain, slot=slot), now=slot + 2 * SEC).execution_ids:
+        world.start(id_, now=slot + 2 * SEC)
+        world.close([id_], outcome, now=slot + 9 * SEC)
+
+
+def counts():
+    [plan] = plans(status="ACTIVE", period_start=T0)
+    return plan.completed_tasks, plan.failed_tasks, plan.failures_in_row
+
+
+def test_an_active_plan_counts_runs_as_they_end(world, state):
+    run(world, state, T0, SUCCESS, chain=[world.names])
+    first = counts()
+    run(world, state, T0 + 5 * MIN, GARBAGE, chain=[world.names])
+    run(world, state, T0 + 10 * MIN, Outcome(Status.SKIPPED, Cause.OLT_BUSY))
+
+    assert (first, counts()) == ((1, 0, 0), (1, 1, 1))
+
+
+def test_a_manual_run_is_in_no_plan(world, state):
+    world.wish(state, T0 + 1 * MIN)
+    claim = world.claim(by_hand(state, slot=T0 + 1 * MIN), now=T0 + 1 * MIN)
+    world.start(claim.execution_ids[0], now=T0 + 1 * MIN)
+    world.close(claim.execution_ids, SUCCESS, now=T0 + 2 * MIN)
+
+    assert counts() == (0, 0, 0)
+
+
+def test_a_run_that_was_claimed_before_the_plan_was_made_is_not_in_it(world, state):
+    (id_,) = world.claim(scheduled(state, slot=T0), now=T0).execution_ids
+    world.start(id_, now=T0)
+    Olt.objects.update(breaker_opened_at=T0)
+    make_plans(T0 + 1 * MIN)
+    world.close([id_], SUCCESS, now=T0 + 2 * MIN)
+
+    assert counts() == (0, 0, 0)
+
+
+def test_interrupted_runs_fail_but_are_no_failures_of_the_olt(world, state):
+    world.claim(scheduled(state, slot=T0), now=T0)
+    world.disable()
+    world.abort(olts=[world.olt_id], now=T0 + 1 * MIN)
+
+    assert counts() == (0, 1, 0)
+
+
+def step(planner, now):
+    done(planner.step(now))
+
+
+@pytest.fixture
+def planner(world, state):
+    planner = Planner(Inline())
+    step(planner, T0 + 1 * SEC)
+    return planner
+
+
+def test_the_rest_of_the_hour_is_planned_again_after_several_failures(world, state, planner, events):
+    for number in range(3):
+        run(world, state, T0 + number * 5 * MIN, GARBAGE)
+        step(planner, T0 + 1 * SEC)
+
+    before, after = plans(period_start=T0)
+    assert (before.status, before.failed_tasks) == ("SUPERSEDED", 3)
+    assert (after.reason, after.failed_tasks, minutes(after)[0]) == ("failures", 0, "15")
+    assert events() == ["EMERGENCY_REPLAN"]
+
+
+def test_failures_plan_an_hour_again_once(world, state, planner, events):
+    for number in range(9):
+        run(world, state, T0 + number * 5 * MIN, GARBAGE)
+        step(planner, T0 + number * 5 * MIN + 10 * SEC)
+
+    assert (events(), counts()) == (["EMERGENCY_REPLAN"], (0, 6, 6))
+
+
+def test_failures_between_successes_are_no_emergency(world, state, planner, events):
+    for number in range(9):
+        run(world, state, T0 + number * 5 * MIN, GARBAGE if number % 3 else SUCCESS)
+        step(planner, T0 + number * 5 * MIN + 10 * SEC)
+
+    assert "EMERGENCY_REPLAN" not in events()
+
+
+def test_a_change_is_planned_with_the_next_step_and_not_with_the_next_minute(world, state, planner, events):
+    world.add("Power", interval=20 * MIN, next_check=T0 + 7 * MIN)
+    step(planner, T0 + 3 * SEC)
+    before = events()
+
+    planner.changed([world.olt_id])
+    step(planner, T0 + 5 * SEC)
+
+    assert (before, events()) == ([], ["PLAN_ADJUSTED"])
+
+
+def test_a_change_that_could_not_be_planned_is_planned_later(world, state, events):
+    class Failing(Inline):
+        is_down = False
+
+        async def run(self, work):
+            if self.is_down:
+                raise OperationalError("the database is unavailable")
+            return work()
+
+    thread = Failing()
+    planner = Planner(thread)
+    step(planner, T0 + 1 * SEC)
+    world.add("Power", interval=20 * MIN, next_check=T0 + 7 * MIN)
+    planner.changed([world.olt_id])
+    thread.is_down = True
+    with pytest.raises(OperationalError):
+        step(planner, T0 + 3 * SEC)
+
+    thread.is_down = False
+    step(planner, T0 + 5 * SEC)
+
+    assert events() == ["PLAN_ADJUSTED"]
+
+
+def test_a_step_without_news_is_one_query(planner):
+    with CaptureQueriesContext(connection) as queries:
+        step(planner, T0 + 3 * SEC)
+
+    assert len(queries) == 1
+
+
+def test_all_olts_are_looked_at_once_a_minute(world, state, planner, events):
+    world.add("Power", interval=20 * MIN, next_check=T0 + 7 * MIN)
+
+    step(planner, T0 + 59 * SEC)
+    before = events()
+    step(planner, T0 + 61 * SEC)
+
+    assert (before, events()) == ([], ["PLAN_ADJUSTED"])

@@ -26,6 +26,7 @@ def described(number, worker="noc-1", **more):
         "total_time": 1.0,
         "tasks_completed": 0,
         "tasks_delayed": 0,
+        "created_at": T0.isoformat(),
     } | more
 
 

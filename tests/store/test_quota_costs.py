@@ -30,7 +30,7 @@ def power(world):
 
 
 def test_a_fleet_takes_few_statements_when_an_hour_begins(world, power):
-    jobs = [SnmpJob.objects.create(name=f"Job {n}", brand="huawei", kind="table") for n in range(3)]
+    jobs = [SnmpJob.objects.create(name=f"Job {n}", brand="huawei", kind="table", columns=["rx_dbm"]) for n in range(3)]
     olts = [Olt.objects.create(name=f"OLT-{n:02}", brand="huawei", host=f"10.0.0.{n}") for n in range(20)]
     for job in jobs:
         job.apply_to(olts)
@@ -53,7 +53,7 @@ def test_a_close_is_a_handful_of_statements(world, power):
         world.close([id_], SUCCESS)
 
     statements = [each["sql"] for each in queries if each["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE")]
-    assert len(statements) == 9
+    assert len(statements) == 10
     assert Execution.objects.get(pk=id_).status == "SUCCESS"
 
 

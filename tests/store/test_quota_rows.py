@@ -193,6 +193,17 @@ def test_the_time_of_all_attempts_is_kept_and_that_between_them_is_not(world, po
     assert (quota().total_duration_ms, quota().avg_duration_ms) == (17_500, 17_500)
 
 
+def test_the_mean_time_of_a_run_follows_with_each_end_and_leaves_skipped_slots_out(world, power):
+    open_hour(T0)
+    before = quota().avg_duration_ms
+    run(world, power, T0, SUCCESS, took=9 * SEC)
+    run(world, power, T0 + 5 * MIN, SILENT, took=15 * SEC)
+    run(world, power, T0 + 10 * MIN, Outcome(Status.SKIPPED, Cause.OLT_BUSY), took=0 * SEC)
+
+    assert (before, quota().avg_duration_ms) == (None, 12_000)
+    assert list(QuotaTracker.objects.filter(avg_duration_ms__gt=10_000)) == [quota()]
+
+
 def test_slots_slept_through_are_skipped_for_the_whole_chain(world, power):
     names = world.add("Names", master_id=power.id)
     open_hour(T0)
@@ -338,7 +349,7 @@ def test_recovering_counts_what_a_dead_engine_left_open(world, power):
     open_hour(T0)
     world.start(world.claim(scheduled(power)).execution_ids[0])
 
-    done(world.ledger.recover(T0 + 1 * MIN))
+    done(world.slots.recover(T0 + 1 * MIN))
 
     assert (numbers(), quota().causes) == ((12, 0, 1, 0, 11), {"engine_down": 1})
 

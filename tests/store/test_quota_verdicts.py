@@ -4,10 +4,13 @@ import logging
 
 import pytest
 from builders import HOUR, MIN, SEC, T0
+from django.db import IntegrityError, transaction
 
 from contracts.worlds import DbWorld, done, scheduled
 from facho.apps.coordinator.models import QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
+from facho.apps.polling.models import Execution
+from facho.engine.events import Event
 from facho.engine.model import Cause, Outcome, Skipped, Status, Traffic
 from facho.store.quotas import open_hour, settle
 
@@ -83,7 +86,7 @@ def test_an_hour_that_is_not_over_is_not_judged(world, discovery):
     assert verdict() == "IN_PROGRESS"
 
 
-def test_what_is_still_running_is_waited_for_but_not_for_ever(world, discovery):
+def test_a_violation_does_not_wait_forever_for_a_running_slot(world, discovery):
     hour_of_runs(world, discovery, SUCCESS, SUCCESS, SUCCESS)
     (id_,) = world.claim(scheduled(discovery, slot=T0 + 45 * MIN)).execution_ids
     world.start(id_, now=T0 + 45 * MIN)
@@ -92,8 +95,7 @@ def test_what_is_still_running_is_waited_for_but_not_for_ever(world, discovery):
     waiting = verdict()
     settle(END + 5 * MIN)
 
-    assert waiting == "IN_PROGRESS"
-    assert verdict() == "QUOTA_NOT_MET"
+    assert (waiting, verdict()) == ("IN_PROGRESS", "IN_PROGRESS")
     assert QuotaViolation.objects.get().report["pending"] == 1
 
 
@@ -136,6 +138,25 @@ def test_what_ends_after_the_verdict_makes_the_violation_say_so(world, discovery
     assert (violation.severity, violation.report["completed"], violation.report["pending"]) == ("HIGH", 1, 0)
     assert violation.notified is True
     assert [each.event.name for each in caplog.records if hasattr(each, "event")].count("QUOTA_VIOLATED") == 1
+
+
+@pytest.mark.parametrize(
+    ("completed", "level"),
+    [
+        pytest.param(9, "WARNING", id="low"),
+        pytest.param(7, "WARNING", id="medium"),
+        pytest.param(4, "ERROR", id="high"),
+        pytest.param(0, "CRITICAL", id="critical"),
+    ],
+)
+def test_a_violation_is_logged_at_the_level_of_its_severity(world, caplog, completed, level):
+    power = world.add("Optical power", next_check=T0)
+    hour_of_runs(world, power, *[SUCCESS] * completed, *[SILENT] * (12 - completed))
+
+    settle(END)
+
+    told = [each for each in caplog.records if getattr(each, "event", None) is Event.QUOTA_VIOLATED]
+    assert [each.levelname for each in told] == [level]
 
 
 def test_judging_again_changes_nothing_and_tells_nothing(world, discovery, caplog):
@@ -248,7 +269,7 @@ def test_an_hour_that_a_person_interrupted_stays_interrupted_and_is_judged_by_wh
 
 def test_slots_that_nobody_will_run_or_account_for_are_not_owed(world, discovery):
     hour_of_runs(world, discovery, SUCCESS, SUCCESS, SUCCESS)
-    done(world.ledger.reschedule({discovery.id: END + 1 * MIN}, [], now=END + 1 * MIN))
+    done(world.slots.reschedule({discovery.id: END + 1 * MIN}, [], now=END + 1 * MIN))
     before = QuotaTracker.objects.get(period_start=T0).quota_pending
 
     settle(END + 5 * MIN)
@@ -256,3 +277,132 @@ def test_slots_that_nobody_will_run_or_account_for_are_not_owed(world, discovery
     row = QuotaTracker.objects.get(period_start=T0)
     assert before == 1
     assert (row.status, row.quota_required, row.quota_pending) == ("COMPLETED", 3, 0)
+
+
+@pytest.fixture
+def silent(world):
+    """An hourly job whose slot of 10:50 has not run at 11:05: the OLT does not answer."""
+    node = world.add("Names", interval=HOUR, next_check=T0 + 50 * MIN)
+    open_hour(T0)
+    settle(END + 5 * MIN)
+    return node
+
+
+def judged(task="Names"):
+    """Return what is pending in a row, its status, and the violation of its hour."""
+    row = QuotaTracker.objects.get(task_type=task, period_start=T0)
+    violation = QuotaViolation.objects.filter(task_type=task, period_start=T0).first()
+    return row.quota_pending, row.status, violation
+
+
+def test_an_hour_with_a_pending_slot_is_not_judged_and_its_violation_has_advice(world, silent):
+    pending, status, violation = judged()
+
+    assert (pending, status) == (1, "IN_PROGRESS")
+    assert (violation.severity, violation.report["pending"]) == ("CRITICAL", 1)
+    assert [each["code"] for each in violation.report["advice"]] == ["still_pending"]
+
+
+def test_advice_for_a_pending_slot_names_the_reason(world, silent):
+    claim = world.claim(scheduled(silent, slot=T0 + 50 * MIN), now=END + 6 * MIN)
+    world.start(claim.execution_ids[0], now=END + 6 * MIN)
+    world.put_off(claim.execution_ids, SILENT, retry_at=END + 8 * MIN, now=END + 6 * MIN)
+    QuotaViolation.objects.all().delete()
+
+    settle(END + 7 * MIN)
+
+    pending, _, violation = judged()
+    assert (pending, [each["code"] for each in violation.report["advice"]]) == (1, ["check_reachability"])
+
+
+def test_an_open_breaker_is_the_advice_for_slots_that_wait_for_it(world):
+    world.add("Names", interval=HOUR, next_check=T0 + 50 * MIN)
+    open_hour(T0)
+    Olt.objects.update(breaker_opened_at=T0 + 30 * MIN)
+
+    settle(END + 5 * MIN)
+
+    assert [each["code"] for each in judged()[2].report["advice"]] == ["check_reachability"]
+
+
+def test_a_job_taken_off_its_olt_leaves_nothing_pending_in_the_hour_before(world, silent):
+    lost = Skipped(silent, T0 + 50 * MIN, 1, Cause.DISABLED)
+    world.delete(silent)
+    world.abort(nodes=[silent], now=END + 6 * MIN)
+    world.reschedule({silent.id: None}, lost, now=END + 6 * MIN)
+
+    settle(END + 7 * MIN)
+
+    assert judged() == (0, "COMPLETED", None)
+
+
+def test_an_olt_disabled_while_the_engine_is_down_leaves_nothing_pending_in_the_hour_before(world, silent):
+    Olt.objects.filter(pk=world.olt_id).update(enabled=False)
+
+    done(world.slots.recover(END + 20 * MIN))
+    settle(END + 21 * MIN)
+
+    assert judged() == (0, "COMPLETED", None)
+
+
+def test_a_claimed_slot_of_an_olt_disabled_while_the_engine_is_down_is_accounted_for(world, silent):
+    claim = world.claim(scheduled(silent, slot=T0 + 50 * MIN), now=END + 6 * MIN)
+    world.start(claim.execution_ids[0], now=END + 6 * MIN)
+    world.disable()
+
+    done(world.slots.recover(END + 20 * MIN))
+    settle(END + 21 * MIN)
+
+    pending, status, violation = judged()
+    assert (pending, status, violation.report["causes"]) == (0, "FAILED", {"engine_down": 1})
+    assert [each["code"] for each in violation.report["advice"]] == ["check_service"]
+
+
+def test_an_olt_disabled_right_before_the_engine_is_killed_leaves_nothing_pending(world, silent):
+    run(world, silent, T0 + 50 * MIN, SILENT, late=16 * MIN)
+    other = world.add("Power", interval=HOUR, next_check=T0 + 55 * MIN)
+    QuotaTracker.objects.create(
+        olt_id=world.olt_id,
+        node_id=other.id,
+        task_type="Power",
+        period_start=T0,
+        period_end=END,
+        quota_required=1,
+        quota_pending=1,
+    )
+    settle(END + 6 * MIN)
+    world.disable()
+
+    settle(END + 30 * MIN)
+
+    assert judged("Power") == (0, "COMPLETED", None)
+    assert judged("Names")[:2] == (0, "FAILED")
+
+
+def test_an_interrupted_hour_with_a_pending_slot_is_looked_at_until_it_has_none(world, silent):
+    claim = world.claim(scheduled(silent, slot=T0 + 50 * MIN), now=END + 6 * MIN)
+    QuotaTracker.objects.update(status="INTERRUPTED")
+    settle(END + 7 * MIN)
+    waiting = judged()[0]
+
+    Execution.objects.filter(pk__in=claim.execution_ids).delete()
+    settle(END + 48 * HOUR)
+
+    assert (waiting, judged()[:2]) == (1, (0, "INTERRUPTED"))
+
+
+def test_pending_slots_of_a_large_fleet_keep_no_other_hour_waiting(world, silent, monkeypatch):
+    monkeypatch.setattr("facho.store.quotas.AT_ONCE", 1)
+    monkeypatch.setattr("facho.store.quotas.BATCH", 1)
+    QuotaTracker.objects.create(
+        olt_id=world.olt_id, task_type="Old", period_start=T0 - HOUR, period_end=T0, quota_required=1, quota_completed=1
+    )
+
+    settle(END + 8 * MIN)
+
+    assert verdict("Old", T0 - HOUR) == "COMPLETED"
+
+
+def test_the_database_refuses_a_verdict_on_an_hour_with_pending_slots(world, silent):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        QuotaTracker.objects.update(status="FAILED")

@@ -6,6 +6,7 @@ from builders import HOUR, MIN, SEC, T0
 from contracts.worlds import DbWorld, scheduled
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.jobs.models import SnmpJob
+from facho.engine.grid import Gap
 from facho.engine.model import Cause, Outcome, Status
 from facho.store.reaper import SLACK, reap
 
@@ -87,3 +88,11 @@ def test_the_execution_of_a_deleted_node_is_ended_in_the_end(world, power):
     assert reap(T0 + 2 * HOUR) == 0
     assert reap(T0 + 2 * HOUR + SLACK + 1 * SEC) == 1
     assert statuses(world) == [Status.INTERRUPTED]
+
+
+def test_what_was_claimed_before_the_clock_was_set_forward_is_not_older_by_that(world, power):
+    world.start(world.claim(scheduled(power)).execution_ids[0])
+    gap = Gap(T0 + 1 * MIN, T0 + 61 * MIN)
+
+    assert reap(T0 + 62 * MIN, gap) == 0
+    assert reap(T0 + 1 * HOUR + OLDEST + 1 * SEC, gap) == 1

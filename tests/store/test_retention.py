@@ -16,7 +16,7 @@ from facho.apps.alerts.models import Alert, Delivery
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution, ExecutionAttempt, PollerStats
-from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.apps.telemetry.models import HistoryChunk, HistoryDay, HistoryMonth, HistoryRun, Onu, OnuEvent
 from facho.engine.events import Event
 from facho.store import retention
 from facho.store.retention import Sweep, next_size
@@ -31,7 +31,7 @@ def olt(db):
 
 @pytest.fixture
 def onu(olt):
-    return Onu.objects.create(olt=olt, index="1.7", onu=7, first_seen_at=T0, read_at=T0)
+    return Onu.objects.create(olt=olt, index="1.7", onu=7, first_seen_at=T0, own_read_at=T0)
 
 
 def make_execution(olt, age, status="SUCCESS", master=None):
@@ -100,8 +100,49 @@ def test_readings_go_after_their_days_and_the_onu_stays(onu):
 
     sweep()
 
-    assert sorted(OnuHistory.objects.values_list("at", flat=True)) == [T0 - 90 * DAY, T0 - 1 * DAY]
+    assert sorted(HistoryRun.objects.values_list("at", flat=True)) == [T0 - 90 * DAY, T0 - 1 * DAY]
     assert Onu.objects.count() == 1
+
+
+def test_events_go_after_their_days_and_the_onu_stays(onu):
+    ages = [91 * DAY] * 30 + [90 * DAY, 1 * DAY]
+    OnuEvent.objects.bulk_create(
+        OnuEvent(onu=onu, olt=onu.olt, at=T0 - age, field="state", old="online", new="los") for age in ages
+    )
+
+    sweep()
+
+    assert sorted(OnuEvent.objects.values_list("at", flat=True)) == [T0 - 90 * DAY, T0 - 1 * DAY]
+    assert Onu.objects.count() == 1
+
+
+def make_chunk(model, onu, age):
+    """Make a chunk whose last value has this age; it begins long before."""
+    last = T0 - age
+    model.objects.create(
+        olt_id=onu.olt_id, field="rx_dbm", start=last - 20 * DAY, last_at=last, first_onu=1, last_onu=9, data=b"packed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "days"), [pytest.param(HistoryChunk, 90, id="readings"), pytest.param(HistoryMonth, 730, id="daily")]
+)
+def test_a_chunk_goes_when_its_last_value_is_too_old(onu, model, days):
+    for age in (days + 1, days, 1):
+        make_chunk(model, onu, age * DAY)
+
+    sweep()
+
+    assert sorted(model.objects.values_list("last_at", flat=True)) == [T0 - days * DAY, T0 - 1 * DAY]
+
+
+def test_daily_values_stay_longer_than_readings(onu):
+    for age in (731, 730, 91):
+        HistoryDay.objects.create(olt_id=onu.olt_id, at=T0 - age * DAY, data=b"packed")
+
+    sweep()
+
+    assert sorted(HistoryDay.objects.values_list("at", flat=True)) == [T0 - 730 * DAY, T0 - 91 * DAY]
 
 
 def test_readings_that_came_late_are_found_among_younger_ones(onu):
@@ -109,7 +150,7 @@ def test_readings_that_came_late_are_found_among_younger_ones(onu):
 
     sweep()
 
-    assert OnuHistory.objects.count() == 260
+    assert HistoryRun.objects.count() == 260
 
 
 @pytest.mark.parametrize(
@@ -284,13 +325,13 @@ def test_each_batch_is_a_transaction_and_a_job_of_its_own(onu, monkeypatch):
 
     class Counting(Inline):
         async def run(self, work):
-            before = OnuHistory.objects.count()
+            before = HistoryRun.objects.count()
             result = work()
-            deleted.append(before - OnuHistory.objects.count())
+            deleted.append(before - HistoryRun.objects.count())
             return result
 
     clock = Watch(step=0.005)
-    sweep(thread=Counting(), clock=clock, only="telemetry.OnuHistory")
+    sweep(thread=Counting(), clock=clock, only="telemetry.HistoryRun")
 
     # Short ones grow by a quarter; in between, others get their turn.
     assert deleted == [10, 12, 13, 0]
@@ -309,14 +350,18 @@ def test_after_a_batch_the_others_have_their_turn(onu, took, pause):
     # It is looked at when a batch begins, when it has the lock, when it has it no more, and when all is done.
     clock = Watch(step=took)
 
-    sweep(clock=clock, only="telemetry.OnuHistory")
+    sweep(clock=clock, only="telemetry.HistoryRun")
 
     assert clock.slept == [pytest.approx(pause)]
 
 
 def test_what_a_table_can_bear_is_remembered_for_the_next_run(onu, monkeypatch):
     monkeypatch.setattr(retention, "FIRST", 500)
-    slow = Sweep(thread=Inline(), clock=Watch(step=1 / 32), rules=[rule for rule in RULES if rule.time == "at"])
+    slow = Sweep(
+        thread=Inline(),
+        clock=Watch(step=1 / 32),
+        rules=[rule for rule in RULES if rule.label == "telemetry.HistoryRun"],
+    )
     sizes = []
     for _ in range(3):
         make_history(onu, [91 * DAY] * 10)
@@ -331,12 +376,12 @@ def test_a_run_has_an_end_and_the_next_one_goes_on(onu, monkeypatch):
     make_history(onu, [91 * DAY] * 1000)
     clock = Watch(step=retention.BUDGET / 10)
 
-    sweep(clock=clock, only="telemetry.OnuHistory")
-    left = OnuHistory.objects.count()
-    sweep(clock=Watch(), only="telemetry.OnuHistory")
+    sweep(clock=clock, only="telemetry.HistoryRun")
+    left = HistoryRun.objects.count()
+    sweep(clock=Watch(), only="telemetry.HistoryRun")
 
     assert 0 < left < 1000
-    assert OnuHistory.objects.count() == 0
+    assert HistoryRun.objects.count() == 0
 
 
 def test_a_run_tells_once_a_table_how_much_went(olt, onu, caplog):
@@ -350,7 +395,7 @@ def test_a_run_tells_once_a_table_how_much_went(olt, onu, caplog):
     told = [(record.event, record.details) for record in caplog.records]
     assert told == [
         (Event.ROWS_EXPIRED, {"rows": 2, "table": "snmp_executions", "days": 30}),
-        (Event.ROWS_EXPIRED, {"rows": 300, "table": "onu_history", "days": 90}),
+        (Event.ROWS_EXPIRED, {"rows": 300, "table": "onu_history_runs", "days": 90}),
     ]
 
 
@@ -365,7 +410,7 @@ def test_a_table_that_fails_keeps_no_other_and_the_failure_is_heard_of(onu, capl
     with pytest.raises(IntegrityError, match="somebody refers to it"):
         sweep()
 
-    assert OnuHistory.objects.count() == 0
+    assert HistoryRun.objects.count() == 0
     assert [record.details["rows"] for record in caplog.records] == [300]
 
 
@@ -398,11 +443,11 @@ async def test_other_work_of_the_thread_comes_between_the_batches(make_thread, m
 
     def make():
         olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
-        make_history(Onu.objects.create(olt=olt, index="1.7", first_seen_at=T0, read_at=T0), [91 * DAY] * 50)
+        make_history(Onu.objects.create(olt=olt, index="1.7", first_seen_at=T0, own_read_at=T0), [91 * DAY] * 50)
 
     class Patient(Watch):
         async def sleep(self, seconds):
-            seen.append(await thread.run(OnuHistory.objects.count))
+            seen.append(await thread.run(HistoryRun.objects.count))
 
     await thread.run(make)
     await asyncio.wait_for(Sweep(thread=thread, clock=Patient(), rules=RULES).run(T0), 30)

@@ -10,11 +10,11 @@ from django.db import DatabaseError, connection
 from retention_rows import DAY, RULES, Watch, make_history, sweep
 
 from facho.apps.inventory.models import Olt
-from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.apps.telemetry.models import HistoryRun, Onu
 from facho.store import retention
 from facho.store.retention import Sweep
 
-HISTORY = "telemetry.OnuHistory"
+HISTORY = "telemetry.HistoryRun"
 OF_HISTORY = [rule for rule in RULES if rule.label == HISTORY]
 NORMAL, FULL = 1, 2
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def make_onu():
     central = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
-    return Onu.objects.create(olt=central, index="1.7", onu=7, first_seen_at=T0, read_at=T0)
+    return Onu.objects.create(olt=central, index="1.7", onu=7, first_seen_at=T0, own_read_at=T0)
 
 
 class Sections:
@@ -162,7 +162,7 @@ class TestOnFile:
             await self.run(thread)
 
         assert await thread.run(lambda: ask("synchronous")) == (FULL,)
-        assert await thread.run(OnuHistory.objects.count) == 150
+        assert await thread.run(HistoryRun.objects.count) == 150
 
     @pytest.mark.parametrize(
         ("after", "checkpoints", "left"),
@@ -184,7 +184,7 @@ class TestOnFile:
         path = await thread.run(lambda: connection.settings_dict["NAME"])
 
         assert times == [False] * checkpoints
-        assert await thread.run(OnuHistory.objects.count) == 0
+        assert await thread.run(HistoryRun.objects.count) == 0
         # Nobody who reads the file as if it could not change looks at the log beside it.
         with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as file:
-            assert file.execute("SELECT count(*) FROM onu_history").fetchone() == (left,)
+            assert file.execute("SELECT count(*) FROM onu_history_runs").fetchone() == (left,)

@@ -1,28 +1,42 @@
-"""The spool on its disk: in order, whole or not at all, within its limit, and one process's alone."""
+"""The spool on its disk: in order, whole or not at all, within its limit, and for one process only."""
 
-import errno
-import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from builders import T0, make_node
 
+from facho.adapters.wire import UnreadableMessage
+from facho.engine.model import Collected, Completeness, Lease, Outcome, Reading, RunResult, Status
 from facho.store import spool as module
-from facho.store.spool import MOST_REFUSED, NotKept, Spool, SpoolTaken
+from facho.store.spool import MOST_REFUSED, NotKept, Spool, SpoolTaken, encode
+
+LEASE = Lease(7, "noc/3", 200)
+DONE = Outcome(Status.SUCCESS, readings=1)
+
+
+def end(execution_id):
+    """Return a result without data."""
+    return RunResult((execution_id,), DONE, LEASE, T0)
+
+
+def harvest(execution_id, onus=1):
+    """Return a result with the readings of so many ONUs."""
+    readings = tuple(Reading(f"1.{onu}", 0, 1, onu, {"rx_dbm": -21.53, "last_up": T0}) for onu in range(onus))
+    collected = Collected(Completeness.COMPLETE, readings)
+    return RunResult((execution_id,), DONE, LEASE, T0, make_node(1, olt_id=7), collected)
 
 
 @pytest.fixture
 def make_spool(tmp_path):
-    """Open the spool of a folder, as often as a process dies."""
+    """Open the same spool again, as if its process had died."""
     opened = []
 
     def make(**settings):
-        if opened:
-            # What the system does when a process dies.
-            os.close(opened.pop()._lock)
-        opened.append(Spool(tmp_path / "spool", **settings))
+        for each in opened:
+            each.close()
+        opened.append(Spool(tmp_path / "spool" / "1.sqlite3", **settings))
         return opened[-1]
 
     yield make
@@ -34,204 +48,204 @@ def drain(spool):
     """Take everything out, and return it in order."""
     found = []
     while (number := spool.first()) is not None:
-        found.append((spool.label(number), spool.read(number)))
+        found.append(spool.read(number))
         spool.remove(number)
     return found
 
 
-def files(spool):
-    return sorted(path.name for path in spool.folder.iterdir() if path.is_file() and path.name != "lock")
-
-
-def test_what_went_in_comes_out_in_order_also_after_a_restart(make_spool):
+def test_results_come_out_as_they_went_in_and_in_order_also_after_a_restart(make_spool):
+    results = [harvest(1), end(1), harvest(2, onus=64), end(2)]
     spool = make_spool()
-    for number in range(12):
-        spool.append(f"end-{number}", b"%d" % number)
+    for result in results:
+        spool.append(result)
 
     spool = make_spool()
-    spool.append("end-12", b"12")
+    spool.append(end(3))
 
-    assert len(spool) == 13
-    assert drain(spool) == [(f"end-{number}", b"%d" % number) for number in range(13)]
-    assert (len(spool), spool.size, files(spool)) == (0, 0, [])
+    assert len(spool) == 5
+    assert drain(spool) == [*results, end(3)]
+    assert (len(spool), spool.size, spool.first()) == (0, 0, None)
 
 
-def test_nobody_else_may_look_into_it(make_spool):
+def test_no_other_user_can_read_it(make_spool):
     spool = make_spool()
-    spool.append("harvest-7", b"{}")
+    spool.append(harvest(7))
 
-    modes = {path.name: path.stat().st_mode & 0o777 for path in [spool.folder, *spool.folder.iterdir()]}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [spool.path.parent, *spool.path.parent.iterdir()]}
 
-    assert modes == {"spool": 0o700, "refused": 0o700, "lock": 0o600, "000000000001-harvest-7.json": 0o600}
-
-
-def test_what_was_never_finished_and_what_is_no_entry_is_not_taken_for_one(make_spool):
-    spool = make_spool()
-    spool.append("end-1", b"whole")
-    (spool.folder / "000000000002-end-2.tmp").write_bytes(b"ha")
-    (spool.folder / "notes.json").write_bytes(b"of an operator")
-
-    spool = make_spool()
-
-    assert files(spool) == ["000000000001-end-1.json", "notes.json"]
-    assert drain(spool) == [("end-1", b"whole")]
+    assert modes.pop("spool") == 0o700
+    assert set(modes.values()) == {0o600}
 
 
-def test_at_the_limit_harvests_are_refused_and_what_is_small_has_a_reserve(make_spool):
-    spool = make_spool(limit_bytes=1600)
-    spool.append("harvest-1", b"x" * 1500)
+def test_at_the_limit_readings_are_refused_and_results_without_them_have_a_reserve(make_spool):
+    size = len(encode(harvest(1, onus=20)))
+    spool = make_spool(limit_bytes=int(size * 16 / 15) + 2)
+    spool.append(harvest(1, onus=20))
 
     with pytest.raises(NotKept, match="the spool is full"):
-        spool.append("harvest-2", b"x")
-    spool.append("end-1", b"x" * 100, is_small=True)
+        spool.append(harvest(2))
+    spool.append(end(2))
+
+    assert spool.size <= spool.limit_bytes + len(encode(end(2)))
+    assert [result.execution_ids for result in drain(spool)] == [(1,), (2,)]
+
+
+def test_results_that_were_stored_make_room_also_for_the_next_process(make_spool):
+    limit = len(encode(harvest(1, onus=20))) * 3 // 2
+    spool = make_spool(limit_bytes=limit)
+    spool.append(harvest(1, onus=20))
+    spool = make_spool(limit_bytes=limit)
     with pytest.raises(NotKept):
-        spool.append("end-2", b"x", is_small=True)
-
-    assert [label for label, _ in drain(spool)] == ["harvest-1", "end-1"]
-
-
-def test_what_has_landed_makes_room_also_for_a_process_that_comes_after(make_spool):
-    spool = make_spool(limit_bytes=1600)
-    spool.append("harvest-1", b"x" * 1500)
-    spool = make_spool(limit_bytes=1600)
-    with pytest.raises(NotKept):
-        spool.append("harvest-2", b"x" * 1500)
+        spool.append(harvest(2, onus=20))
 
     spool.remove(spool.first())
-    spool.append("harvest-2", b"x" * 1500)
+    spool.append(harvest(2, onus=20))
 
-    assert [label for label, _ in drain(spool)] == ["harvest-2"]
-
-
-def no_space(*_, **__):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert [result.execution_ids for result in drain(spool)] == [(2,)]
 
 
-class FullDisk:
-    """A disk that takes the first half of what is written."""
-
-    def __init__(self, *how):
-        self._file = open(*how)  # noqa: SIM115 - it is closed as the file is that it stands in for
-
-    def write(self, data):
-        self._file.write(data[: len(data) // 2])
-        self._file.flush()
-        no_space()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()
+def limit_pages(spool, pages):
+    """Let the disk have room for no more than so many pages."""
+    spool._file.execute(f"PRAGMA max_page_count = {pages}")
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace", "sync_folder"])
-def test_a_disk_that_is_full_refuses_an_entry_and_keeps_no_half_of_it(make_spool, monkeypatch, step):
+def test_a_full_disk_refuses_readings_and_keeps_no_half_of_them(make_spool):
     spool = make_spool()
-    spool.append("end-1", b"before")
-    with monkeypatch.context() as patch:
-        if step == "write":
-            patch.setattr(module, "open", FullDisk, raising=False)
-        elif step == "fsync":
-            patch.setattr(os, "fsync", no_space)
-        elif step == "replace":
-            patch.setattr(Path, "replace", no_space)
-        else:
-            patch.setattr(module, "_sync_folder", no_space)
-        with pytest.raises(NotKept, match="cannot be written: No space left on device"):
-            spool.append("harvest-7", b"x" * 1000)
-    size = spool.size
+    spool.append(end(1))
+    limit_pages(spool, spool._file.execute("PRAGMA page_count").fetchone()[0])
 
-    spool.append("end-2", b"behind")
+    with pytest.raises(NotKept, match="cannot be written: database or disk is full"):
+        spool.append(harvest(2, onus=200))
 
-    assert size == len(b"before")
-    assert files(spool) == ["000000000001-end-1.json", "000000000003-end-2.json"]
-    assert [data for _, data in drain(make_spool())] == [b"before", b"behind"]
+    limit_pages(spool, 2**30)
+    spool.append(end(3))
+    assert [result.execution_ids for result in drain(make_spool())] == [(1,), (3,)]
 
 
-def test_what_no_disk_takes_waits_in_memory_and_in_order(make_spool, monkeypatch):
+def test_results_without_readings_that_no_disk_takes_wait_in_memory_and_in_order(make_spool, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD", 2)
-    spool = make_spool()
-    spool.append("end-1", b"on the disk")
+    spool = make_spool(limit_bytes=len(encode(end(1))) + 10)
+    for number in (1, 2, 3):
+        spool.append(end(number))
 
-    spool.hold("end-2", b"in memory")
-    spool.append("end-3", b"on the disk again")
-    spool.hold("end-4", b"in memory again")
-
-    with pytest.raises(NotKept):
-        spool.hold("end-5", b"too much")
-    assert [label for label, _ in drain(spool)] == ["end-1", "end-2", "end-3", "end-4"]
-    spool.hold("end-6", b"in memory once more")
-    assert drain(spool) == [("end-6", b"in memory once more")]
+    with pytest.raises(NotKept, match="wait in memory"):
+        spool.append(end(4))
+    assert len(spool) == 3
+    assert [result.execution_ids for result in drain(spool)] == [(1,), (2,), (3,)]
+    spool.append(end(5))
+    assert [result.execution_ids for result in drain(make_spool())] == [(5,)]
 
 
-def test_what_is_refused_is_set_aside_and_remembered_the_newest_of_it(make_spool):
+def test_refused_results_are_kept_with_their_reason_the_newest_of_them(make_spool):
     spool = make_spool()
     for number in range(MOST_REFUSED + 2):
-        spool.append(f"harvest-{number}", b"?")
-        spool.refuse(spool.first())
-    spool.hold("end-99", b"from memory")
-    spool.refuse(spool.first())
+        spool.append(end(number))
+        spool.refuse(spool.first(), f"reason {number}")
 
     spool = make_spool()
-    spool.append("end-7", b"new")
 
-    assert spool.refused_labels() == [*(f"harvest-{number}" for number in range(3, MOST_REFUSED + 2)), "end-99"]
-    assert (spool.folder / "refused" / spool.refused()[-1]).read_bytes() == b"from memory"
-    # Its number is not one that was there before: names in both folders are about one thing only.
-    assert files(spool) == [f"{MOST_REFUSED + 4:012}-end-7.json"]
+    assert [reason for _, reason in spool.refused()] == [f"reason {number}" for number in range(2, MOST_REFUSED + 2)]
+    assert len(spool) == 0
 
 
-def test_a_file_that_cannot_be_removed_is_forgotten_until_the_next_start(make_spool, monkeypatch):
+def test_a_result_that_cannot_be_removed_is_delivered_again_after_a_restart(make_spool):
     spool = make_spool()
-    spool.append("end-1", b"landed")
+    spool.append(end(1))
+    spool._file.execute("PRAGMA query_only = ON")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", no_space)
-        spool.remove(spool.first())
+    spool.remove(spool.first())
 
     assert len(spool) == 0
-    assert [label for label, _ in drain(make_spool())] == ["end-1"]
+    assert drain(make_spool()) == [end(1)]
 
 
-def test_a_spool_is_one_processs_alone_and_what_a_dead_one_left_goes_to_the_next(tmp_path):
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"[1, 2]", id="another thing"),
+        pytest.param(b'{"at": "2026-03-01T10:00:00+00:00"}', id="half of it"),
+        pytest.param(b"\xff\x00", id="not text"),
+    ],
+)
+def test_a_damaged_result_is_unreadable_and_says_so(make_spool, content):
+    spool = make_spool()
+    spool.append(end(1))
+    with spool._file:
+        spool._file.execute("UPDATE results SET body = ?", (content,))
+
+    with pytest.raises(UnreadableMessage):
+        spool.read(spool.first())
+
+
+def test_a_damaged_file_is_set_aside(make_spool, caplog):
+    spool = make_spool()
+    spool.append(end(1))
+    spool.close()
+    spool.path.write_bytes(b"this is no database" * 100)
+
+    spool = make_spool()
+    spool.append(end(2))
+
+    assert drain(spool) == [end(2)]
+    assert spool.path.with_suffix(".damaged").exists()
+    assert "is damaged" in caplog.text
+
+
+def test_a_spool_belongs_to_one_process_and_the_next_one_gets_the_results_of_a_dead_one(tmp_path):
     first = Spool.take(tmp_path)
-    first.append("end-1", b"left behind")
+    first.append(end(1))
 
     second = Spool.take(tmp_path)
     with pytest.raises(SpoolTaken):
-        Spool(first.folder)
+        Spool(first.path)
     first.close()
     third = Spool.take(tmp_path)
 
-    assert [each.folder.name for each in (first, second, third)] == ["1", "2", "1"]
-    assert drain(third) == [("end-1", b"left behind")]
+    assert [each.path.name for each in (first, second, third)] == ["1.sqlite3", "2.sqlite3", "1.sqlite3"]
+    assert drain(third) == [end(1)]
     second.close()
     third.close()
 
 
-# Puts entries in for ever, and says of each that it is safe.
+# Adds results until it is killed, and prints the number of each when it is safe on the disk.
 WRITER = """
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from facho.engine.model import Outcome, RunResult, Status
 from facho.store.spool import Spool
 spool = Spool(Path(sys.argv[1]))
 for number in range(10**9):
-    spool.append(f"harvest-{number}", b"%d " % number * 2000)
+    outcome = Outcome(Status.FAILED, error=f"{number} " * 2000)
+    spool.append(RunResult((number,), outcome, None, datetime(2026, 3, 1, 10, tzinfo=UTC)))
     print(number, flush=True)
 """
 
 
-def test_whatever_was_safe_is_there_after_a_kill(make_spool, tmp_path):
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "spool"], stdout=subprocess.PIPE, text=True)
+def test_every_result_that_was_safe_is_there_after_a_kill(make_spool, tmp_path):
+    path = tmp_path / "spool" / "1.sqlite3"
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     with writer:
         for _ in range(40):
-            said = int(writer.stdout.readline())
+            printed = int(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
-        said = max([said, *map(int, writer.stdout.read().split())])
+        printed = max([printed, *map(int, writer.stdout.read().split())])
 
     found = drain(make_spool())
 
-    # One may have been safe that it had no time to tell of.
-    assert len(found) in (said + 1, said + 2)
-    assert found == [(f"harvest-{number}", b"%d " % number * 2000) for number in range(len(found))]
+    # The last one may have been safe before it was printed.
+    assert len(found) in (printed + 1, printed + 2)
+    assert [result.execution_ids[0] for result in found] == list(range(len(found)))
+    assert all(result.outcome.error == f"{result.execution_ids[0]} " * 2000 for result in found)
+
+
+def test_the_file_shrinks_when_results_are_stored(make_spool):
+    spool = make_spool()
+    for number in range(50):
+        spool.append(harvest(number, onus=100))
+    full = spool.path.stat().st_size
+
+    drain(spool)
+
+    assert spool.path.stat().st_size < full / 10

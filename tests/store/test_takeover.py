@@ -2,11 +2,11 @@
 
 import pytest
 from builders import MIN, SEC, T0
-from worlds import DbWorld, done, scheduled
+from worlds import DEVICE, DbWorld, done, scheduled
 
 from facho.engine.model import Claim, Lease, Outcome, Status
 from facho.store import leases
-from facho.store.ledger import DbLedger
+from facho.store.slots import DbSlots, TurnFence
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +17,7 @@ SUCCESS = Outcome(Status.SUCCESS, readings=7)
 def world():
     world = DbWorld()
     # Others take turns with it, and there are workers elsewhere.
-    world.ledger = DbLedger(world.ledger._thread, fence=lambda: None)
+    world.slots = DbSlots(world.slots._thread, fence=TurnFence(lambda: None))
     return world
 
 
@@ -31,17 +31,17 @@ def ids(world):
 @pytest.fixture
 def lease(world):
     """The lease of a worker that lost the database for longer than it lasts."""
-    key = leases.key_of(world.olt_id)
+    key = leases.key_of(DEVICE)
     token = leases.acquire(key, "noc-1/1", leases.OLT_TERMS.ttl)
     leases.release(key, token)
-    return Lease(world.olt_id, "noc-1/1", token)
+    return Lease(world.olt_id, "noc-1/1", token, DEVICE)
 
 
 def test_what_a_worker_ran_while_the_database_was_away_still_lands(world, ids, lease):
-    done(world.ledger.start(ids[0], lease=lease, now=T0))
+    done(world.runs.start(ids[0], lease=lease, now=T0))
 
-    recovery = done(world.ledger.recover(T0 + 1 * MIN))
-    done(world.ledger.close([ids[0]], SUCCESS, lease=lease, now=T0 + 20 * SEC))
+    recovery = done(world.slots.recover(T0 + 1 * MIN))
+    world.close([ids[0]], SUCCESS, token=lease.token, now=T0 + 20 * SEC)
 
     (left,) = recovery.left
     assert (recovery.interrupted, left.execution_ids, left.is_running) == (0, ids, True)
@@ -50,7 +50,7 @@ def test_what_a_worker_ran_while_the_database_was_away_still_lands(world, ids, l
 
 
 def test_what_nobody_had_begun_waits_for_a_worker(world, ids, lease):
-    recovery = done(world.ledger.recover(T0 + 1 * MIN))
+    recovery = done(world.slots.recover(T0 + 1 * MIN))
 
     (left,) = recovery.left
     assert (recovery.interrupted, left.execution_ids, left.is_running) == (0, ids, False)
@@ -58,30 +58,30 @@ def test_what_nobody_had_begun_waits_for_a_worker(world, ids, lease):
 
 
 def test_a_message_of_the_scheduler_before_begins_nothing_any_more(world, ids):
-    done(world.ledger.recover(T0 + 1 * MIN))
-    token = leases.acquire(leases.key_of(world.olt_id), "noc-1/1", leases.OLT_TERMS.ttl)
-    lease = Lease(world.olt_id, "noc-1/1", token)
+    done(world.slots.recover(T0 + 1 * MIN))
+    token = leases.acquire(leases.key_of(DEVICE), "noc-1/1", leases.OLT_TERMS.ttl)
+    lease = Lease(world.olt_id, "noc-1/1", token, DEVICE)
 
-    by_old_message = done(world.ledger.start(ids[0], lease=lease, now=T0 + 1 * MIN))
+    by_old_message = done(world.runs.start(ids[0], lease=lease, now=T0 + 1 * MIN))
     is_ours = world.reclaim(Claim(scheduled(*world.polled()), ids, 1, None))
-    by_new_message = done(world.ledger.start(ids[0], lease=lease, now=T0 + 1 * MIN))
+    by_new_message = done(world.runs.start(ids[0], lease=lease, now=T0 + 1 * MIN))
 
     assert (by_old_message, is_ours, by_new_message) == (False, True, True)
 
 
 def test_who_runs_it_is_not_known_before_a_worker_begins_it(world, ids, lease):
     before = [world.row(id_).poller_id for id_ in ids]
-    done(world.ledger.start(ids[0], lease=lease, now=T0, poller_id=17))
+    done(world.runs.start(ids[0], lease=lease, now=T0, poller_id=17))
 
     assert before == [None, None]
     assert [world.row(id_).poller_id for id_ in ids] == [17, None]
 
 
 def test_nothing_begins_with_a_lease_that_another_has_had_since(world, ids, lease):
-    key = leases.key_of(world.olt_id)
+    key = leases.key_of(DEVICE)
     leases.release(key, leases.acquire(key, "noc-2/1", leases.OLT_TERMS.ttl))
 
-    has_begun = done(world.ledger.start(ids[0], lease=lease, now=T0))
+    has_begun = done(world.runs.start(ids[0], lease=lease, now=T0))
 
     assert not has_begun
     assert world.row(ids[0]).status is Status.PENDING

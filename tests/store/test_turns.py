@@ -13,10 +13,10 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import LeaseLost
-from facho.engine.model import CompositeNode
+from facho.engine.model import Cause, CompositeNode
 from facho.store import leases, turns
-from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
+from facho.store.slots import DbSlots, TurnFence
 from facho.store.turns import KEY, TERMS, SchedulerTurn
 
 
@@ -134,7 +134,7 @@ def fenced(turn):
 
 def make_node_row():
     olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
-    job = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table")
+    job = SnmpJob.objects.create(name="Optical power", brand="huawei", kind="table", columns=["rx_dbm"])
     job.apply_to([olt])
     WorkflowNode.objects.update(next_run_at=T0)
     return olt.pk
@@ -147,7 +147,7 @@ async def test_a_scheduler_whose_turn_is_over_can_neither_claim_nor_move_a_slot(
     await takes(first)
     await run_out(thread)
     await takes(second)
-    stale, present = (DbLedger(thread, fence=turn.fence) for turn in (first, second))
+    stale, present = (DbSlots(thread, fence=TurnFence(turn.fence)) for turn in (first, second))
     composite = CompositeNode(node, (), T0)
 
     with pytest.raises(LeaseLost):
@@ -160,3 +160,28 @@ async def test_a_scheduler_whose_turn_is_over_can_neither_claim_nor_move_a_slot(
     assert await thread.run(Execution.objects.count) == 0
     assert await thread.run(lambda: WorkflowNode.objects.get().next_run_at) == T0
     assert await present.claim(composite, poller_id=1, now=T0, waits={}) is not None
+
+
+class Hanging:
+    """A thread whose database answers after so many seconds, or not at all."""
+
+    def __init__(self, clock, seconds, error=None):
+        self._clock, self._seconds, self._error = clock, seconds, error
+
+    async def run(self, work):
+        self._clock.pass_by(timedelta(seconds=self._seconds))
+        if self._error is not None:
+            raise self._error
+        return
+
+
+@pytest.mark.parametrize(
+    "error", [pytest.param(None, id="it answers late"), pytest.param(DatabaseError("gone"), id="it fails")]
+)
+async def test_a_standby_remembers_how_long_the_database_did_not_answer(clock, error):
+    turn = SchedulerTurn(Hanging(clock, 90, error), clock, "noc-2/200")
+
+    since = clock.now()
+    await takes(turn)
+
+    assert turn.outages.within(since, clock.now()) == {Cause.DATABASE_UNAVAILABLE: 90.0}

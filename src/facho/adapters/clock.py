@@ -3,25 +3,43 @@
 import asyncio
 import selectors
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+# NTP slews by some milliseconds a second, and steps by more than a tenth of a second. Differences below this are
+# followed in silence: no slot is lost or repeated by them.
+STEP = timedelta(seconds=0.5)
+
+
+def _since_boot() -> float:
+    # Includes the time that the machine was suspended, where the system has such a clock.
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
 
 class SystemClock:
-    """The wall clock as it was at the start, carried on by a clock that nobody sets.
+    """The machine's wall clock, read through a monotonic clock.
 
-    A step of the machine's clock then neither skips slots nor repeats them.
+    `now` steps only inside `follow`, so the process decides when a step takes
+    effect and can move its own times in the same moment.
     """
 
-    def __init__(self) -> None:
-        self._offset = time.time() - self.monotonic()
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _since_boot) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._offset = wall() - steady()
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._offset + self.monotonic(), UTC)
+        return datetime.fromtimestamp(self._offset + self._steady(), UTC)
 
     def monotonic(self) -> float:
-        # Goes on while a machine sleeps, where the system has such a clock.
-        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+        return self._steady()
+
+    def follow(self) -> timedelta:
+        """Take over the wall clock. Return how far it was set since the last call; zero if it only drifted."""
+        before, self._offset = self._offset, self._wall() - self._steady()
+        by = timedelta(seconds=self._offset - before)
+        return by if abs(by) >= STEP else timedelta(0)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -1,23 +1,28 @@
-"""Nodes and ledger without a database: for the virtual clock, where a day of polling takes seconds."""
+"""Nodes, slots and runs without a database: for the virtual clock, where a day of polling takes seconds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from ipaddress import IPv4Address
 
 from facho.engine.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.changes import OltState, fingerprint
-from facho.engine.errors import OltBusy, OltGone
+from facho.engine.errors import LeaseLost, OltBusy, OltGone
 from facho.engine.model import (
     Cause,
     Claim,
     CompositeNode,
+    KnownOnu,
     Lease,
     LeftOver,
     Node,
     Olt,
     Outcome,
+    Question,
     Recovery,
+    Reply,
+    RunResult,
     Skipped,
     Standing,
     Status,
@@ -60,6 +65,24 @@ class Row:
     waits: Mapping[Cause, float] = field(default_factory=dict)
     retry_at: datetime | None = None
     attempts: list[Attempt] = field(default_factory=list)
+    # Where it runs.
+    device: str = ""
+
+    def end_attempt(self, outcome: Outcome, now: datetime) -> None:
+        """End the attempt that runs. The clock may have been set since it began; how long it took is certain."""
+        last = self.attempts[-1]
+        last.end(outcome, now)
+        if outcome.seconds is not None:
+            self.move(now - timedelta(seconds=outcome.seconds) - last.started_at, keep_end=True)
+
+    def move(self, by: timedelta, *, keep_end: bool = False) -> None:
+        """Move the times of the attempts; `keep_end`: not the end of the last one."""
+        for attempt in self.attempts:
+            attempt.started_at += by
+            if attempt.ended_at is not None and not (keep_end and attempt is self.attempts[-1]):
+                attempt.ended_at += by
+        if self.started_at is not None:
+            self.started_at += by
 
 
 class MemoryNodes:
@@ -69,8 +92,11 @@ class MemoryNodes:
         self.rows: dict[int, Node] = {}
         self.enabled: dict[int, bool] = {}
         self.addresses: dict[int, str] = {}
-        # Since when breakers are open; the ledger writes it.
+        # Hosts of OLTs; without one an OLT has an address of its own.
+        self.hosts: dict[int, str] = {}
+        # Since when breakers are open, and when OLTs last answered; the slots write it.
         self.breakers: dict[int, datetime] = {}
+        self.answers: dict[int, datetime] = {}
         self._disabled_nodes: set[int] = set()
         self._revisions: dict[int, int] = {}
         for node in nodes:
@@ -113,7 +139,7 @@ class MemoryNodes:
 
     async def standings(self) -> Mapping[int, Standing]:
         return {
-            olt_id: Standing(revision, self.breakers.get(olt_id))
+            olt_id: Standing(revision, self.breakers.get(olt_id), self._device(olt_id), self.answers.get(olt_id))
             for olt_id, revision in self._revisions.items()
             if self.enabled[olt_id]
         }
@@ -135,12 +161,18 @@ class MemoryNodes:
     async def olt(self, olt_id: int) -> Olt:
         if not self.enabled.get(olt_id):
             raise OltGone(f"OLT {olt_id} was disabled before its turn came")
-        agent = Agent("127.0.0.1", 161, Version.V2C, Community("public"))
-        return Olt(olt_id, f"OLT-{olt_id}", "huawei", agent)
+        return Olt(olt_id, f"OLT-{olt_id}", "huawei", self._agent(olt_id))
+
+    def _device(self, olt_id: int) -> str:
+        return self._agent(olt_id).device if olt_id in self.hosts else ""
+
+    def _agent(self, olt_id: int) -> Agent:
+        host = self.hosts.get(olt_id) or str(IPv4Address("127.0.0.0") + olt_id)
+        return Agent(host, 161, Version.V2C, Community("public"))
 
 
-class MemoryLedger:
-    """A Ledger in a list, with the rules of the real one. Quotas it has none: they can be counted from its rows."""
+class MemorySlots:
+    """Slots in a list, with the rules of the real ones but without quotas: they can be counted from the rows."""
 
     def __init__(self, nodes: MemoryNodes, *, breaker_after: int = OPENS_AFTER, auto_recover: bool = True) -> None:
         self._nodes = nodes
@@ -148,7 +180,8 @@ class MemoryLedger:
         self._auto_recover = auto_recover
         self._taken: set[tuple[int, datetime]] = set()
         self._open: dict[int, Row] = {}
-        self._running: dict[int, int] = {}
+        # The executions that run.
+        self._running: set[int] = set()
         self._failures: dict[int, int] = {}
         self.rows: list[Row] = []
         # OLTs that another process holds, as far as this one can know of any.
@@ -164,13 +197,26 @@ class MemoryLedger:
                 self._schedule(node_id, check)
         self._skip(skipped)
 
+    async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
+        slots: defaultdict[int, set[datetime]] = defaultdict(set)
+        for node_id, slot in self._taken:
+            if node_id in node_ids and slot > after:
+                slots[node_id].add(slot)
+        return slots
+
+    async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
+        for row in (self._open[id_] for id_ in execution_ids if id_ in self._open):
+            if row.status is Status.PENDING and row.retry_at is not None:
+                row.retry_at += by
+                row.move(by)
+
     def _skip(self, skipped: Sequence[Skipped]) -> None:
         for item in skipped:
             if item.slots > 0 and item.node.id in self._nodes.rows and (item.node.id, item.slot) not in self._taken:
                 self._add(item.node, item.slot, slots=item.slots, status=Status.SKIPPED, cause=item.cause)
 
     async def claim(
-        self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
+        self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         master = self._nodes.rows.get(composite.id)
         if master is None or not self._nodes.enabled[composite.olt_id]:
@@ -192,7 +238,7 @@ class MemoryLedger:
         return Claim(composite, self._open_all(composite, poller_id, now, waits), poller_id, check)
 
     def _open_all(
-        self, composite: CompositeNode, poller_id: int, now: datetime, waits: Mapping[Cause, float]
+        self, composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> tuple[int, ...]:
         ids: list[int] = []
         for node in composite.links:
@@ -203,7 +249,7 @@ class MemoryLedger:
             ids.append(row.id)
         return tuple(ids)
 
-    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
+    async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
         rows = [self.rows[execution_id] for execution_id in claim.execution_ids]
         if any(row.status is not Status.PENDING or row.retry_at is None for row in rows):
             return False
@@ -211,42 +257,46 @@ class MemoryLedger:
             row.poller_id, row.retry_at = poller_id, None
         return True
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
+        self.end(self.ours(execution_ids, None), outcome, now)
+
+    def end(self, rows: Iterable[Row], outcome: Outcome, now: datetime) -> None:
+        """End executions; with `retry_at`, their running attempts only. An attempt that ran counts for the breaker."""
+        for row in rows:
+            was_running = row.status is Status.RUNNING
+            if outcome.retry_at is None:
+                self._end(row, outcome, now)
+            else:
+                if was_running:
+                    row.end_attempt(outcome, now)
+                    self._running.discard(row.id)
+                row.status, row.retry_at, row.token, row.outcome = Status.PENDING, outcome.retry_at, None, outcome
+            if was_running:
+                self._hear(row.node.olt_id, outcome, now)
+
+    def start(self, execution_id: int, lease: Lease, now: datetime, poller_id: int | None) -> bool:
+        """Start an attempt, as `Runs.start` does."""
         row = self.rows[execution_id]
         if row.status is not Status.PENDING or row.retry_at is not None:
             return row.status is Status.RUNNING and row.token == lease.token
-        self._interrupt_older(lease, now)
-        if row.node.olt_id in self._running:
-            raise OltBusy(f"OLT {row.node.olt_id} has another execution running")
-        self._running[row.node.olt_id] = row.id
+        for left in self._running_with(lease):
+            if left.token is not None and left.token < lease.token:
+                self._end(left, Outcome(Status.INTERRUPTED, Cause.LEASE_LOST), now)
+        if self._running_with(lease):
+            raise OltBusy(f"{lease.device or lease.olt_id} has another execution running")
+        self._running.add(row.id)
         row.status, row.started_at, row.token = Status.RUNNING, row.started_at or now, lease.token
+        row.device = lease.device
         row.poller_id = row.poller_id if poller_id is None else poller_id
         row.attempts.append(Attempt(now))
         return True
 
-    def _interrupt_older(self, lease: Lease, now: datetime) -> None:
-        """End what an earlier holder of the OLT left running."""
-        left = self.rows[self._running[lease.olt_id]] if lease.olt_id in self._running else None
-        if left is not None and left.token is not None and left.token < lease.token:
-            self._end(left, Outcome(Status.INTERRUPTED, Cause.LEASE_LOST), now)
+    def _running_with(self, lease: Lease) -> list[Row]:
+        """Return what runs on the OLT of a lease, or on its device."""
+        rows = [self.rows[execution_id] for execution_id in self._running]
+        return [row for row in rows if row.node.olt_id == lease.olt_id or (row.device and row.device == lease.device)]
 
-    async def put_off(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
-    ) -> None:
-        for row in self._ours(execution_ids, lease):
-            if row.status is Status.RUNNING:
-                row.attempts[-1].end(outcome, now)
-                self._running.pop(row.node.olt_id, None)
-            row.status, row.retry_at, row.token, row.outcome = Status.PENDING, retry_at, None, outcome
-
-    async def close(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
-    ) -> None:
-        for row in self._ours(execution_ids, lease):
-            self._end(row, outcome, now)
-            self._hear(row.node.olt_id, outcome, now)
-
-    def _ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[Row]:
+    def ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[Row]:
         """Return those that are open, and that a holder of this lease may end."""
         if lease is not None and self.tokens.get(lease.olt_id, 0) > lease.token:
             return []
@@ -266,6 +316,7 @@ class MemoryLedger:
 
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
         self._failures.pop(olt_id, None)
+        self._nodes.answers[olt_id] = now
         if self._auto_recover:
             self._nodes.breakers.pop(olt_id, None)
         return self._auto_recover
@@ -273,10 +324,11 @@ class MemoryLedger:
     async def probed(self, olt_id: int, *, now: datetime) -> None:
         return None
 
-    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
+    async def reset_breakers(self, olt_ids: Collection[int], *, now: datetime) -> None:
         for olt_id in olt_ids:
             self._failures.pop(olt_id, None)
             self._nodes.breakers.pop(olt_id, None)
+            self._nodes.answers.pop(olt_id, None)
 
     async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
         return {id_: _standing(self.rows[id_]) for id_ in execution_ids if id_ < len(self.rows)}
@@ -297,25 +349,26 @@ class MemoryLedger:
         return Recovery(interrupted, tuple(left))
 
     def _hear(self, olt_id: int, outcome: Outcome, now: datetime) -> None:
-        """Let an outcome count for, or against, the breaker of its OLT."""
+        """Count an attempt for the breaker of its OLT."""
         said = heard(outcome)
         if said is Heard.ANSWER:
             self._failures.pop(olt_id, None)
+            self._nodes.answers[olt_id] = now
             if self._auto_recover:
                 self._nodes.breakers.pop(olt_id, None)
         elif said is Heard.SILENCE:
+            self._nodes.answers.pop(olt_id, None)
             self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
             if self._failures[olt_id] >= self._breaker_after:
                 self._nodes.breakers.setdefault(olt_id, now)
 
     def _end(self, row: Row, outcome: Outcome, now: datetime) -> None:
         if row.status is Status.RUNNING:
-            row.attempts[-1].end(outcome, now)
+            row.end_attempt(outcome, now)
         row.status, row.cause, row.outcome, row.ended_at = outcome.status, outcome.cause, outcome, now
         row.retry_at = None
         del self._open[row.id]
-        if self._running.get(row.node.olt_id) == row.id:
-            del self._running[row.node.olt_id]
+        self._running.discard(row.id)
 
     def _add(
         self,
@@ -363,3 +416,49 @@ def _left_over(rows: Sequence[Row], now: datetime, *, is_running: bool) -> LeftO
     attempts = max(len(row.attempts) for row in rows)
     links = tuple((row.id, row.node.id) for row in rows)
     return LeftOver(first.node.olt_id, first.slot, first.claimed_at or now, links, attempts, is_running)
+
+
+class MemoryRuns:
+    """Runs of executions in `MemorySlots`. What they read is not kept."""
+
+    def __init__(self, slots: MemorySlots, known: Callable[[int], Sequence[KnownOnu]] = lambda olt_id: ()) -> None:
+        self._slots = slots
+        self._known = known
+        self._stored: set[tuple[tuple[int, ...], Lease | None]] = set()
+
+    async def known(self, olt_id: int) -> Sequence[KnownOnu]:
+        return self._known(olt_id)
+
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
+        return self._slots.start(execution_id, lease, now, poller_id)
+
+    async def finish(self, result: RunResult) -> None:
+        rows = self._slots.ours(result.execution_ids, result.lease)
+        if result.has_data and not any(row.status is Status.RUNNING for row in rows):
+            if (result.execution_ids, result.lease) in self._stored:
+                return
+            raise LeaseLost(f"execution {result.execution_ids[0]} is no longer ours; its readings were not stored")
+        self._slots.end(rows, result.outcome, result.at)
+        self._stored.add((result.execution_ids, result.lease))
+
+
+class MemoryQuestions:
+    """Questions of one process."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[Question, datetime]] = {}
+        self._taken: set[int] = set()
+        self.replies: dict[int, Reply] = {}
+
+    def ask(self, question: Question, *, expires_at: datetime) -> None:
+        self._open[question.id] = question, expires_at
+
+    async def take(self, *, limit: int, now: datetime) -> Sequence[Question]:
+        open_ = sorted(id_ for id_, (_, expires_at) in self._open.items() if expires_at > now)[:limit]
+        self._taken.update(open_)
+        return [self._open.pop(id_)[0] for id_ in open_]
+
+    async def reply(self, question_id: int, reply: Reply, *, now: datetime) -> None:
+        if question_id in self._taken:
+            self._taken.remove(question_id)
+            self.replies[question_id] = reply

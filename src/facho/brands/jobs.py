@@ -8,11 +8,9 @@ from facho.brands import section
 from facho.brands.section import REQUIRED, Section
 from facho.brands.templates import standard
 from facho.engine.brand import Brand, JobTemplate
-from facho.engine.model import JobKind
+from facho.engine.model import JobKind, default_priority
 
 KINDS = {kind.value: kind for kind in (JobKind.DISCOVERY, JobKind.GET, JobKind.WALK, JobKind.TABLE)}
-PRIORITIES = {JobKind.DISCOVERY: 90}
-USUAL_PRIORITY = 40
 USUAL_TIMEOUT = timedelta(minutes=5)
 
 
@@ -33,7 +31,7 @@ def _job(part: Section, brand: Brand) -> JobTemplate | None:
     every = part.take("every", section.duration, REQUIRED)
     columns = part.take("columns", section.list_of(section.text), ())
     follows = part.take("follows", section.text, None)
-    priority = part.take("priority", section.whole, PRIORITIES.get(kind, USUAL_PRIORITY))
+    priority = part.take("priority", section.whole, default_priority(kind))
     timeout = part.take("timeout", section.duration, None)
     part.refuse_the_rest()
     if strange := [each for each in columns if each not in brand.columns]:

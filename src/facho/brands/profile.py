@@ -201,6 +201,7 @@ def _manners(part: Section) -> Manners:
         max_repetitions=part.take("max_repetitions", section.positive, default.max_repetitions),
         rows_per_get=part.take("rows_per_get", section.positive, default.rows_per_get),
         retries=part.take("retries", section.positive, default.retries),
+        max_in_flight=part.take("max_in_flight", section.positive, default.max_in_flight),
         **{name: time.total_seconds() for name, time in times.items() if time},
     )
     if manners.min_timeout > min(manners.timeout, manners.optical_timeout):

@@ -144,6 +144,8 @@ class Manners:
     # The shortest wait, however fast the agent was so far.
     min_timeout: float = 1.0
     retries: int = 3
+    # The most requests in flight that Facho tries by itself.
+    max_in_flight: int = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""An OLT that never answers costs nothing: after some silent executions its breaker opens, and it is only probed.
+"""The circuit breaker of an OLT: after some silent attempts in a row it opens, and the OLT is only probed.
 
-The breaker is the system's own flag, never the admin's. Only silence counts against an OLT: an answer with an error
-is an answer.
+The breaker is the system's own flag, never the admin's. Attempts are counted, not executions: the three attempts of
+one execution open it, and so do three runs of a job whose retries do not fit into its slot. Only silence counts: an
+answer with an error is an answer, and any answer resets the count.
 """
 
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from enum import Enum, auto
 from facho.engine.model import Cause, Outcome, Status
 from facho.engine.schedule import GOLDEN_RATIO
 
-# Silent executions in a row that open a breaker, unless an admin says otherwise.
+# Silent attempts in a row that open a breaker, unless FACHO_BREAKER_AFTER says otherwise: those of one execution.
 OPENS_AFTER = 3
 
 # While it is open, one request in this time.
@@ -21,7 +22,7 @@ ANSWERED_ERRORS = frozenset({"BadAnswer", "Refused"})
 
 
 class Heard(Enum):
-    """What an outcome tells about an OLT."""
+    """What an attempt shows about an OLT."""
 
     SILENCE = auto()
     ANSWER = auto()
@@ -29,7 +30,7 @@ class Heard(Enum):
 
 
 def heard(outcome: Outcome) -> Heard:
-    """Return whether an execution heard from its OLT; one that was stopped, or that failed by itself, tells nothing."""
+    """Return whether an attempt got an answer. One that was stopped, or failed on our side, shows nothing."""
     if outcome.status is Status.FAILED and outcome.cause is Cause.UNREACHABLE:
         return Heard.SILENCE
     if outcome.traffic.rtt_p50 is not None or outcome.error_class in ANSWERED_ERRORS:

@@ -1,14 +1,18 @@
-"""Who is there: what a discovery says of the ONUs that were known before it. Only decisions: no clock, no I/O.
+"""Which ONUs are present, moved, replaced or missing after a run. Only decisions: no clock, no I/O.
 
-Absence is what the engine's `absent` names and nothing else: an ONU whose port
-was not read to its end is neither there nor gone. An ONU that is there under
-another index is recognised by its serial, so that its history goes with it.
+Absence is what the collector's `absent` names and nothing else: an ONU whose
+port was not read to its end is neither present nor gone. An ONU that is found
+under another index is recognised by its serial, and keeps its history. An ONU
+whose index now belongs to another serial is replaced: that is proof, so it is
+missing at once.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from facho.engine.model import KnownOnu, Reading
 
@@ -40,6 +44,9 @@ class Rules:
 
 USUAL_RULES = Rules()
 
+# What agents fill in where they do not know the identity of an ONU: blanks, all zeros, all ones, a vendor and zeros.
+PLACEHOLDER = re.compile(r"\W*|[0\W]{4,}|[fF\W]{4,}|[A-Za-z]{4}0{8}")
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -54,8 +61,10 @@ class Census:
     """What becomes of the ONUs that were known. Each is named by the index it had before."""
 
     moved: tuple[Move, ...] = ()
-    # Their index belongs to another one now, and they were found nowhere yet.
-    displaced: tuple[str, ...] = ()
+    # Another ONU was read at their index, and they were not found elsewhere. They are missing from now on.
+    replaced: tuple[str, ...] = ()
+    # Read without a usable serial or MAC, which must not overwrite the one that is known.
+    unproven: tuple[str, ...] = ()
     # Found after having been missed: they start again at no misses.
     found: tuple[str, ...] = ()
     # Those of the found that had gone missing.
@@ -82,19 +91,17 @@ def take_census(
 ) -> Census:
     """Decide what a discovery means for the ONUs known before it."""
     read = {reading.index: reading for reading in readings}
-    moved = _moves(known, read)
-    movers = {move.known.index for move in moved}
-    displaced = {move.reading.index for move in moved} - movers
+    run = find_moves(known, readings)
+    movers = {move.known.index for move in run.moved}
     not_seen = set(absent) - read.keys() - movers
-    found = [onu for onu in known if onu.index in movers or (onu.index in read and onu.index not in displaced)]
+    found = [onu for onu in known if onu.index in movers or (onu.index in read and onu.index not in run.replaced)]
     missed = [onu for onu in known if onu.index in not_seen and not onu.is_missing]
-    seen = {onu.index for onu in found} | displaced
+    seen = {onu.index for onu in found} | set(run.replaced)
     unsaid = [onu for onu in known if not (onu.is_missing or onu.index in not_seen or onu.index in seen)]
     present = sum(not onu.is_missing for onu in known)
     vanishing, gone = _judge(missed, unsaid, present, was_suspect=was_suspect, rules=rules)
-    return Census(
-        moved=moved,
-        displaced=tuple(onu.index for onu in known if onu.index in displaced),
+    return replace(
+        run,
         found=tuple(onu.index for onu in found if onu.misses or onu.is_missing),
         back=tuple(onu.index for onu in found if onu.is_missing),
         missed=tuple(onu.index for onu in missed),
@@ -105,10 +112,71 @@ def take_census(
 
 
 def find_moves(known: Sequence[KnownOnu], readings: Sequence[Reading]) -> Census:
-    """Decide who moved, by a run that is no discovery: who is there, it does not say."""
-    moved = _moves(known, {reading.index: reading for reading in readings})
-    displaced = {move.reading.index for move in moved} - {move.known.index for move in moved}
-    return Census(moved=moved, displaced=tuple(onu.index for onu in known if onu.index in displaced))
+    """Decide which ONUs moved or were replaced. Any run that reads serials can tell; only a discovery tells absence."""
+    read = {reading.index: reading for reading in readings}
+    moved = _moves(known, read)
+    movers = {move.known.index for move in moved}
+    taken = {move.reading.index for move in moved}
+    staying = [onu for onu in known if onu.index in read and onu.index not in movers]
+    differing = [onu for onu in staying if onu.index not in taken and _is_read_differently(onu, read[onu.index])]
+    if not differing:
+        # Nearly always: all are read as they are known.
+        return Census(moved=moved, replaced=tuple(onu.index for onu in staying if onu.index in taken))
+    proof = _Proof(known, readings)
+    others = {onu.index for onu in differing if proof.is_other(onu, read[onu.index])}
+    unproven = [onu for onu in differing if onu.index not in others and proof.is_worse(onu, read[onu.index])]
+    return Census(
+        moved=moved,
+        replaced=tuple(onu.index for onu in staying if onu.index in taken or onu.index in others),
+        unproven=tuple(onu.index for onu in unproven),
+    )
+
+
+def _is_read_differently(onu: KnownOnu, reading: Reading) -> bool:
+    values = reading.values
+    return bool(values.get("serial", onu.serial) != onu.serial or values.get("mac", onu.mac) != onu.mac)
+
+
+def is_identity(value: object) -> bool:
+    """Return whether a serial or MAC can identify an ONU: not empty, and not a placeholder of the agent."""
+    return bool(value) and PLACEHOLDER.fullmatch(str(value)) is None
+
+
+class _Proof:
+    """Which serials and MACs identify one ONU: those that only one row, or one reading of the run, has."""
+
+    def __init__(self, known: Sequence[KnownOnu], readings: Sequence[Reading]) -> None:
+        present = [onu for onu in known if not onu.is_missing]
+        self._known = {name: Counter(getattr(onu, name) for onu in present) for name in ("serial", "mac")}
+        self._read = {name: _once(readings, name) for name in ("serial", "mac")}
+
+    def is_other(self, onu: KnownOnu, reading: Reading) -> bool:
+        """Return whether a reading is certainly of another ONU: by serial, or by MAC where neither has a serial."""
+        serial, mac = self._known_value(onu, "serial"), self._known_value(onu, "mac")
+        read_serial, read_mac = self._read_value(reading, "serial"), self._read_value(reading, "mac")
+        if serial and read_serial:
+            # The same hardware with another serial is one ONU whose serial was changed.
+            return serial != read_serial and not (mac and mac == read_mac)
+        return bool(not serial and not read_serial and mac and read_mac and mac != read_mac)
+
+    def is_worse(self, onu: KnownOnu, reading: Reading) -> bool:
+        """Return whether a reading would overwrite what identifies an ONU with a value that identifies none.
+
+        An identity that was read at another place is not kept here.
+        """
+        name = "serial" if self._known_value(onu, "serial") else "mac"
+        value = self._known_value(onu, name)
+        is_kept = value is not None and value not in self._read[name]
+        return is_kept and name in reading.values and self._read_value(reading, name) is None
+
+    def _known_value(self, onu: KnownOnu, name: str) -> str | None:
+        value: str | None = getattr(onu, name)
+        is_shared = self._known[name][value] > (not onu.is_missing)
+        return value if is_identity(value) and not is_shared else None
+
+    def _read_value(self, reading: Reading, name: str) -> str | None:
+        value = reading.values.get(name)
+        return value if value in self._read[name] else None
 
 
 def _judge(
@@ -117,12 +185,15 @@ def _judge(
     """Judge the vanishing of those who were missed, and return who of them goes missing.
 
     Under a suspicion the ones that are gone again are its confirmation; only
-    those that vanished since can be a new one.
+    those that vanished since can be a new one. As long as those about whom a
+    run says nothing could still confirm it, all of them are held.
     """
     again = [onu for onu in missed if was_suspect and onu.misses]
     new = [onu for onu in missed if not (was_suspect and onu.misses)]
     is_confirmed = rules.is_mass(len(again), present)
-    gone = [onu for onu in again if is_confirmed or onu.misses + 1 >= rules.misses]
+    suspects = len(again) + sum(onu.misses > 0 for onu in unsaid)
+    still_open = was_suspect and not is_confirmed and rules.is_mass(suspects, present)
+    gone = [onu for onu in again if not still_open and (is_confirmed or onu.misses + 1 >= rules.misses)]
     if rules.is_mass(len(new), present):
         return Vanishing.SUSPECTED, _indexes(gone)
     gone += [onu for onu in new if onu.misses + 1 >= rules.misses]
@@ -130,7 +201,6 @@ def _judge(
         return Vanishing.NONE, _indexes(gone)
     if is_confirmed:
         return Vanishing.CONFIRMED, _indexes(gone)
-    still_open = rules.is_mass(sum(onu.misses > 0 for onu in unsaid), present)
     return Vanishing.HELD if still_open else Vanishing.OVER, _indexes(gone)
 
 
@@ -174,17 +244,18 @@ def _mover(candidates: Sequence[KnownOnu], reading: Reading, read: Mapping[str, 
 
 
 def _has_left(onu: KnownOnu, reading: Reading | None, name: str) -> bool:
-    """Return whether an index is not this ONU's any more: nothing was read there, or somebody else for certain."""
+    """Return whether an ONU has left its index: nothing was read there, or certainly another ONU."""
     if reading is None:
         return True
     there = reading.values.get(name)
-    return bool(there) and there != getattr(onu, name)
+    return is_identity(there) and there != getattr(onu, name)
 
 
 def _once(readings: Collection[Reading], name: str) -> dict[str, Reading]:
     """Return readings by a value that none of the others has."""
-    counts = Counter(reading.values.get(name) for reading in readings)
-    return {value: each for each in readings if (value := each.values.get(name)) and counts[value] == 1}
+    counts: Counter[Any] = Counter(reading.values.get(name) for reading in readings)
+    once = ((reading.values.get(name), reading) for reading in readings)
+    return {value: reading for value, reading in once if value and counts[value] == 1 and is_identity(value)}
 
 
 def _by(known: Sequence[KnownOnu], name: str) -> dict[str, list[KnownOnu]]:

@@ -14,8 +14,8 @@ logger = logging.getLogger(__name__)
 # Beats are counted from here, so that "every hour" is on the hour whenever the engine was started.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A chore that has been at work for so long may never come to an end; that is said once.
-LONG = timedelta(minutes=10)
+# A chore that has been at work for so many seconds may never come to an end; that is said once.
+LONG = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Chores:
         if len(set(names)) < len(names):
             raise ValueError(f"two chores have the same name: {', '.join(sorted(names))}")
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        # When each that is at work began, until it was said that it takes long.
-        self._begun: dict[str, datetime] = {}
+        # When each that is at work began, by the monotonic clock, until it was logged that it takes long.
+        self._begun: dict[str, float] = {}
         self._due: dict[str, datetime] = {}
         self._stopping = False
 
@@ -62,7 +62,9 @@ class Chores:
     def step(self, now: datetime) -> datetime:
         """Begin what is due, and return when something is due again."""
         for chore in self._chores:
-            if self._due.get(chore.name, now) <= now:
+            due = self._due.get(chore.name, now)
+            # Further away than a beat: the clock was set back.
+            if due <= now or due > now + chore.every:
                 self._due[chore.name] = chore.next_beat(now)
                 self._begin(chore, now)
         return min(self._due.values(), default=now + timedelta(hours=1))
@@ -72,11 +74,12 @@ class Chores:
             return
         if chore.name not in self._tasks:
             task = asyncio.create_task(self._do(chore, now), name=f"chore-{chore.name}")
-            self._tasks[chore.name], self._begun[chore.name] = task, now
+            self._tasks[chore.name], self._begun[chore.name] = task, self._clock.monotonic()
             # Not in the task itself: one that is stopped before its first step never gets to its end.
             task.add_done_callback(lambda _: self._ended(chore.name))
-        elif now - self._begun.get(chore.name, now) >= LONG:
-            logger.warning("the chore %s has been at work since %s", chore.name, self._begun.pop(chore.name))
+        elif chore.name in self._begun and self._clock.monotonic() - self._begun[chore.name] >= LONG:
+            seconds = self._clock.monotonic() - self._begun.pop(chore.name)
+            logger.warning("the chore %s has been at work for %.0f s", chore.name, seconds)
 
     async def _do(self, chore: Chore, now: datetime) -> None:
         try:

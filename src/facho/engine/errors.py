@@ -8,7 +8,7 @@ FachoError
 ├── OltUnreachable       an OLT answered nothing at all in a whole run
 ├── OltBusy              somebody else holds the lease of the OLT
 ├── LeaseLost            we held it, and no longer do
-├── DatabaseAway         the database was away until it was too late
+├── DatabaseUnavailable         the database was unavailable until it was too late
 ├── OltGone              the OLT was deleted or disabled before its turn came
 ├── UnknownBrand         no profile of that name
 ├── DeliveryFailed       a channel did not take a message
@@ -49,6 +49,18 @@ class Refused(SnmpError):
 class OltUnreachable(FachoError):
     """The OLT answered nothing at all."""
 
+    @classmethod
+    def unresolved(cls, host: str) -> "OltUnreachable":
+        return cls(f"The name {host} could not be resolved. Check the name and the name server.")
+
+    @classmethod
+    def after(cls, olt: str, pdus: int, seconds: float) -> "OltUnreachable":
+        requests = "1 request" if pdus == 1 else f"{pdus} requests"
+        return cls(
+            f"{olt} gave no answer to {requests} in {seconds:.1f} s. "
+            "Check its address and its community, and that it lets this machine ask."
+        )
+
 
 class OltBusy(FachoError):
     """Somebody else holds the lease of the OLT."""
@@ -58,8 +70,8 @@ class LeaseLost(FachoError):
     """The lease ran out, or was taken over, while we held it."""
 
 
-class DatabaseAway(FachoError):
-    """The database could not be asked, until it was too late for what was wanted of it."""
+class DatabaseUnavailable(FachoError):
+    """The database did not answer until it was too late to start."""
 
 
 class OltGone(FachoError):

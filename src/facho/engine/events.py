@@ -1,4 +1,4 @@
-"""What the engine has to tell, beyond its ledger: one vocabulary, where each event knows its level and its sentence.
+"""Events of the engine: one vocabulary, where each event knows its level and its sentence.
 
 An event is a log record. `coordinator_logs` keeps its name, its level, its English sentence and the details that fill
 it, so that a page can say the same in the reader's language. Details never hold a secret.
@@ -47,6 +47,14 @@ class Event(Enum):
         ),
         "executions",
     )
+    CLOCK_SET_FORWARD = (
+        WARNING,
+        gettext_noop("%(process)s: the machine's clock was set forward by %(seconds).1f s; the schedule follows it"),
+    )
+    CLOCK_SET_BACK = (
+        WARNING,
+        gettext_noop("%(process)s: the machine's clock was set back by %(seconds).1f s; the schedule follows it"),
+    )
     SCHEDULER_TOOK_OVER = INFO, gettext_noop("%(holder)s is the scheduler now")
     SCHEDULER_LOST_TURN = (
         WARNING,
@@ -89,29 +97,29 @@ class Event(Enum):
         "events",
     )
 
-    # A database that is away.
-    SPOOLING = WARNING, gettext_noop("the database is away, and what is collected waits on the disk: %(error)s")
+    # A database that is unavailable.
+    SPOOLING = WARNING, gettext_noop("the database is unavailable, results wait on disk: %(error)s")
     SPOOL_LANDED = (
         INFO,
         ngettext_lazy(
-            "the database is back: %(entries)d message that waited on the disk is in it now",
-            "the database is back: %(entries)d messages that waited on the disk are in it now",
+            "the database is available again, %(entries)d result from disk is stored",
+            "the database is available again, %(entries)d results from disk are stored",
         ),
         "entries",
     )
     SPOOL_DROPPED = (
         WARNING,
         ngettext_lazy(
-            "%(entries)d message that waited on the disk came too late: its execution was over by then",
-            "%(entries)d messages that waited on the disk came too late: their executions were over by then",
+            "%(entries)d result from disk came too late: its execution had ended",
+            "%(entries)d results from disk came too late: their executions had ended",
         ),
         "entries",
     )
     SPOOL_FULL = (
         ERROR,
-        gettext_noop("%(size).0f MB wait on the disk for the database, and readings are lost now: %(error)s"),
+        gettext_noop("the spool is full at %(size).0f MB, readings are being lost: %(error)s"),
     )
-    SPOOL_REFUSED = ERROR, gettext_noop("%(entry)s could not be written, and was set aside in the spool: %(error)s")
+    SPOOL_REFUSED = ERROR, gettext_noop("%(entry)s could not be stored and was set aside in the spool: %(error)s")
 
     # The pool.
     POOL_SATURATED = WARNING, gettext_noop("the pollers were busy %(busy).0f %% of the last minute: there are too few")
@@ -142,6 +150,17 @@ class Event(Enum):
         "executions",
     )
 
+    # OLTs that are one device.
+    DEVICE_SHARED = (
+        WARNING,
+        gettext_noop(
+            "%(olt)s and %(others)s are the same device, %(device)s: they are polled in turns. "
+            "Delete one of them, or correct its address"
+        ),
+    )
+    DEVICE_NOT_SHARED = INFO, gettext_noop("%(device)s is the device of one OLT again")
+    DEVICE_MOVED = INFO, gettext_noop("%(olt)s: %(host)s has the address %(after)s now, not %(before)s")
+
     # Slots and runs.
     SLOTS_LOST = (
         WARNING,
@@ -159,8 +178,8 @@ class Event(Enum):
     BREAKER_OPENED = (
         WARNING,
         ngettext_lazy(
-            "%(olt)s did not answer in %(failures)d execution: it is only probed once a minute now",
-            "%(olt)s did not answer in %(failures)d executions: it is only probed once a minute now",
+            "%(olt)s did not answer %(failures)d attempt: it is only probed, once a minute, until it answers",
+            "%(olt)s did not answer %(failures)d attempts in a row: it is only probed, once a minute, until it answers",
         ),
         "failures",
     )
@@ -193,10 +212,14 @@ class Event(Enum):
     PLAN_ADJUSTED = (
         INFO,
         ngettext_lazy(
-            "%(olt)s: the plan of the hour was made anew: %(slots)d slot",
-            "%(olt)s: the plan of the hour was made anew: %(slots)d slots",
+            "%(olt)s: the hour was planned again, %(slots)d slot (%(reason)s)",
+            "%(olt)s: the hour was planned again, %(slots)d slots (%(reason)s)",
         ),
         "slots",
+    )
+    EMERGENCY_REPLAN = (
+        WARNING,
+        gettext_noop("%(olt)s: %(failures)d runs failed in a row; the rest of the hour was planned again"),
     )
 
     # Who is there.
@@ -210,6 +233,13 @@ class Event(Enum):
         WARNING,
         ngettext_lazy(
             "%(olt)s: %(count)d ONU is missing now: %(names)s", "%(olt)s: %(count)d ONUs are missing now: %(names)s"
+        ),
+        "count",
+    )
+    ONUS_REPLACED = (
+        INFO,
+        ngettext_lazy(
+            "%(olt)s: %(count)d ONU was replaced: %(names)s", "%(olt)s: %(count)d ONUs were replaced: %(names)s"
         ),
         "count",
     )
@@ -275,9 +305,11 @@ def tell(
     *,
     olt_id: int | None = None,
     exc_info: Any = None,
+    level: Any = None,
     **details: object,
 ) -> None:
-    """Log a sentence that is also an event. The traceback of an error is for the log file, not for the event."""
+    """Log an event. Its level is that of its kind, unless one is given. A traceback goes to the log file only."""
     extra = {"event": event, "olt_id": olt_id, "details": details}
     arguments = [details] if details else []
-    logger.log(event.level, event.form(details), *arguments, exc_info=exc_info, extra=extra, stacklevel=2)
+    level = event.level if level is None else level
+    logger.log(level, event.form(details), *arguments, exc_info=exc_info, extra=extra, stacklevel=2)

@@ -14,8 +14,8 @@ from facho.engine.model import Cause, Node, Outcome, Status, Traffic
 from facho.engine.predict import Prediction
 from facho.engine.schedule import next_check
 
-# A mute OLT is given up after this many seconds: a request and its repetitions.
-SILENCE = 15.0
+# A run that meets silence from its first request is given up after one time-out, in seconds.
+SILENCE = 5.0
 
 # How a run ends that heard from its OLT, well or with an error, and one that did not.
 DONE = Outcome(Status.SUCCESS, traffic=Traffic(pdus=1, rtt_p50=0.0))

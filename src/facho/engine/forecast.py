@@ -9,15 +9,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
+from facho.engine import prober
 from facho.engine.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.changes import OltState
 from facho.engine.errors import OltGone
-from facho.engine.fleet import Chance, Fleet
+from facho.engine.fleet import SILENT, Chance, Fleet
 from facho.engine.model import (
     Cause,
     Claim,
     CompositeNode,
-    Lease,
     Node,
     Olt,
     Outcome,
@@ -27,9 +27,13 @@ from facho.engine.model import (
     Status,
 )
 from facho.engine.ports import Clock, PollerWatch
+from facho.engine.prober import Gate, TakeClaim
 from facho.engine.retry import retry_at
 from facho.engine.schedule import missed_slots, next_check
 from facho.engine.score import Score
+
+# A link behind one that heard nothing.
+UNASKED = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
 
 
 class ForecastNodes:
@@ -80,8 +84,8 @@ class ForecastNodes:
         self._standings = {**self._standings, olt_id: standing}
 
 
-class ForecastLedger:
-    """A Ledger that counts. Nobody else writes here, so whatever is claimed is there to be taken."""
+class ForecastSlots:
+    """Slots that are only counted. No other process claims any, so a claim always succeeds."""
 
     def __init__(self, nodes: ForecastNodes, score: Score, opens_after: int = OPENS_AFTER) -> None:
         self._nodes = nodes
@@ -97,13 +101,18 @@ class ForecastLedger:
         for item in skipped:
             self._skip(item)
 
+    async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
+        return {}
+
+    async def move(self, execution_ids: Collection[int], by: timedelta) -> None: ...
+
     def _skip(self, item: Skipped) -> None:
         for node in (item.node, *item.chain):
             for number in range(item.slots):
                 self._score.ended(node.id, item.slot + number * item.node.interval, Status.SKIPPED, item.cause)
 
     async def claim(
-        self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
+        self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         master = composite.master
         missed = missed_slots(composite.slot, master.interval, now)
@@ -116,26 +125,22 @@ class ForecastLedger:
             self._open[id_] = (node, composite.slot)
         return Claim(composite, ids, poller_id, next_check(composite.slot, master.interval, now))
 
-    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
+    async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
         return True
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
-        return True
-
-    async def put_off(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
-    ) -> None: ...
-
-    async def close(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
-    ) -> None:
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
         for id_ in execution_ids:
-            if id_ not in self._open:
-                # It was ended before: what is counted is counted once.
-                continue
-            node, slot = self._open.pop(id_)
+            self.finish(id_, outcome)
+
+    def finish(self, execution_id: int, outcome: Outcome) -> None:
+        """Count how an execution ended, once; with `retry_at` only what its attempt shows about the OLT."""
+        if execution_id not in self._open:
+            return
+        node, slot = self._open[execution_id]
+        if outcome.retry_at is None:
+            del self._open[execution_id]
             self._score.ended(node.id, slot, outcome.status, outcome.cause)
-            self._hear(node.olt_id, heard(outcome))
+        self._hear(node.olt_id, heard(outcome))
 
     def _hear(self, olt_id: int, said: Heard) -> None:
         """Let an outcome count for, or against, the breaker of its OLT."""
@@ -144,7 +149,7 @@ class ForecastLedger:
         elif said is Heard.SILENCE and not self._nodes.is_broken(olt_id):
             self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
             if self._failures[olt_id] >= self._opens_after:
-                # Where it closes again, counting begins anew.
+                # Where it closes again, counting starts again.
                 del self._failures[olt_id]
                 self._nodes.open_breaker(olt_id)
 
@@ -152,11 +157,12 @@ class ForecastLedger:
         return 0
 
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
-        return False
+        self._failures.pop(olt_id, None)
+        return True
 
     async def probed(self, olt_id: int, *, now: datetime) -> None: ...
 
-    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None: ...
+    async def reset_breakers(self, olt_ids: Collection[int], *, now: datetime) -> None: ...
 
     async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
         return {id_: Outcome(Status.RUNNING) for id_ in execution_ids if id_ in self._open}
@@ -168,18 +174,16 @@ class ForecastLedger:
 class SleepingRunner:
     """Runs nothing, but takes the time that a run takes, and ends as one may: both are drawn for each link."""
 
-    def __init__(self, chance: Chance, ledger: ForecastLedger, clock: Clock) -> None:
+    def __init__(self, chance: Chance, slots: ForecastSlots, clock: Clock) -> None:
         self._chance = chance
-        self._ledger = ledger
+        self._slots = slots
         self._clock = clock
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
         # One wait for the whole chain: nobody looks at its links while they run.
         outcomes, seconds = self._played(claim, self._clock.now())
         await self._clock.sleep(seconds)
-        for id_, outcome in zip(claim.execution_ids, outcomes, strict=True):
-            if outcome.retry_at is None:
-                await self._ledger.close((id_,), outcome, lease=None, now=self._clock.now())
+        end(self._slots, claim, outcomes)
         return outcomes
 
     def _played(self, claim: Claim, begun: datetime) -> tuple[list[Outcome], float]:
@@ -194,9 +198,44 @@ class SleepingRunner:
             outcomes.append(outcome if again is None else replace(outcome, retry_at=again))
             if outcome.cause is Cause.UNREACHABLE:
                 rest = len(claim.execution_ids) - len(outcomes)
-                outcomes += [Outcome(Status.SKIPPED, Cause.UNREACHABLE, retry_at=again)] * rest
+                outcomes += [replace(UNASKED, retry_at=again)] * rest
                 break
         return outcomes, seconds
+
+
+class SleepingProber:
+    """Checks OLTs that are in doubt. Silence takes its time; an answer takes none.
+
+    Probes are not sent: see `ForecastNodes`.
+    """
+
+    def __init__(self, chance: Chance, slots: ForecastSlots, clock: Clock) -> None:
+        self._chance = chance
+        self._slots = slots
+        self._clock = clock
+
+    def follow(self, broken: Mapping[int, datetime]) -> None: ...
+
+    def tick(self, now: datetime, gate: Gate) -> None: ...
+
+    async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
+        if not self._chance.is_away(olt_id, self._clock.now()):
+            return None
+        await self._clock.sleep(prober.TIMEOUT)
+        taken = await claim()
+        if taken is None:
+            return []
+        again = retry_at(taken.composite.master, SILENT, taken.attempt, taken.next_check, self._clock.now())
+        rest = len(taken.execution_ids) - 1
+        outcomes = [replace(SILENT, retry_at=again), *[replace(UNASKED, retry_at=again)] * rest]
+        end(self._slots, taken, outcomes)
+        return outcomes
+
+
+def end(slots: ForecastSlots, claim: Claim, outcomes: Sequence[Outcome]) -> None:
+    """Count how the links of a claim ended."""
+    for execution_id, outcome in zip(claim.execution_ids, outcomes, strict=True):
+        slots.finish(execution_id, outcome)
 
 
 def _limit(node: Node, claim: Claim, at: datetime) -> float:

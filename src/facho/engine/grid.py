@@ -8,24 +8,53 @@ from heapq import heappop, heappush
 
 from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
 from facho.engine.quota import by_hour
-from facho.engine.schedule import RESTART_GRACE, first_check, missed_slots, next_check, regrid
+from facho.engine.schedule import RESTART_GRACE, first_check, free_slot, missed_slots, next_check, regrid
+
+# Slots of a longer step forward are not accounted for one by one: a clock that was a year off would fill the database.
+LONGEST_GAP = timedelta(days=1)
 
 # A master and its chain.
 Links = tuple[Node, tuple[Node, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Time that never was: the clock was set forward from `start` to `end`.
+
+    A slot that was just due at `start` counts as well: whether it had been offered by then is chance.
+    """
+
+    start: datetime
+    end: datetime
+
+    def __contains__(self, slot: datetime) -> bool:
+        return self.start - RESTART_GRACE < slot <= self.end
+
+    def has_passed(self, slot: datetime) -> bool:
+        """Return whether a slot lies in the gap and is not just late."""
+        return slot in self and slot + RESTART_GRACE < self.end
+
+    def time_since(self, at: datetime, now: datetime) -> timedelta:
+        """Return how much time has passed between two times, without the gap."""
+        return now - at - (self.end - self.start if at <= self.start else timedelta(0))
+
+    @property
+    def is_accounted_for(self) -> bool:
+        return self.end - self.start <= LONGEST_GAP
 
 
 @dataclass(slots=True)
 class Shift:
     """What a change of the set-up means for the grid."""
 
-    # For the ledger: when masters are due now; None takes one off the grid.
+    # For `Slots.reschedule`: when masters are due now; None takes one off the grid.
     checks: dict[int, datetime | None] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     # For the heap.
     dues: dict[int, datetime] = field(default_factory=dict)
 
     def portions(self, at_once: int) -> Iterator[tuple[dict[int, datetime | None], list[Skipped]]]:
-        """Yield what is for the ledger in parts, each with the quotas of so many hours or a few more.
+        """Yield the changes for `Slots.reschedule` in parts, each with the quotas of so many hours or a few more.
 
         A fleet that was not polled for a day has lost slots in more hours than fit into a transaction of a moment.
         """
@@ -43,6 +72,15 @@ class Shift:
                 checks, skipped, hours = {}, [], 0
         if checks or skipped:
             yield checks, skipped
+
+    def avoid(self, taken: Mapping[int, Collection[datetime]], composites: Mapping[int, Links]) -> None:
+        """Move due times off slots that have an execution already."""
+        for node_id, due in list(self.dues.items()):
+            master, chain = composites[node_id]
+            used = [slot for link in (master, *chain) for slot in taken.get(link.id, ())]
+            free = free_slot(due, master.interval, used)
+            if free != due:
+                self.checks[node_id] = self.dues[node_id] = free
 
 
 class Grid:
@@ -79,6 +117,30 @@ class Grid:
         master, _ = self._composites[node_id]
         if master.interval != interval:
             self.outdated.add(master.olt_id)
+
+    def follow_clock(self, gap: Gap | None, now: datetime) -> Shift:
+        """Decide what becomes of the slots after the clock was set.
+
+        Slots in the gap of a step forward are skipped: offering all of them at
+        once would be a storm. After a step back, masters that would not be
+        polled for longer than their interval are due earlier on their grid.
+        """
+        shift = Shift()
+        for node_id, due in self._due.items():
+            master, chain = self._composites[node_id]
+            if due > now + master.interval + RESTART_GRACE:
+                shift.dues[node_id] = regrid(due, master.interval, now)
+            elif gap is not None and gap.has_passed(due):
+                if gap.is_accounted_for:
+                    lost = missed_slots(due, master.interval, now) + 1
+                    shift.skipped.append(Skipped(master, due, lost, Cause.CLOCK_SET, chain))
+                shift.dues[node_id] = next_check(due, master.interval, now)
+        shift.checks.update(shift.dues)
+        return shift
+
+    def links_of(self, node_ids: Iterable[int]) -> dict[int, Links]:
+        """Return masters with their chains."""
+        return {node_id: self._composites[node_id] for node_id in node_ids}
 
     def take_due(self, now: datetime) -> Iterator[CompositeNode]:
         """Give out what is due. Costs nothing for nodes that are not."""

@@ -1,39 +1,79 @@
-"""Asks only as long as the OLT is ours: a process that was paused must not go on where it stopped."""
+"""Asks a device only while its lease is held: a process that was paused must not go on where it stopped."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
-from facho.engine.errors import LeaseLost
+from facho.engine.errors import LeaseLost, OltBusy, OltUnreachable
+from facho.engine.model import Lease, Olt
+from facho.engine.observer import Observer
 from facho.engine.oid import Oid
-from facho.engine.ports import Snmp
+from facho.engine.ports import OltLeases, Snmp
 from facho.engine.snmp import Agent, Answer
 
 
+@asynccontextmanager
+async def hold(leases: OltLeases, olt: Olt, holder: str, observer: Observer) -> AsyncIterator[Lease]:
+    """Hold the device of an OLT inside a `with`; `OltBusy` if another holder has it."""
+    async with AsyncExitStack() as stack:
+        try:
+            lease = await stack.enter_async_context(leases.hold(olt.id, holder, device=olt.agent.device))
+        except OltBusy:
+            observer.lease_refused()
+            raise
+        observer.lease_taken()
+        is_stopped = False
+        try:
+            yield lease
+        except asyncio.CancelledError:
+            # A person disabled the OLT, or Facho stops: the lease is meant to end.
+            is_stopped = True
+            raise
+        finally:
+            observer.lease_released(is_lost=not is_stopped and not leases.is_valid(lease))
+
+
 class LeasedSnmp:
-    """An `Snmp` that looks at the lease before each request; `LeaseLost` when it is over, and nothing is sent."""
+    """An `Snmp` that sends to the device of its lease, and to no other.
 
-    def __init__(self, snmp: Snmp, is_ours: Callable[[], bool]) -> None:
+    It looks at the lease before each request; `LeaseLost` when it is over, and
+    nothing is sent. `OltUnreachable` for a host name that is not resolved: its
+    device is not known, so it cannot be held.
+    """
+
+    def __init__(self, snmp: Snmp, lease: Lease, is_valid: Callable[[Lease], bool]) -> None:
         self._snmp = snmp
-        self._is_ours = is_ours
+        self._lease = lease
+        self._is_valid = is_valid
+        # The agent whose device is that of the lease: the same one in every request of a run.
+        self._agent: Agent | None = None
 
-    async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        self._check()
-        return await self._snmp.get(agent, oids, timeout=timeout)
+    def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Coroutine[Any, Any, Answer]:
+        self._check(agent)
+        return self._snmp.get(agent, oids, timeout=timeout)
 
-    async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        self._check()
-        return await self._snmp.get_next(agent, oids, timeout=timeout)
+    def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Coroutine[Any, Any, Answer]:
+        self._check(agent)
+        return self._snmp.get_next(agent, oids, timeout=timeout)
 
-    async def get_bulk(
+    def get_bulk(
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
-    ) -> Answer:
-        self._check()
-        return await self._snmp.get_bulk(
+    ) -> Coroutine[Any, Any, Answer]:
+        self._check(agent)
+        return self._snmp.get_bulk(
             agent, oids, non_repeaters=non_repeaters, max_repetitions=max_repetitions, timeout=timeout
         )
 
     async def close(self) -> None:
         await self._snmp.close()
 
-    def _check(self) -> None:
-        if not self._is_ours():
+    def _check(self, agent: Agent) -> None:
+        if agent is not self._agent:
+            if not agent.target:
+                raise OltUnreachable.unresolved(agent.host)
+            if agent.device != self._lease.device:
+                raise LeaseLost(f"the lease is for {self._lease.device} and not for {agent.device}")
+            self._agent = agent
+        if not self._is_valid(self._lease):
             raise LeaseLost("the lease of the OLT was over before the next request")

@@ -1,11 +1,13 @@
 """The values that travel through Facho. Frozen: who wants another one makes another one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from facho.engine.batch import Batch
+from facho.engine.batch import Reading as Reading
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent
 
@@ -37,7 +39,9 @@ class Cause(StrEnum):
     DISABLED = "disabled"
     UNREACHABLE = "unreachable"
     LEASE_LOST = "lease_lost"
-    DATABASE_AWAY = "database_away"
+    DATABASE_UNAVAILABLE = "database_unavailable"
+    BROKER_UNAVAILABLE = "broker_unavailable"
+    CLOCK_SET = "clock_set"
 
 
 class Trigger(StrEnum):
@@ -60,6 +64,11 @@ class JobKind(StrEnum):
     TABLE = "table"
     # Whose make an OLT is, where nobody has said so.
     IDENTIFY = "identify"
+
+
+def default_priority(kind: JobKind) -> int:
+    """Return the default priority of a job. Discoveries go first: other jobs need the ONUs that they find."""
+    return 90 if kind is JobKind.DISCOVERY else 40
 
 
 class Completeness(StrEnum):
@@ -115,7 +124,7 @@ class Olt:
     brand: str
     agent: Agent
     # Hard limits that an admin set. None: the engine decides.
-    max_in_flight: int = 1
+    max_in_flight: int | None = None
     max_pdus_per_second: float | None = None
     # What earlier runs found out about its agent: plain JSON, that only `engine/collect` understands.
     learned: Mapping[str, Any] = field(default_factory=dict)
@@ -123,11 +132,15 @@ class Olt:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an enabled OLT stands: a number that grows with every change of what is polled, and its breaker."""
+    """How an enabled OLT stands: a number that grows with every change of it, whether it answers, its device."""
 
     revision: int
     # Since when it is not asked because it never answers; None: the breaker is closed.
     breaker_since: datetime | None = None
+    # OLTs with the same device are asked in turns. Empty: it has one of its own.
+    device: str = ""
+    # When it last answered. None: never, or its last attempt met silence.
+    answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +183,8 @@ class Claim:
 
     composite: CompositeNode
     execution_ids: tuple[int, ...]
-    poller_id: int
+    # None: no poller, as for an attempt that ended with a check.
+    poller_id: int | None
     # The next slot, and with it the end of this one. None for a run by hand, which is in no slot.
     next_check: datetime | None
     # The how-manieth try this is.
@@ -190,11 +204,16 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to ask an OLT. The token grows with each holder, so a late one can be told from the present one."""
+    """The right to ask a device. The token grows with each holder, so an earlier holder is recognised.
+
+    `olt_id` is the OLT for which the device is held. Another OLT may have the same device.
+    """
 
     olt_id: int
     holder: str
     token: int
+    # Empty only in results that an earlier version spooled.
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,17 +241,6 @@ class Recovery:
 
     interrupted: int = 0
     left: tuple[LeftOver, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read of one ONU in one run. A value that the device does not have is None."""
-
-    index: str
-    slot: int | None
-    port: int | None
-    onu: int | None
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +287,10 @@ class Traffic:
     peak_in_flight: int = 0
     # The sizes that requests ended up with, by table: repetitions of a walk, or rows of a GET.
     sizes: Mapping[str, int] = field(default_factory=dict)
+    # Answers by how they were read: the same as in the last run, with the same names, or variable by variable.
+    answers_unchanged: int = 0
+    answers_parsed: int = 0
+    answers_decoded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +298,8 @@ class Collected:
     """The harvest of one link: rows by ONU, values of the OLT itself, how much of it there is, and at what cost."""
 
     completeness: Completeness
-    readings: tuple[Reading, ...] = ()
+    # A `Batch` if it comes from `collect`.
+    readings: Sequence[Reading] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     # What went wrong, as sentences. Not empty whenever completeness is PARTIAL.
@@ -298,6 +311,13 @@ class Collected:
     absent: tuple[str, ...] = ()
     # For the next run on this OLT, as `Olt.learned`.
     learned: Mapping[str, Any] = field(default_factory=dict)
+    # Whether each column or OID of the job had a value for any ONU; None where the run cannot tell.
+    had_values: Mapping[str, bool | None] = field(default_factory=dict)
+
+    @property
+    def batch(self) -> Batch:
+        """Return the readings as columns."""
+        return self.readings if isinstance(self.readings, Batch) else Batch.of(self.readings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,11 +331,11 @@ class Outcome:
     readings: int = 0
     completeness: Completeness | None = None
     traffic: Traffic = field(default_factory=Traffic)
-    coverage: tuple[Coverage, ...] = ()
-    failed_onus: tuple[str, ...] = ()
     # Whether the same try may succeed later.
     is_temporary: bool = True
     retry_at: datetime | None = None
+    # How long the attempt took by a monotonic clock, where the runner measured it: the wall clock may have been set.
+    seconds: float | None = None
 
     @property
     def is_over(self) -> bool:
@@ -326,3 +346,65 @@ class Outcome:
         """Return how an execution that waits for another attempt ends if there is none: as its last one did."""
         status = Status.FAILED if self.error_class else Status.SKIPPED
         return replace(self, status=status, retry_at=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """What an OLT reported about itself. `brand` is empty where no known brand fits."""
+
+    brand: str
+    seen: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How an attempt ended and what it read. It is stored in one transaction, or not at all.
+
+    It may be delivered any number of times: what is stored already changes nothing.
+    """
+
+    execution_ids: tuple[int, ...]
+    outcome: Outcome
+    # None: the executions were never started.
+    lease: Lease | None
+    at: datetime
+    # The node that was run, where there is something to store besides the outcome.
+    node: Node | None = None
+    collected: Collected | None = None
+    identification: Identification | None = None
+
+    @property
+    def has_data(self) -> bool:
+        return self.collected is not None or self.identification is not None
+
+    def without_data(self, error: str, error_class: str) -> "RunResult":
+        """Return the result of the same attempt if what it read cannot be stored: it failed."""
+        outcome = replace(self.outcome, error=error, error_class=error_class, readings=0, completeness=None)
+        if outcome.status in (Status.SUCCESS, Status.PARTIAL):
+            outcome = replace(outcome, status=Status.FAILED)
+        return replace(self, outcome=outcome, collected=None, identification=None)
+
+
+class QuestionKind(StrEnum):
+    """What a person can ask of an OLT on demand."""
+
+    # What would this job read on this OLT?
+    TRY_JOB = "try_job"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of a person to an OLT. `body` is plain JSON without secrets."""
+
+    id: int
+    olt_id: int
+    kind: QuestionKind
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a question as plain JSON; or the reason why there is none, as a sentence."""
+
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""

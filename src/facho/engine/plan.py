@@ -33,6 +33,15 @@ HOUR = timedelta(hours=1)
 # An hour is full at this share of it: what runs longer than expected must go somewhere.
 FULL = 0.9
 
+# A plan is made again when the utilisation of its hour has moved by so many percentage points. Where that makes a
+# feasible hour infeasible or the other way round a smaller step is enough; some step it takes, or an hour that is just
+# full would be planned again every minute.
+MATERIAL = 10.0
+MATERIAL_AT_LIMIT = 2.0
+
+# Runs of an OLT that failed one after the other, after which the rest of its hour is planned again.
+SEVERAL_FAILURES = 3
+
 # Intervals that people choose, in minutes.
 ROUND_MINUTES = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1440)
 
@@ -141,19 +150,33 @@ class HourPlan:
         return [{"event": Event.HOUR_INFEASIBLE.name, "params": params}]
 
 
-def plan_hour(works: Sequence[Work], hour: datetime, *, since: datetime | None = None) -> HourPlan:
+def plan_hour(
+    works: Sequence[Work], hour: datetime, *, since: datetime | None = None, blocked: Cause | None = None
+) -> HourPlan:
     """Return the plan of an OLT for the hour that begins at `hour`, or for the rest of it.
 
     `since` is when the OLT is free: later than the beginning where the hour
-    has begun, or something of the hour before is still running.
+    has begun, or something of the hour before is still running. `blocked` is
+    the cause for which nothing will run.
     """
-    end = hour + HOUR
-    slots = _laid_out(works, hour, end, max(hour, since or hour))
+    end, now = hour + HOUR, max(hour, since or hour)
+    slots = _lost(works, hour, end, now, blocked) if blocked else _laid_out(works, hour, end, now)
+    needed = needed_seconds(works, hour)
     known = [work for work in works if work.is_known]
-    needed = sum(_needed(work, hour, end) for work in known)
     full = FULL * HOUR.total_seconds()
     advice = _advice(known, needed, full) if needed > HOUR.total_seconds() else ()
     return HourPlan(tuple(slots), needed, advice)
+
+
+def needed_seconds(works: Iterable[Work], hour: datetime) -> float:
+    """Return the seconds that an hour of these jobs takes; jobs that have never run are left out."""
+    return sum(_needed(work, hour, hour + HOUR) for work in works if work.is_known)
+
+
+def is_material(before: float, after: float) -> bool:
+    """Return whether a utilisation in percent has moved so far that the hour is planned again."""
+    moved = abs(after - before)
+    return moved >= MATERIAL or (moved >= MATERIAL_AT_LIMIT and (before > 100) != (after > 100))
 
 
 def _needed(work: Work, start: datetime, end: datetime) -> float:
@@ -229,6 +252,12 @@ def _laid_out(works: Iterable[Work], start: datetime, end: datetime, now: dateti
             planned.append(PlannedSlot(work, slot, time))
             time += timedelta(seconds=work.mean)
     return sorted([*planned, *line.lost], key=lambda each: (each.slot, each.work.composite.id))
+
+
+def _lost(works: Iterable[Work], start: datetime, end: datetime, now: datetime, cause: Cause) -> list[PlannedSlot]:
+    """Return each slot of the hour that has not passed, none of which will run."""
+    slots = [PlannedSlot(work, slot, cause=cause) for work in works for slot in _left(work, start, end, now)]
+    return sorted(slots, key=lambda each: (each.slot, each.work.composite.id))
 
 
 def _left(work: Work, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from facho.engine.alerts import Message
@@ -10,16 +10,19 @@ from facho.engine.changes import OltState
 from facho.engine.model import (
     Cause,
     Claim,
-    Collected,
     CompositeNode,
     KnownOnu,
     Lease,
     Node,
     Olt,
     Outcome,
+    Question,
     Recovery,
+    Reply,
+    RunResult,
     Skipped,
     Standing,
+    Status,
 )
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer
@@ -42,7 +45,8 @@ class Snmp(Protocol):
 
     Answers are by position, with the agent's error status in them. `NoAnswer`
     after `timeout` seconds, `BadAnswer` for what cannot be read, `Refused`
-    where an SNMPv3 agent does not accept us.
+    where an SNMPv3 agent does not accept us. With an `Asked` for the OIDs, an
+    adapter may return the answer unread; then `BadAnswer` may come later.
     """
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer: ...
@@ -72,105 +76,111 @@ class NodeSource(Protocol):
         """Return the OLT as it is set up now; `OltGone` if it may not be asked any more."""
 
 
-class Ledger(Protocol):
-    """Who ran what, when, and how it ended. Each step is one transaction, and the quotas of the hour follow in it."""
+class Slots(Protocol):
+    """The schedule as rows: which slots are claimed, and what became of them.
+
+    Each step is one transaction, which also updates the quotas of the hour.
+    """
 
     async def reschedule(
         self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
     ) -> None:
-        """Set when these masters are due next, None taking a node off the grid, and account for slots lost by it.
+        """Set when these masters are due next, None taking a node off the grid, and record slots lost by it.
 
         What a node still owes to the hour of `now` follows from when it is due.
         """
 
+    async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
+        """Return the slots of nodes after this time that have an execution already: the clock was set back."""
+
+    async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
+        """Move the times of executions that wait for another attempt, because the clock was set by so much.
+
+        Their slots stay where they are.
+        """
+
     async def claim(
-        self, composite: CompositeNode, *, poller_id: int, now: datetime, waits: Mapping[Cause, float]
+        self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
-        """Take a composite's slot for ourselves and fix the next one, or return None if it is not there to be taken.
+        """Take a composite's slot and fix the next one; None if another process has it or it is not due any more.
 
-        Slots that passed while it waited are accounted for as skipped, by the cause it waited for longest.
+        Slots that passed while it waited are recorded as skipped, with the cause it waited for longest.
         """
 
-    async def reclaim(self, claim: Claim, *, poller_id: int, now: datetime) -> bool:
-        """Take executions up again that wait for a further attempt; False if one of them was ended meanwhile."""
+    async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
+        """Take up executions that wait for another attempt; False if one of them was ended meanwhile."""
 
-    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
-        """Begin an attempt at a claimed execution. False if it was begun, ended, interrupted or put off meanwhile.
-
-        True also for who has begun it under this very lease, and did not hear of it. What an earlier holder left
-        running on the OLT is interrupted; `OltBusy` if it is not an earlier one.
-        `poller_id` says who runs it, where that is not who it was claimed for.
-        """
-
-    async def put_off(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, retry_at: datetime, lease: Lease, now: datetime
-    ) -> None:
-        """End the running attempt, and leave these executions PENDING for another one."""
-
-    async def close(
-        self, execution_ids: Sequence[int], outcome: Outcome, *, lease: Lease | None, now: datetime
-    ) -> None:
-        """End executions. What a holder of an older lease says is not written.
-
-        Silence counts towards the breaker of the OLT, and any answer closes it.
-        """
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
+        """End executions that are pending. One that has started is left to its runner."""
 
     async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
-        """Interrupt what a person no longer wants, and return how much that was.
+        """Interrupt executions that a person no longer wants, and return their number.
 
         Of an OLT everything that is open, its quotas of the hour with it; of a
-        node, and the chain behind it, only what has not begun.
+        node, and the chain behind it, only executions that have not started.
         """
 
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
-        """Note that an OLT answered a probe. True if its breaker is closed now."""
+        """Note that an OLT answered a probe or a check: its silence is forgotten. True if its breaker is closed now."""
 
     async def probed(self, olt_id: int, *, now: datetime) -> None:
-        """Note that an OLT whose breaker is open was probed, and said nothing."""
+        """Note that an OLT whose breaker is open was probed and did not answer."""
 
-    async def forgive(self, olt_ids: Collection[int], *, now: datetime) -> None:
-        """Close the breakers of OLTs that have another address or credentials now: the silence was another's."""
+    async def reset_breakers(self, olt_ids: Collection[int], *, now: datetime) -> None:
+        """Close the breakers of OLTs that have another address or other credentials now."""
 
     async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
-        """Return how executions stand: with a status that is not final yet, unless they are over.
+        """Return the present status of executions, final or not.
 
-        One that waits for a further attempt is PENDING with a `retry_at`, and has the error of its last one.
+        One that waits for another attempt is PENDING with a `retry_at`, and has the error of its last one.
         """
 
     async def recover(self, now: datetime) -> Recovery:
-        """End what a dead engine was running as INTERRUPTED, and return what is left of its work.
+        """End executions that a dead engine was running as INTERRUPTED, and return the rest of its work.
 
-        What somebody else still holds the OLT for goes on. What nobody had
-        begun, or had put off, waits for an attempt; what a person asked for is
-        not begun behind their back, and ends.
+        Executions whose OLT another process holds go on. Scheduled ones that had
+        not started, or wait for a retry, are returned; manual ones end.
         """
 
 
-class ReadingSink(Protocol):
-    """Where readings go, and what is known from earlier ones."""
+class Runs(Protocol):
+    """The runs of claimed executions: what one needs to know, how it starts, and its result."""
 
-    async def known(self, olt_id: int) -> Sequence[KnownOnu]: ...
+    async def known(self, olt_id: int) -> Sequence[KnownOnu]:
+        """Return the ONUs of an OLT that can be polled."""
 
-    async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
-        """Keep a harvest in one transaction; `LeaseLost` if the lease is not the present one.
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
+        """Start an attempt at a claimed execution. False if it was started, ended or put off meanwhile.
 
-        A discovery also decides who is there: see `engine/census.py`.
+        True also if it was started under this very lease before. Executions that an earlier holder left
+        running on the OLT, or on its device, are interrupted; `OltBusy` if the holder is not an earlier one.
+        `poller_id` is the poller that runs it, where another one claimed it.
         """
 
-    async def identified(
-        self, node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], *, lease: Lease
-    ) -> None:
-        """Keep what an OLT said of itself and whose make it is, and put it to work; `LeaseLost` as above.
+    async def finish(self, result: RunResult) -> None:
+        """Store a result in one transaction: what was read, the outcome, the attempt, quotas and breaker.
 
-        Without a brand only what was seen is kept, and the question stays open.
+        With `outcome.retry_at` the executions stay PENDING for another attempt. Storing a result again
+        changes nothing. `LeaseLost` if there is something to store besides the outcome and the run is not
+        ours any more. Without data, executions that are not ours any more are left as they are.
         """
+
+
+class Questions(Protocol):
+    """Questions that people ask of OLTs on demand. The database carries them; each is answered once."""
+
+    async def take(self, *, limit: int, now: datetime) -> Sequence[Question]:
+        """Return open questions that have not expired, oldest first. No other process gets them."""
+
+    async def reply(self, question_id: int, reply: Reply, *, now: datetime) -> None:
+        """Store the reply to a question that was taken and has no reply yet."""
 
 
 class OltLeases(Protocol):
-    """At most one holder an OLT, whoever and wherever it is."""
+    """At most one holder per device, in whichever process it runs. OLTs with the same device share its lease."""
 
-    def hold(self, olt_id: int, holder: str) -> AbstractAsyncContextManager[Lease]:
-        """Hold the OLT inside a `with`; `OltBusy` if somebody else does."""
+    def hold(self, olt_id: int, holder: str, *, device: str) -> AbstractAsyncContextManager[Lease]:
+        """Hold the device of an OLT inside a `with`; `OltBusy` if another holder has it."""
 
     def is_valid(self, lease: Lease) -> bool:
         """Return whether a lease is still ours for certain, told without asking anybody. Asked before every PDU."""
@@ -180,6 +190,9 @@ class PollerWatch(Protocol):
     """Told by a runner how far its composite is."""
 
     def link_started(self, position: int, node: Node) -> None: ...
+
+    def link_changed(self, position: int, status: Status) -> None:
+        """The execution of a link has another status now; PENDING if it is tried again later."""
 
 
 class NodeRunner(Protocol):

@@ -1,13 +1,15 @@
 """The waiting room between the scheduler and the pollers."""
 
 import itertools
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
+from facho.engine.device import olts_by_device
 from facho.engine.model import Cause, CompositeNode, Node, Trigger
+from facho.engine.outages import NO_OUTAGES, Outages
 from facho.engine.retry import Retry
 from facho.engine.schedule import DELAYED_AFTER, is_delayed, missed_slots, urgency
 
@@ -25,6 +27,8 @@ class Waiting:
     retry: Retry | None = None
     # What stands between it and a run at the moment.
     cause: Cause = Cause.SCHEDULER_LATE
+    # Time in which the database or the broker was unavailable is not put down to anything else.
+    outages: Outages = NO_OUTAGES
     # Its place in the line; without one it has been passed over, until something happens at its OLT.
     ticket: int | None = None
 
@@ -32,14 +36,32 @@ class Waiting:
         """Put the time since the last mark down to what it has been waiting for."""
         seconds = (now - self.marked_at).total_seconds()
         if seconds > 0:
-            self.waits[self.cause] = self.waits.get(self.cause, 0.0) + seconds
+            # An OLT that does not answer would not have been asked anyway.
+            lost = {} if self.cause is Cause.BREAKER_OPEN else self.outages.within(self.marked_at, now)
+            for cause, share in (*lost.items(), (self.cause, seconds - sum(lost.values()))):
+                if share > 0:
+                    self.waits[cause] = self.waits.get(cause, 0.0) + share
             self.marked_at = now
+
+    def waits_for(self, now: datetime) -> Cause:
+        """Return what stands between it and a run now."""
+        return self.cause if self.cause is Cause.BREAKER_OPEN else self.outages.present(now) or self.cause
 
     def wait_for(self, cause: Cause, now: datetime) -> None:
         """Wait for something else from now on."""
         if cause is not self.cause:
             self.mark(now)
             self.cause = cause
+
+    def clock_set(self, by: timedelta, now: datetime) -> None:
+        """Move with the clock, which was set by so much and is at `now`. Only a slot stays where it is."""
+        self.mark(now - by)
+        self.marked_at += by
+        self.since += by
+        if self.retry is None and self.composite.trigger is Trigger.SCHEDULE:
+            seconds = self.waits.pop(Cause.CLOCK_SET, 0.0) + by.total_seconds()
+            if seconds > 0:
+                self.waits[Cause.CLOCK_SET] = seconds
 
     @property
     def key(self) -> tuple[int, bool]:
@@ -77,14 +99,21 @@ class NodeQueue:
 
     A busy OLT never blocks the others: its nodes are passed over, not waited
     for, and get into the line again when the OLT is free. So what it costs to
-    take one out does not depend on how many wait. A retry waits beside the
-    slots of its node, and never longer than until the next of them.
+    take one out does not depend on how many wait. OLTs with the same device
+    are busy together. A retry waits beside the slots of its node, and never
+    longer than until the next of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outages: Outages = NO_OUTAGES) -> None:
+        self._outages = outages
         self._waiting: dict[tuple[int, bool], Waiting] = {}
         self._by_olt: defaultdict[int, dict[tuple[int, bool], Waiting]] = defaultdict(dict)
-        self._busy: set[int] = set()
+        # The device of each OLT, and the OLTs of each device. An OLT without one has a device of its own.
+        self._devices: Mapping[int, str] = {}
+        self._by_device: Mapping[str, Sequence[int]] = {}
+        # The OLTs that are being asked, each with the device that it keeps busy.
+        self._busy: dict[int, str] = {}
+        self._busy_devices: Counter[str] = Counter()
         self._broken: Collection[int] = frozenset()
         self._tickets = itertools.count(1)
         # By urgency; by when one must be looked at though nothing happened; by when slots end.
@@ -98,9 +127,12 @@ class NodeQueue:
     def __iter__(self) -> Iterator[Waiting]:
         return iter(self._waiting.values())
 
-    def offer(self, composite: CompositeNode, now: datetime) -> None:
-        """Take a composite in. One that waits already is not doubled: its slot and its urgency are kept together."""
-        self.put_back(Waiting(composite, composite.slot, composite.slot), now=now)
+    def offer(self, composite: CompositeNode, now: datetime, cause: Cause = Cause.SCHEDULER_LATE) -> None:
+        """Take a composite in; `cause` is why it comes after its slot.
+
+        One that waits already is not doubled: its slot and its urgency are kept together.
+        """
+        self.put_back(Waiting(composite, composite.slot, composite.slot, cause=cause), now=now)
 
     def offer_retry(self, retry: Retry, now: datetime) -> None:
         """Take in what is to be tried again. It has not been waiting before its time came."""
@@ -115,6 +147,7 @@ class NodeQueue:
             self._keep(_merged(present, coming) if present else coming, now)
 
     def _keep(self, waiting: Waiting, now: datetime) -> None:
+        waiting.outages = self._outages
         self._waiting[waiting.key] = self._by_olt[waiting.composite.olt_id][waiting.key] = waiting
         if waiting.expires_at is not None:
             heappush(self._ends, (waiting.expires_at, next(self._tickets), waiting))
@@ -171,19 +204,59 @@ class NodeQueue:
             self._line_up_olt(olt_id, now)
         return expired
 
+    def clock_set(self, by: timedelta, now: datetime) -> None:
+        """Move with the clock, which was set by so much and is at `now`."""
+        for heap in (self._line, self._alarms, self._ends):
+            heap.clear()
+        for waiting in self._waiting.values():
+            waiting.clock_set(by, now)
+        self._outages.clock_set(by)
+        for waiting in self._waiting.values():
+            self._keep(waiting, now)
+
     def is_blocked(self, olt_id: int) -> bool:
-        return olt_id in self._busy
+        """Return whether an OLT, or another one with its device, is being asked."""
+        device = self._devices.get(olt_id, "")
+        return olt_id in self._busy or (device != "" and self._busy_devices[device] > 0)
 
     def block(self, olt_id: int, now: datetime) -> None:
-        """Pass over the nodes of an OLT that is busy from now on."""
-        self._busy.add(olt_id)
-        for waiting in self._by_olt[olt_id].values():
-            waiting.wait_for(Cause.OLT_BUSY, now)
+        """Pass over the nodes of an OLT whose device is busy from now on, and those of others with this device."""
+        self._free(olt_id)
+        self._keep_busy(olt_id, self._devices.get(olt_id, ""))
+        for each in self._sharing(olt_id, self._busy[olt_id]):
+            for waiting in self._by_olt[each].values():
+                waiting.wait_for(Cause.OLT_BUSY, now)
 
     def release(self, olt_id: int, now: datetime) -> None:
-        """Let the nodes of an OLT into the line again."""
-        self._busy.discard(olt_id)
-        self._line_up_olt(olt_id, now)
+        """Let the nodes of an OLT into the line again, and those of others with its device."""
+        for each in self._sharing(olt_id, self._free(olt_id)):
+            self._line_up_olt(each, now)
+
+    def _keep_busy(self, olt_id: int, device: str) -> None:
+        self._busy[olt_id] = device
+        self._busy_devices[device] += 1
+
+    def _free(self, olt_id: int) -> str:
+        """Return the device that an OLT kept busy until now."""
+        device = self._busy.pop(olt_id, "")
+        self._busy_devices[device] -= 1
+        return device
+
+    def _sharing(self, olt_id: int, device: str) -> set[int]:
+        return {olt_id, *self._by_device.get(device, ())}
+
+    def follow_devices(self, devices: Mapping[int, str], now: datetime) -> None:
+        """Take over the device of each OLT. One that is being asked keeps the device that it is asked at."""
+        if devices == self._devices:
+            return
+        moved = {id_ for id_, _ in devices.items() ^ self._devices.items()}
+        self._devices, self._by_device = devices, olts_by_device(devices)
+        # After a restart an OLT may be held before its device is known.
+        for olt_id in [id_ for id_, device in self._busy.items() if not device]:
+            self._free(olt_id)
+            self._keep_busy(olt_id, devices.get(olt_id, ""))
+        for olt_id in moved:
+            self._line_up_olt(olt_id, now)
 
     def follow_breakers(self, broken: Collection[int], now: datetime) -> None:
         """Pass over OLTs whose breaker is open, and let in those whose breaker was."""
@@ -197,7 +270,7 @@ class NodeQueue:
             self._line_up(waiting, now)
 
     def _blocked_by(self, waiting: Waiting) -> Cause | None:
-        if waiting.composite.olt_id in self._busy:
+        if self.is_blocked(waiting.composite.olt_id):
             return Cause.OLT_BUSY
         is_broken = waiting.composite.olt_id in self._broken and not waiting.composite.urgent
         return Cause.BREAKER_OPEN if is_broken else None
@@ -236,13 +309,14 @@ class NodeQueue:
         """Return the highest priority that waits for an OLT."""
         return max((waiting.composite.master.priority for waiting in self._by_olt[olt_id].values()), default=0)
 
-    def in_order(self, now: datetime) -> list[Waiting]:
-        """Return all of them, most urgent first."""
-        return sorted(self, key=lambda waiting: _urgency(waiting, now))
-
     def delayed(self, now: datetime) -> int:
         """Return how many are late, but for those that wait for an OLT that never answers: that is told of it."""
         return sum(is_delayed(each.since, now) for each in self if each.cause is not Cause.BREAKER_OPEN)
+
+
+def in_order(waitings: Iterable[Waiting], now: datetime) -> list[Waiting]:
+    """Return all of them, most urgent first."""
+    return sorted(waitings, key=lambda waiting: _urgency(waiting, now))
 
 
 def _urgency(waiting: Waiting, now: datetime) -> tuple[int, float, float, int]:

@@ -10,10 +10,13 @@ worst_lateness   {"task", "slot", "seconds", "parts": {"olt_busy": 70.2, ..., "s
 advice        what to do, most helpful first: [{"code", "params", "sentence"}]; ADVICE has the sentence of each code
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from logging import CRITICAL, ERROR, WARNING
+from types import MappingProxyType
 from typing import Any
 
 from facho.engine.events import gettext_noop
@@ -38,6 +41,15 @@ class Severity(StrEnum):
     MEDIUM = "MEDIUM"
     HIGH = "HIGH"
     CRITICAL = "CRITICAL"
+
+
+# The level at which a violation is logged.
+LEVELS: Mapping[Severity, int] = {
+    Severity.LOW: WARNING,
+    Severity.MEDIUM: WARNING,
+    Severity.HIGH: ERROR,
+    Severity.CRITICAL: CRITICAL,
+}
 
 
 class Verdict(StrEnum):
@@ -161,9 +173,21 @@ ADVICE = {
     "check_credentials": gettext_noop("%(olt)s does not accept us: check the SNMP user and its passwords."),
     "check_answers": gettext_noop("%(olt)s gave answers that cannot be read: look at its brand and its software."),
     "check_holders": gettext_noop("The lease of %(olt)s was lost: look for a second engine, or a machine that stalls."),
-    "check_database": gettext_noop("The database was away: look at its server, and at the network that leads there."),
+    "check_database": gettext_noop(
+        "The database was unavailable: check its server, its disk, the network to it, and for programs that lock it."
+    ),
+    "check_broker": gettext_noop("Redis was unavailable: check its server and the network to it."),
+    "still_pending": gettext_noop(
+        "Slots of %(task)s are still pending or running: look at the queue and at its executions."
+    ),
+    "check_clock": gettext_noop(
+        "The clock of the machine was set forward: check NTP, and whether the machine was paused."
+    ),
     "check_error": gettext_noop("%(task)s failed with %(error)s: look at the errors of its executions."),
 }
+
+# The cause, for advice only, of slots that are pending for no known cause.
+PENDING = "pending"
 
 # What helps against each cause, or kind of error; against any other, looking at the errors.
 CURES: Mapping[str, str] = {
@@ -175,16 +199,26 @@ CURES: Mapping[str, str] = {
     Cause.STOPPED: "check_service",
     Cause.SCHEDULER_LATE: "check_load",
     Cause.LEASE_LOST: "check_holders",
-    Cause.DATABASE_AWAY: "check_database",
+    Cause.DATABASE_UNAVAILABLE: "check_database",
+    Cause.BROKER_UNAVAILABLE: "check_broker",
+    Cause.CLOCK_SET: "check_clock",
     "Refused": "check_credentials",
     "BadAnswer": "check_answers",
+    PENDING: "still_pending",
 }
 
 
-def report(olt: str, task: str, count: Count, runs: Iterable[Run]) -> dict[str, Any]:
-    """Return what is to be said of an hour that was not met; `runs` are those of the whole OLT."""
+def report(
+    olt: str, task: str, count: Count, runs: Iterable[Run], blocked_by: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the report of an hour that was not met.
+
+    `runs` are those of the whole OLT; `blocked_by` are the causes, where known, for which slots are still pending.
+    """
     runs = list(runs)
     slowest = _slowest(runs)
+    causes = Counter(count.causes) + Counter(blocked_by)
+    causes[PENDING] = max(count.pending - sum(blocked_by.values()), 0)
     return {
         "required": count.required,
         "completed": count.completed,
@@ -195,7 +229,7 @@ def report(olt: str, task: str, count: Count, runs: Iterable[Run]) -> dict[str, 
         "causes": dict(count.causes),
         "slowest": slowest[:SLOWEST],
         "worst_lateness": _worst_lateness(run for run in runs if run.task == task),
-        "advice": advice(olt, task, count.causes, [entry["task"] for entry in slowest]),
+        "advice": advice(olt, task, causes, [entry["task"] for entry in slowest]),
     }
 
 
@@ -234,7 +268,7 @@ def advice(olt: str, task: str, causes: Mapping[str, int], busiest: Sequence[str
     weights: dict[str, int] = {}
     errors: dict[str, str] = {}
     for cause, number in sorted(causes.items(), key=lambda item: -item[1]):
-        if cause != Cause.DISABLED:
+        if number and cause != Cause.DISABLED:
             code = CURES.get(cause, "check_error")
             weights[code] = weights.get(code, 0) + number
             errors.setdefault(code, cause)

@@ -1,12 +1,17 @@
 """Whether a run that failed is tried again, and when. A retry never outlives its slot."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
+from typing import Any
 
-from facho.engine.model import Claim, CompositeNode, LeftOver, Node, Outcome, Status
+from facho.engine.events import Event, tell
+from facho.engine.model import Cause, Claim, CompositeNode, LeftOver, Node, Outcome, Status, Trigger
 from facho.engine.schedule import next_check
+
+logger = logging.getLogger(__name__)
 
 
 def retry_at(node: Node, outcome: Outcome, attempts: int, slot_end: datetime | None, now: datetime) -> datetime | None:
@@ -19,6 +24,30 @@ def retry_at(node: Node, outcome: Outcome, attempts: int, slot_end: datetime | N
         return None
     again = now + node.retry_delay
     return again if attempts <= node.retries and again < slot_end else None
+
+
+def lateness(claim: Claim, execution_id: int, now: datetime) -> float | None:
+    """Return how many seconds after its slot an attempt starts.
+
+    None where there is nothing to be late for: links start when the one before them ends, retries at their own
+    time, and a manual run has no slot.
+    """
+    if claim.attempt > 1 or claim.composite.trigger is not Trigger.SCHEDULE or execution_id != claim.execution_ids[0]:
+        return None
+    return max((now - claim.composite.slot).total_seconds(), 0.0)
+
+
+def tell_failure(olt_id: int, olt: str, node: Node, outcome: Outcome) -> None:
+    """Log an attempt that failed, and whether there will be another one."""
+    if outcome.status is not Status.FAILED:
+        return
+    known: dict[str, Any] = {"olt": olt, "task": node.name, "error": outcome.error}
+    if outcome.retry_at is not None:
+        tell(logger, Event.RETRY_PLANNED, olt_id=olt_id, at=outcome.retry_at.isoformat(timespec="seconds"), **known)
+    elif outcome.cause is Cause.UNREACHABLE:
+        tell(logger, Event.OLT_UNREACHABLE, olt_id=olt_id, **known)
+    else:
+        tell(logger, Event.RUN_FAILED, olt_id=olt_id, **known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +94,14 @@ def retry_of_left(left: LeftOver, waiting: Mapping[int, Outcome], nodes: Mapping
     slot_end = next_check(left.slot, master.interval, left.claimed_at)
     # What was given out and not begun yet when we looked has been tried since.
     attempts = max(left.attempts, int(left.is_running))
-    # A poller of ours is found for it when its time has come.
-    claim = Claim(composite, ids, 0, slot_end, attempts + 1)
+    # It gets a poller when its time has come.
+    claim = Claim(composite, ids, None, slot_end, attempts + 1)
     return Retry(claim, tuple(waiting[id_].as_last() for id_ in ids), at)
+
+
+def _at(retry: Retry, at: datetime) -> Retry:
+    composite = replace(retry.claim.composite, retry_at=at)
+    return replace(retry, claim=replace(retry.claim, composite=composite), at=at)
 
 
 class Retries:
@@ -82,9 +116,20 @@ class Retries:
     def __iter__(self) -> Iterator[Retry]:
         return (retry for _, _, retry in self._heap)
 
-    def add(self, retry: Retry) -> None:
+    def add(self, retry: Retry, now: datetime) -> None:
+        # The clock may have been set back since its time was fixed.
+        latest = now + max(link.retry_delay for link in retry.claim.composite.links)
+        self._push(retry if retry.at <= latest else _at(retry, latest))
+
+    def _push(self, retry: Retry) -> None:
         # No two wait with the same executions, so retries themselves are never compared.
         heappush(self._heap, (retry.at, retry.claim.execution_ids[0], retry))
+
+    def clock_set(self, by: timedelta) -> None:
+        """Move with the clock, but not beyond the end of a slot: there the retry ends."""
+        for retry in self.drain():
+            at, slot_end = retry.at + by, retry.claim.next_check
+            self._push(_at(retry, at if slot_end is None else min(at, slot_end)))
 
     def due(self, now: datetime) -> list[Retry]:
         """Give out those whose time has come."""

@@ -3,22 +3,21 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from facho.engine.events import Event, tell
 
 logger = logging.getLogger(__name__)
 
-# Some reports may get lost; a worker that is gone must not be given anything for long.
-SILENT_AFTER = timedelta(seconds=5)
+# In seconds. Some reports may get lost; a worker that is gone must not be given anything for long.
+SILENT_AFTER = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker said of itself last, and when that was heard."""
+    """What a worker said of itself last, and when that was heard, by our monotonic clock."""
 
-    heard_at: datetime
+    heard_at: float
     is_draining: bool
     pollers: Sequence[Mapping[str, Any]]
     # How much it has to say that waits for the database.
@@ -32,12 +31,12 @@ class Report:
 
 
 class Roster:
-    """The workers by name. Times are those of who listens: their clocks may differ from ours."""
+    """The workers by name. Times are of our monotonic clock: other machines' clocks differ, and ours may be set."""
 
     def __init__(self) -> None:
         self._reports: dict[str, Report] = {}
 
-    def heard(self, report: Mapping[str, Any], now: datetime) -> None:
+    def heard(self, report: Mapping[str, Any], now: float) -> None:
         """Take over what a worker says: {worker, draining, cut_off, pollers, spooled}."""
         name, before = str(report["worker"]), self._reports.get(str(report["worker"]))
         self._reports[name] = heard = Report(
@@ -54,19 +53,23 @@ class Roster:
         if heard.is_cut_off != (before is not None and before.is_cut_off):
             tell(logger, Event.WORKER_CUT_OFF if heard.is_cut_off else Event.WORKER_BACK, worker=name)
 
-    def forget_silent(self, now: datetime) -> None:
+    def forget_silent(self, now: float) -> None:
         """Strike out who was not heard of for some seconds."""
         for name, report in list(self._reports.items()):
             if now - report.heard_at > SILENT_AFTER:
                 del self._reports[name]
                 if not report.is_draining:
-                    silent = (now - report.heard_at).total_seconds()
-                    tell(logger, Event.WORKER_LEFT, worker=name, seconds=round(silent))
+                    tell(logger, Event.WORKER_LEFT, worker=name, seconds=round(now - report.heard_at))
 
     @property
     def seats(self) -> int:
         """Return how many composites may run at once."""
         return sum(report.seats for report in self._reports.values())
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Return whether there are workers, and none that reaches the database."""
+        return bool(self._reports) and all(report.is_cut_off for report in self._reports.values())
 
     @property
     def spooling(self) -> set[str]:

@@ -1,7 +1,7 @@
 """When things are due, and in what order. Only arithmetic: no clock, no I/O."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from facho.engine.model import CompositeNode, JobKind, Node
@@ -61,6 +61,19 @@ def regrid(due: datetime, interval: timedelta, now: datetime) -> datetime:
     if due <= now:
         return due
     return due - (due - now - timedelta(microseconds=1)) // interval * interval
+
+
+def free_slot(due: datetime, interval: timedelta, taken: Collection[datetime]) -> datetime:
+    """Return the first time from `due` on whose grid meets no slot that is taken.
+
+    After the clock was set back, slots ahead have executions already. The
+    grid moves by the fewest seconds that avoid all of them.
+    """
+    offsets = {(slot - due) % interval for slot in taken if slot >= due}
+    shift = timedelta(0)
+    while shift in offsets:
+        shift += timedelta(seconds=1)
+    return due + shift if shift < interval else next_check(due, interval, max(taken))
 
 
 def group_chains(nodes: Iterable[Node]) -> dict[int, tuple[Node, tuple[Node, ...]]]:

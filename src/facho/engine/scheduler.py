@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from facho.engine.changes import Change, ChangeKind, OltState, detect_changes
 from facho.engine.events import Event, tell
-from facho.engine.grid import Grid, Links, Shift
-from facho.engine.manager import PollerManager
+from facho.engine.grid import Gap, Grid, Links, Shift
+from facho.engine.manager import Checker, PollerManager, PoolSize
 from facho.engine.model import (
     Cause,
     Claim,
@@ -20,11 +22,13 @@ from facho.engine.model import (
     Status,
     Trigger,
 )
-from facho.engine.ports import Clock, Ledger, NodeRunner, NodeSource
-from facho.engine.prober import Prober
+from facho.engine.observer import Observer
+from facho.engine.outages import Outages
+from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
+from facho.engine.prober import Gate
 from facho.engine.queue import Waiting
 from facho.engine.retry import retry_of_left
-from facho.engine.schedule import RESTART_GRACE, group_chains
+from facho.engine.schedule import RESTART_GRACE, group_chains, next_check
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,19 @@ AT_ONCE = 500
 # The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
 CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
 
+# An OLT that answered this short a time before the engine started is not checked first.
+RECENTLY = timedelta(minutes=10)
+
+
+class OltProber(Checker, Protocol):
+    """Asks OLTs outside the pollers: those whose breaker is open, and those in doubt."""
+
+    def follow(self, broken: Mapping[int, datetime]) -> None:
+        """Take over which breakers are open, and since when."""
+
+    def tick(self, now: datetime, gate: Gate) -> None:
+        """Begin the probes that are due."""
+
 
 class Scheduler:
     """Holds every node in memory, and reads only changes from the database.
@@ -53,21 +70,41 @@ class Scheduler:
         *,
         pollers: int,
         nodes: NodeSource,
-        ledger: Ledger,
+        slots: Slots,
         runner: NodeRunner,
         clock: Clock,
-        prober: Prober | None = None,
+        prober: OltProber | None = None,
         on_tick: Callable[[PollerManager], None] = lambda manager: None,
+        on_change: Callable[[Collection[int]], None] = lambda olt_ids: None,
         restart_grace: timedelta = RESTART_GRACE,
+        outages: Outages | None = None,
+        observer: Observer | None = None,
+        size: PoolSize | None = None,
     ) -> None:
-        self.manager = PollerManager(pollers=pollers, runner=runner, ledger=ledger, clock=clock, foreman=self)
+        # Outages may have begun before us: slots that were lost to them were not lost to an engine that was down.
+        self.outages = outages or Outages()
+        self.manager = PollerManager(
+            pollers=pollers,
+            runner=runner,
+            slots=slots,
+            clock=clock,
+            foreman=self,
+            outages=self.outages,
+            checker=prober,
+            observer=observer,
+            size=size,
+        )
         self._nodes = nodes
-        self._ledger = ledger
+        self._slots = slots
         self._clock = clock
         self._prober = prober
         self._on_tick = on_tick
+        # Called with OLTs whose set-up, or whose breaker, is not as it was.
+        self._on_change = on_change
         self._grid = Grid(restart_grace)
         self._standings: Mapping[int, Standing] = {}
+        # Since when breakers are open, by OLT.
+        self._broken: Mapping[int, datetime] = {}
         self._fingerprints: Mapping[int, str] = {}
         self._states: dict[int, OltState] = {}
         self._looked_at: datetime | None = None
@@ -76,6 +113,11 @@ class Scheduler:
         self._has_started = False
         # What an earlier scheduler claimed, and neither it nor anybody else has brought to an end.
         self._left: list[LeftOver] = []
+        # The time that the clock was last set past, and whether the grid still has to follow the clock.
+        self.gap: Gap | None = None
+        self._follows_clock = False
+        # Executions that waited for another attempt when the clock was set, and by how much.
+        self._to_move: list[tuple[set[int], timedelta]] = []
 
     async def run(self) -> None:
         """Tick for ever, on the second."""
@@ -90,14 +132,14 @@ class Scheduler:
         try:
             await self.recover()
         except Exception:
-            # The database may be away, and without knowing what is left nothing may be asked.
-            logger.exception("what an earlier engine left cannot be found out yet; trying again")
+            # Until recovery has succeeded, an earlier engine may still be polling: nothing is started.
+            logger.exception("recovery failed, retrying in %d s", TICK.total_seconds())
             return False
         return True
 
     async def recover(self) -> None:
         """End what a dead engine was running, and ask nothing of OLTs on which something goes on without it."""
-        recovery = await self._ledger.recover(self._clock.now())
+        recovery = await self._slots.recover(self._clock.now())
         if recovery.interrupted:
             tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
         self._left = list(recovery.left)
@@ -109,7 +151,7 @@ class Scheduler:
         """Take up what an earlier scheduler left, as soon as nobody is at work on it."""
         if not self._left or not self._has_started:
             return
-        known = await self._ledger.progress([id_ for left in self._left for id_ in left.execution_ids])
+        known = await self._slots.progress([id_ for left in self._left for id_ in left.execution_ids])
         for left in list(self._left):
             stands = {id_: known[id_] for id_ in left.execution_ids if id_ in known}
             if all(outcome.is_over for outcome in stands.values()):
@@ -126,9 +168,9 @@ class Scheduler:
         unwanted = waiting.keys() - set(retry.claim.execution_ids if retry else ())
         if unwanted:
             disabled = Outcome(Status.INTERRUPTED, Cause.DISABLED)
-            await self._ledger.close(sorted(unwanted), disabled, lease=None, now=self._clock.now())
+            await self._slots.close(sorted(unwanted), disabled, now=self._clock.now())
         if retry is not None:
-            self.manager.retries.add(retry)
+            self.manager.retries.add(retry, self._clock.now())
 
     @property
     def waiting_executions(self) -> set[int]:
@@ -136,9 +178,85 @@ class Scheduler:
         left = {id_ for each in self._left if not each.is_running for id_ in each.execution_ids}
         return left | self.manager.waiting_executions
 
+    @property
+    def standings(self) -> Mapping[int, Standing]:
+        """Return the enabled OLTs as they were last read."""
+        return self._standings
+
+    @property
+    def follows_clock(self) -> bool:
+        """Return whether the machine's clock was set and the slots have not been moved yet."""
+        return self._follows_clock
+
+    def clock_set(self, by: timedelta) -> None:
+        """Move with the clock, which was set by so much. Called in the moment in which `now` changes."""
+        now = self._clock.now()
+        self._to_move.append((self.waiting_executions, by))
+        self.manager.clock_set(by)
+        self._looked_at = None
+        self.gap = self._gap_after(by, now)
+        for composite in self._astray(now):
+            self.manager.queue.withdraw(composite.id, now)
+            if composite.id in self._grid:
+                slot, interval = composite.slot, composite.master.interval
+                due = slot if by < timedelta(0) else next_check(slot, interval, now - by)
+                self._grid.put(composite.id, due, interval)
+        self._follows_clock = True
+
+    def _gap_after(self, by: timedelta, now: datetime) -> Gap | None:
+        before = self.gap
+        if by > timedelta(0):
+            # Two steps in a row are one, as long as the grid has not followed the first.
+            return Gap(before.start if before and self._follows_clock else now - by, now)
+        return Gap(before.start, min(before.end, now)) if before and before.start < now else None
+
+    def _astray(self, now: datetime) -> list[CompositeNode]:
+        """Return composites that wait with a slot of another time; a person who asked for one does not wait longer."""
+        is_long = self.gap is not None and not self.gap.is_accounted_for
+        return [
+            waiting.composite
+            for waiting in self.manager.queue
+            if waiting.retry is None
+            and waiting.composite.trigger is Trigger.SCHEDULE
+            and not waiting.composite.urgent
+            and (is_long or waiting.composite.slot > now + RESTART_GRACE)
+        ]
+
+    async def follow_clock(self) -> None:
+        """Move the slots after the clock was set. Until that is written, nothing new is offered."""
+        while self._to_move:
+            execution_ids, by = self._to_move[0]
+            if execution_ids:
+                await self._slots.move(execution_ids, by)
+            del self._to_move[0]
+        if not self._follows_clock or not self._has_started:
+            # An engine that starts puts every slot where it belongs anyway.
+            self._follows_clock = False
+            return
+        # What is claimed from here on, while we write, is followed the next time.
+        self._follows_clock = False
+        try:
+            await self._move_slots(self._clock.now())
+        except BaseException:
+            self._follows_clock = True
+            raise
+
+    async def _move_slots(self, now: datetime) -> None:
+        shift = self._grid.follow_clock(self.gap, now)
+        composites = self._grid.links_of(shift.dues)
+        shift.avoid(await self._taken(composites, now), composites)
+        for checks, skipped in shift.portions(AT_ONCE):
+            await self._slots.reschedule(checks, skipped, now=now)
+        for node_id, due in shift.dues.items():
+            self._grid.put(node_id, due, composites[node_id][0].interval)
+
+    async def _taken(self, composites: Mapping[int, Links], now: datetime) -> Mapping[int, Collection[datetime]]:
+        ids = {link.id for master, chain in composites.values() for link in (master, *chain)}
+        return await self._slots.taken(ids, after=now) if ids else {}
+
     async def step(self) -> None:
         """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
-        for write in (self.sync, self.expire, self.follow):
+        for write in (self.follow_clock, self.sync, self.expire, self.follow):
             try:
                 await write()
             except Exception:
@@ -151,14 +269,22 @@ class Scheduler:
         self._on_tick(self.manager)
 
     def tick(self, now: datetime) -> None:
-        """Offer what is due."""
+        """Offer what is due. While the slots have to follow the clock, nothing is."""
+        if self._follows_clock:
+            return
         for composite in self._grid.take_due(now):
-            self.manager.offer(composite)
+            is_in_gap = self.gap is not None and composite.slot in self.gap
+            self.manager.offer(composite, Cause.CLOCK_SET if is_in_gap else Cause.SCHEDULER_LATE)
 
     def claimed(self, claim: Claim) -> None:
         """Put a master whose slot was taken back on the grid."""
         if claim.next_check is not None and claim.composite.id in self._grid:
-            self._grid.put(claim.composite.id, claim.next_check, claim.composite.master.interval)
+            due, interval = claim.next_check, claim.composite.master.interval
+            self._grid.put(claim.composite.id, due, interval)
+            # The clock may have been set while the slot was being claimed.
+            is_far = due > self._clock.now() + interval + RESTART_GRACE
+            if is_far or (self.gap is not None and self.gap.has_passed(due)):
+                self._follows_clock = True
 
     def refused(self, composite: CompositeNode) -> None:
         """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
@@ -189,25 +315,30 @@ class Scheduler:
                 expired.remove(waiting)
         lost = [_lost(waiting, now) for waiting in expired]
         renewed = [waiting.renewed(now) for waiting in expired]
-        await self._ledger.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
+        with self.outages.watch("write", self._clock):
+            await self._slots.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
         self.manager.queue.put_back(*renewed, now=now)
         _tell_lost(lost)
 
     async def sync(self) -> None:
         """Take over what changed in the database since the last time."""
-        standings = await self._nodes.standings()
-        fingerprints = await self._look()
+        with self.outages.watch("read", self._clock):
+            standings = await self._nodes.standings()
+            fingerprints = await self._look()
         is_known = standings is self._standings and fingerprints is self._fingerprints
         if is_known and not self._refused and not self._grid.outdated:
             # A source that has everything in memory says so by giving out the same mapping again.
             return
         # Before anything that may fail: an OLT that never answers is not to be asked meanwhile.
         self._follow_breakers(standings)
+        self.manager.follow_devices({id_: each.device for id_, each in standings.items() if each.device})
+        self._note_recent_answers(standings)
         # More may be refused while we read: those are for the next time.
         refused = dict(self._refused)
         changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
         changed |= (self._grid.outdated | {each.olt_id for each in refused.values()}) & standings.keys()
         gone = self._standings.keys() - standings.keys()
+        self.manager.forget(gone)
         if changed or gone or refused:
             states = await self._nodes.states(changed) if changed else {}
             await self._take_over(changed | gone, states, refused)
@@ -229,9 +360,19 @@ class Scheduler:
 
     def _follow_breakers(self, standings: Mapping[int, Standing]) -> None:
         broken = {id_: standing.breaker_since for id_, standing in standings.items() if standing.breaker_since}
+        self._on_change(broken.keys() ^ {id_ for id_, each in self._standings.items() if each.breaker_since})
+        self._broken = broken
         self.manager.follow_breakers(broken)
         if self._prober is not None:
             self._prober.follow(broken)
+
+    def _note_recent_answers(self, standings: Mapping[int, Standing]) -> None:
+        """Take OLTs that this engine has not met yet to answer if they did so a short time ago."""
+        since = self._clock.now() - RECENTLY
+        for olt_id in standings.keys() - self._standings.keys():
+            answered_at = standings[olt_id].answered_at
+            if answered_at is not None and answered_at >= since and standings[olt_id].breaker_since is None:
+                self.manager.mark_reachable(olt_id)
 
     async def _take_over(
         self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
@@ -246,13 +387,26 @@ class Scheduler:
         before = self._grid.of_olts(olt_ids)
         waiting = {**refused, **self._waiting_slots(before)}
         shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
+        shift.skipped = [self._with_true_cause(item, now) for item in shift.skipped]
+        shift.avoid(await self._taken({id_: composites[id_] for id_ in shift.dues}, now), composites)
         await self._obey(changes, now)
         for checks, skipped in shift.portions(AT_ONCE):
             # If one of them fails, the next tick reads what has been written, and goes on from there.
-            await self._ledger.reschedule(checks, skipped, now=now)
+            with self.outages.watch("write", self._clock):
+                await self._slots.reschedule(checks, skipped, now=now)
         self._apply(olt_ids, before - composites.keys(), composites, shift, states)
+        self._on_change(olt_ids)
         self._offer_requests(nodes, composites)
         _tell_lost(shift.skipped)
+
+    def _with_true_cause(self, item: Skipped, now: datetime) -> Skipped:
+        """Return slots that no engine scheduled with the cause for which they would have been lost anyway."""
+        if item.cause is not Cause.ENGINE_DOWN:
+            return item
+        broken_since = self._broken.get(item.node.olt_id)
+        if broken_since is not None and broken_since <= item.slot:
+            return replace(item, cause=Cause.BREAKER_OPEN)
+        return replace(item, cause=self.outages.main_cause(item.slot, now) or item.cause)
 
     def _waiting_slots(self, node_ids: Collection[int]) -> dict[int, CompositeNode]:
         found = {node_id: self.manager.queue.find(node_id) for node_id in node_ids}
@@ -263,9 +417,10 @@ class Scheduler:
         disabled = {change.olt_id for change in changes if change.kind is ChangeKind.OLT_DISABLED}
         removed = [change.node.id for change in changes if change.kind is ChangeKind.TASK_REMOVED and change.node]
         moved = {change.olt_id for change in changes if change.kind in CHANGED_PARTNERS}
-        aborted = await self._ledger.abort(olt_ids=disabled, node_ids=removed, now=now) if disabled or removed else 0
+        aborted = await self._slots.abort(olt_ids=disabled, node_ids=removed, now=now) if disabled or removed else 0
         if moved:
-            await self._ledger.forgive(moved, now=now)
+            self.manager.forget(moved)
+            await self._slots.reset_breakers(moved, now=now)
         self.manager.interrupt(disabled)
         if self._has_started:
             for change in changes:
@@ -310,7 +465,7 @@ def _tell_change(change: Change) -> None:
 
 
 def _tell_lost(skipped: Collection[Skipped]) -> None:
-    # That a breaker is open has been told; each slot that it costs stands in the ledger.
+    # That a breaker is open has been told; each slot that it costs has a row.
     for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
         tell(
             logger,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from facho.engine.manager import Poller, PollerManager
-from facho.engine.queue import Waiting
+from facho.engine.queue import Waiting, in_order
 
 # How much of the queue is shown.
 QUEUE_SHOWN = 50
@@ -27,7 +27,9 @@ def snapshot(
         "queue": {
             "size": stats["queue_size"],
             "delayed": stats["delayed"],
-            "next": [_waiting(item, now) for item in manager.queue.in_order(now)[:QUEUE_SHOWN]],
+            # More runs are late than all pollers together can start at once.
+            "is_overload": stats["delayed"] > stats["total_pollers"],
+            "next": [_waiting(item, now) for item in in_order(manager.waiting, now)[:QUEUE_SHOWN]],
         },
         "stats": stats,
     }
@@ -50,7 +52,7 @@ def _stats(manager: PollerManager, pollers: Sequence[Mapping[str, Any]], now: da
         "busy_percentage": round(saturation.mean, 1),
         "samples": [round(sample, 1) for sample in saturation.samples],
         "is_saturated": saturation.is_saturated,
-        "queue_size": len(manager.queue),
+        "queue_size": len(manager.waiting),
         "delayed": manager.queue.delayed(now),
         "total_tasks_completed": sum(poller["tasks_completed"] for poller in pollers),
         "total_tasks_delayed": sum(poller["tasks_delayed"] for poller in pollers),
@@ -69,12 +71,19 @@ def _poller(poller: Poller, now: datetime, started_at: datetime) -> dict[str, An
         "node": node.name if node else None,
         "link": poller.link or None,
         "links": len(composite.links) if composite else None,
+        "current_execution_id": poller.execution_id,
+        "active_executions": [
+            {"id": execution_id, "node_id": link.id, "node": link.name, "status": status.value}
+            for execution_id, link, status in poller.active_executions
+        ],
         "busy_since": poller.busy_since.isoformat() if poller.busy_since else None,
         "seconds": round(seconds, 1),
         "busy_time": round(poller.busy_time + seconds, 1),
         "total_time": round((now - started_at).total_seconds(), 1),
         "tasks_completed": poller.tasks_completed,
         "tasks_delayed": poller.tasks_delayed,
+        "created_at": started_at.isoformat(),
+        "updated_at": now.isoformat(),
     }
 
 
@@ -91,5 +100,5 @@ def _waiting(waiting: Waiting, now: datetime) -> dict[str, Any]:
         "trigger": composite.trigger.value,
         "links": len(composite.links),
         "attempt": waiting.retry.claim.attempt if waiting.retry else 1,
-        "waiting_for": waiting.cause.value,
+        "waiting_for": waiting.waits_for(now).value,
     }

@@ -1,9 +1,12 @@
 """Values of the SNMP port: whom to ask, and what comes back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from hashlib import blake2b
+from typing import overload
 
+from facho.engine.device import device_at, host_name, ip_address
 from facho.engine.oid import Oid
 
 
@@ -18,6 +21,9 @@ class Missing(Enum):
 # INTEGER, counters, gauges and ticks are int; strings, addresses and opaques are bytes;
 # an object identifier is an Oid (bytes too: the tag tells); NULL is None.
 Value = int | bytes | Missing | None
+
+# The longest OID whose variable in a request has a length of one byte.
+MAX_ASKED = 0x7B
 
 
 class Tag(IntEnum):
@@ -62,7 +68,52 @@ class ErrorStatus(IntEnum):
     INCONSISTENT_NAME = 18
 
 
-@dataclass(frozen=True, slots=True)
+class Asked(Sequence[Oid]):
+    """The OIDs of a request that is sent run after run, with what is known of its last answer.
+
+    An adapter sends `variables` as they are, and may leave the answer unread:
+    then `BadAnswer` comes from the first look at its variables.
+    """
+
+    __slots__ = ("answered", "digest", "variables")
+
+    def __init__(self, oids: Iterable[Oid]) -> None:
+        # Name and NULL of each variable in BER, in the short form; ValueError for an OID that is too long for it.
+        self.variables = b"".join([_asked(oid) for oid in oids])
+        # The digest of the last answer, and how many variables it had.
+        self.digest = b""
+        self.answered = 0
+
+    def _oids(self) -> list[Oid]:
+        oids, at, variables = [], 0, self.variables
+        while at < len(variables):
+            stop = at + 4 + variables[at + 3]
+            oids.append(Oid(variables[at + 4 : stop]))
+            at = stop + 2
+        return oids
+
+    def __len__(self) -> int:
+        return len(self._oids())
+
+    def __iter__(self) -> Iterator[Oid]:
+        return iter(self._oids())
+
+    @overload
+    def __getitem__(self, place: int) -> Oid: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Oid]: ...
+    def __getitem__(self, place: int | slice) -> Oid | list[Oid]:
+        return self._oids()[place]
+
+
+def _asked(oid: Oid) -> bytes:
+    size = len(oid)
+    if size > MAX_ASKED:
+        raise ValueError(f"an OID of {size} bytes does not fit the short form")
+    return b"\x30%c\x06%c%b\x05\x00" % (size + 4, size, oid)
+
+
+@dataclass(slots=True)
 class Answer:
     """One answer: variables by position, with the agent's error surfaced, never swallowed.
 
@@ -80,11 +131,34 @@ class Answer:
     bytes_sent: int = 0
     bytes_received: int = 0
 
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that two answers share only if their variables are the same."""
+        return digest(repr((self.oids, self.values, self.tags)).encode())
+
+    def split(self, lengths: bytes) -> tuple[bytes, list[bytes]] | None:
+        """Return all names in a row, and the values as they stand in the message; see `value_of`.
+
+        None if the names do not have these lengths, if a value is no plain number or
+        string, or if the message is not at hand. Then only `oids` and `values` tell.
+        """
+        return None
+
+    @staticmethod
+    def value_of(encoded: bytes) -> Value:
+        """Return what a value of `split` stands for."""
+        raise NotImplementedError
+
     def __iter__(self) -> Iterator[tuple[Oid, Value]]:
         return iter(zip(self.oids, self.values, strict=True))
 
     def __len__(self) -> int:
         return len(self.oids)
+
+
+def digest(data: bytes) -> bytes:
+    """Return 16 bytes that stand for these."""
+    return blake2b(data, digest_size=16).digest()
 
 
 class Version(IntEnum):
@@ -115,9 +189,24 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whom to ask: an address, a version, and its secret."""
+    """An SNMP agent: its host, its version, and its secret.
+
+    Requests go to `target`. The device follows from it, so the holder of the
+    lease of `device` asks that address and no other.
+    """
 
     host: str
     port: int
     version: Version
     credentials: Community | User
+    # The IP address of a host name. Empty: it is not known, or `host` is one.
+    address: str = ""
+
+    @property
+    def target(self) -> str:
+        """Return the IP address to ask; empty for a name that is not resolved."""
+        return self.address or ip_address(self.host)
+
+    @property
+    def device(self) -> str:
+        return device_at(self.target or host_name(self.host), self.port)

@@ -10,43 +10,60 @@ from typing import Any, TypedDict
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
+from facho.adapters.resolver import Resolver
 from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.apps.polling import live
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.census import Rules
 from facho.engine.chores import Chore, Chores
-from facho.engine.manager import PollerManager
-from facho.engine.ports import Clock, EventBus, Ledger, NodeSource, OltLeases, ReadingSink, Snmp
+from facho.engine.grid import Gap
+from facho.engine.manager import PollerManager, PoolSize
+from facho.engine.model import Cause
+from facho.engine.observer import Observer
+from facho.engine.outages import Outages
+from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Snmp
 from facho.engine.prober import Prober
-from facho.engine.runner import Runner
+from facho.engine.questions import Answerer
+from facho.engine.runner import GiveUp, Runner
 from facho.engine.scheduler import Scheduler
 from facho.engine.snapshot import describe, snapshot
 from facho.runtime import logs
-from facho.runtime.config import Config
+from facho.runtime.clocks import ClockWatch
+from facho.runtime.config import AUTOMATIC_POLLERS, Config
 from facho.runtime.forecast_runs import ForecastRuns
-from facho.runtime.metered import Metering
-from facho.runtime.observed import Observed, show_spool
-from facho.store import partitions, plans, quotas, reaper
+from facho.runtime.metrics import Meters, OltCollector
+from facho.runtime.observed import Observed
+from facho.store import identification, quotas, reaper
 from facho.store.alerts.loop import AlertLoop
 from facho.store.away import is_away
-from facho.store.forwarder import Forwarder
+from facho.store.breakers import Policy
+from facho.store.delivery import ResultDelivery
+from facho.store.devices import DeviceWatch
+from facho.store.history import Closing
+from facho.store.inventories import Inventories
+from facho.store.inventory import Inventory
 from facho.store.journal import EventRows, Journal
-from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
+from facho.store.plans import Planner
 from facho.store.pool import Pool
+from facho.store.questions import DbQuestions
 from facho.store.retention import Sweep, rules
+from facho.store.runs import DbResults, DbRuns, GroupCommit
+from facho.store.slots import DbSlots
 from facho.store.spool import MEGABYTE, Spool
-from facho.store.spooling import SpoolingLedger, SpoolingSink
+from facho.store.spool_import import import_old
 from facho.store.threads import DbThread
-from facho.store.writer import DbReadingSink
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 
-# How often it is tried to write down what had to wait for the database.
-LAND_EVERY = 2 * SECOND
+# How soon the engine notices an address that was changed past the forms.
+DEVICES_EVERY = 5 * SECOND
+
+# How often results that wait for the database are delivered again.
+DELIVER_EVERY = 2 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +72,7 @@ class Engine:
 
     scheduler: Scheduler
     prober: Prober
+    answerer: Answerer
     chores: Chores
     alerts: AlertLoop
     journal: Journal
@@ -62,19 +80,22 @@ class Engine:
     bus: LocalBus
     snmp: Snmp
     observed: Observed
-    forwarder: Forwarder
+    delivery: ResultDelivery
     threads: tuple[DbThread, ...]
+    clock: SystemClock
+    clock_watch: ClockWatch
 
     async def close(self) -> None:
         """Stop in the order in which nothing is lost: first the work, then what it is written down with."""
         await self.chores.stop()
         await self.prober.stop()
+        await self.answerer.stop()
         await self.scheduler.manager.stop()
         await self.alerts.close()
         self.bus.close()
         await self.snmp.close()
-        # From here on there is nobody left who would have anything to tell.
-        await self.forwarder.close()
+        # No component is left that would report anything.
+        await self.delivery.close()
         await self.journal.step()
         logs.remove_events(self.events)
         self.observed.close()
@@ -82,75 +103,144 @@ class Engine:
             thread.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Books:
-    """Where a runner writes down what it did: counted, and on disk while the database is away."""
-
-    ledger: Ledger
-    sink: ReadingSink
-    forwarder: Forwarder
+def make_policy(config: Config) -> Policy:
+    return Policy(config.breaker_after, config.auto_recover)
 
 
-def make_books(config: Config, metering: Metering, reader: DbThread, writer: DbThread, disk: DbThread) -> Books:
-    """Return the books of a process that runs composites.
-
-    Harvests are counted when they are in the database, ends when they are said.
-    """
-    ledger = DbLedger(writer, breaker_after=config.breaker_after, auto_recover=config.auto_recover)
-    sink = metering.sink(DbReadingSink(reader, writer, Rules(config.misses, config.mass_vanishing)))
+def make_delivery(
+    config: Config, writer: DbThread, disk: DbThread, meters: Meters, inventories: Inventories
+) -> ResultDelivery:
+    """Return the way of results into the database, for a process that runs composites."""
+    results = DbResults(
+        GroupCommit(writer),
+        rules=Rules(config.misses, config.mass_vanishing),
+        policy=make_policy(config),
+        observer=meters,
+        inventories=inventories,
+    )
     spool = Spool.take(config.spool_dir, config.spool_mb * MEGABYTE)
-    forwarder = Forwarder(sink=sink, ledger=ledger, spool=spool, thread=disk)
-    show_spool(metering, forwarder)
-    return Books(metering.ledger(SpoolingLedger(ledger, forwarder)), SpoolingSink(sink, forwarder), forwarder)
+    import_old(config.spool_dir, spool)
+    delivery = ResultDelivery(results.finish, spool=spool, thread=disk)
+    meters.spool_entries.set_function(lambda: delivery.waiting)
+    meters.spool_bytes.set_function(lambda: delivery.waiting_bytes)
+    return delivery
 
 
 def engine(config: Config) -> Engine:
     """Build the embedded engine: everything in this process."""
     clock, bus = SystemClock(), LocalBus()
     observed = Observed("run", clock, token=config.metrics_token)
-    metering = observed.metering()
+    meters = observed.meters()
     names = ("read", "write", "chores", "alerts", "spool")
     reader, writer, helper, watcher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
-    books = make_books(config, metering, reader, writer, disk)
-    snmp, leases = metering.snmp(SnmpByVersion()), metering.leases(LocalLeases())
-    nodes, ledger, worker = metering.nodes(DbNodeSource(reader)), books.ledger, config.worker_name
-    observed.show_pool(bus, lambda: nodes.last, lambda: True)
+    inventories = Inventories()
+    delivery = make_delivery(config, writer, disk, meters, inventories)
+    slots = DbSlots(writer, policy=make_policy(config), settle=delivery.flush, observer=meters)
+    snmp, leases, nodes, worker = (
+        SnmpByVersion(observer=meters),
+        LocalLeases(),
+        DbNodeSource(reader),
+        config.worker_name,
+    )
+    olts = observed.show_olts(config.metrics_per_olt, lambda: True)
     events = EventRows()
     logs.add_events(events)
-    ports: Ports = {"nodes": nodes, "ledger": ledger, "leases": leases, "snmp": snmp, "clock": clock}
-    runner = metering.runner(make_runner(worker, sink=books.sink, bus=bus, **ports))
-    prober = Prober(name=worker, **ports)
+    ports: Ports = {
+        "nodes": nodes,
+        "runs": DbRuns(reader, writer, delivery, inventories),
+        "leases": leases,
+        "snmp": snmp,
+        "clock": clock,
+        "bus": bus,
+        "observer": meters,
+    }
+    runner = make_runner(worker, **ports)
+    prober = Prober(name=worker, slots=slots, **ports)
+    planner = Planner(helper)
+    least, most = AUTOMATIC_POLLERS
     scheduler = Scheduler(
-        pollers=config.pollers,
+        pollers=config.pollers or least,
+        size=None if config.pollers else PoolSize(least, most),
         nodes=nodes,
-        ledger=ledger,
+        slots=slots,
         runner=runner,
         clock=clock,
         prober=prober,
-        on_tick=lambda manager: bus.publish("snapshot", _own_snapshot(manager, worker, clock.now())),
+        on_tick=lambda manager: _on_tick(manager, delivery, bus, worker, clock.now()),
+        on_change=planner.changed,
+        outages=Outages(is_away),
+        observer=meters,
     )
+    observed.show_pool(bus, lambda: scheduler.standings, lambda: True)
     journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool())
     alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
-    # What waits on disk is about to end by itself.
-    may_reap = partial(_is_empty, books.forwarder)
-    also = [land(books.forwarder)]
-    chores = make_chores(config, clock, writer=writer, helper=helper, may_reap=may_reap, also=also)
-    return Engine(scheduler, prober, chores, alerts, journal, events, bus, snmp, observed, books.forwarder, threads)
+    also = [deliver(delivery), olt_figures(olts, helper)]
+    chores = make_chores(
+        config,
+        clock,
+        writer=writer,
+        helper=helper,
+        planner=planner,
+        gap=lambda: scheduler.gap,
+        # Executions whose results wait on disk are about to end by themselves.
+        may_reap=lambda: not delivery.waiting,
+        also=also,
+    )
+    answerer = make_answerer(
+        worker,
+        scheduler,
+        nodes=nodes,
+        leases=leases,
+        snmp=snmp,
+        clock=clock,
+        reader=reader,
+        writer=writer,
+        observer=meters,
+    )
+    return Engine(
+        scheduler=scheduler,
+        prober=prober,
+        answerer=answerer,
+        chores=chores,
+        alerts=alerts,
+        journal=journal,
+        events=events,
+        bus=bus,
+        snmp=snmp,
+        observed=observed,
+        delivery=delivery,
+        threads=threads,
+        clock=clock,
+        clock_watch=ClockWatch(clock, f"{config.worker_name} (run)", scheduler.clock_set),
+    )
 
 
 class Ports(TypedDict):
-    """What whoever asks OLTs needs."""
+    """The ports of a component that asks OLTs."""
 
     nodes: NodeSource
-    ledger: Ledger
+    runs: Runs
     leases: OltLeases
     snmp: Snmp
     clock: Clock
+    bus: EventBus
+    observer: Observer
 
 
-def land(forwarder: Forwarder) -> Chore:
-    """Return the chore that brings home what had to wait for the database."""
-    return Chore("spool", LAND_EVERY, forwarder.step)
+def deliver(delivery: ResultDelivery) -> Chore:
+    """Return the chore that stores results that waited for the database."""
+    return Chore("spool", DELIVER_EVERY, delivery.step)
+
+
+def olt_figures(olts: OltCollector, thread: DbThread) -> Chore:
+    """Return the chore that reads the figures of OLTs for /metrics."""
+    return Chore("olt-figures", MINUTE, in_thread(thread, olts.refresh), offset=25 * SECOND)
+
+
+def _on_tick(manager: PollerManager, delivery: ResultDelivery, bus: EventBus, worker: str, now: datetime) -> None:
+    # Nothing starts while results wait for the database.
+    manager.outages.note("spool", Cause.DATABASE_UNAVAILABLE if delivery.waiting else None, now)
+    bus.publish("snapshot", _own_snapshot(manager, worker, now))
 
 
 def _own_snapshot(manager: PollerManager, worker: str, now: datetime) -> dict[str, Any]:
@@ -162,20 +252,19 @@ def make_runner(
     name: str,
     *,
     nodes: NodeSource,
-    ledger: Ledger,
-    sink: ReadingSink,
+    runs: Runs,
     snmp: Snmp,
     leases: OltLeases,
     bus: EventBus,
     clock: Clock,
-    patience: timedelta | None = None,
+    observer: Observer,
+    give_up: GiveUp | None = None,
 ) -> Runner:
-    """Return who runs composites, with all the brands there are."""
+    """Return a runner of composites that knows all brands."""
     return Runner(
         name=name,
         nodes=nodes,
-        ledger=ledger,
-        sink=sink,
+        runs=runs,
         snmp=snmp,
         leases=leases,
         bus=bus,
@@ -185,12 +274,38 @@ def make_runner(
         candidates=candidates,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
         is_away=is_away,
-        patience=patience,
+        give_up=give_up,
+        observer=observer,
     )
 
 
-def _is_empty(forwarder: Forwarder) -> bool:
-    return not forwarder.waiting
+def make_answerer(
+    name: str,
+    scheduler: Scheduler,
+    *,
+    nodes: NodeSource,
+    leases: OltLeases,
+    snmp: Snmp,
+    clock: Clock,
+    reader: DbThread,
+    writer: DbThread,
+    observer: Observer,
+) -> Answerer:
+    """Return the part that answers questions of people to OLTs, between the runs of the scheduler."""
+    return Answerer(
+        name=name,
+        questions=DbQuestions(reader, writer),
+        nodes=nodes,
+        # Without a cache: the inventories belong to the runs, and no lease is held yet.
+        known=lambda olt_id: reader.run(lambda: Inventory.load(olt_id).known()),
+        leases=leases,
+        snmp=snmp,
+        clock=clock,
+        gate=scheduler.manager,
+        brand=brand,
+        raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
+        observer=observer,
+    )
 
 
 def make_chores(
@@ -199,29 +314,38 @@ def make_chores(
     *,
     writer: DbThread,
     helper: DbThread,
+    planner: Planner,
+    gap: Callable[[], Gap | None],
     may_reap: Callable[[], bool] = lambda: True,
     also: Sequence[Chore] = (),
 ) -> Chores:
     """Return what is done beside polling.
 
-    Quotas are written where the ledger writes them, a little behind the turn of the minute, and so of the
+    Quotas are written by the thread that writes slots, a little behind the turn of the minute, and so of the
     hour. The plans of a large fleet take seconds, in many short transactions: they have a thread of their own.
     """
-    days = {"logs": config.keep_logs, "executions": config.keep_executions, "history": config.keep_history}
+    keep = rules(
+        logs=config.keep_logs,
+        executions=config.keep_executions,
+        history=config.keep_history,
+        daily=config.keep_daily,
+    )
 
     def reap(now: datetime) -> int:
-        return reaper.reap(now) if may_reap() else 0
+        return reaper.reap(now, gap()) if may_reap() else 0
 
-    sweep = Sweep(thread=writer, clock=clock, rules=rules(**days))
+    sweep = Sweep(thread=writer, clock=clock, rules=keep)
     return Chores(
         clock,
         [
+            Chore("devices", DEVICES_EVERY, DeviceWatch(helper, Resolver()).step),
             Chore("open-hour", MINUTE, in_thread(writer, quotas.open_hour), offset=1 * SECOND),
             Chore("reap", MINUTE, in_thread(writer, reap), offset=3 * SECOND),
             Chore("settle", MINUTE, in_thread(writer, quotas.settle), offset=5 * SECOND),
-            Chore("plans", MINUTE, in_thread(helper, plans.make_plans), offset=10 * SECOND),
+            Chore("plans", 2 * SECOND, planner.step),
             Chore("forecasts", 5 * SECOND, ForecastRuns(thread=helper, clock=clock).step),
-            Chore("partitions", HOUR, in_thread(helper, partitions.make_ahead), offset=20 * SECOND),
+            Chore("identification", HOUR, in_thread(writer, identification.repair), offset=15 * SECOND),
+            Chore("history", 10 * MINUTE, Closing(thread=helper, clock=clock).run, offset=20 * SECOND),
             Chore("retention", 10 * MINUTE, sweep.run, offset=30 * SECOND),
             *also,
         ],

@@ -12,6 +12,10 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, NotSupportedError, connec
 from django.db.migrations.executor import MigrationExecutor
 
 from facho.runtime import config, scale_checks
+from facho.store import history_upgrade
+
+# The database lacks migrations: a start applies them, other commands refuse to work on it.
+OUTDATED = "facho.W001"
 
 
 @register
@@ -54,10 +58,10 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
                 id="facho.E002",
             )
         ]
-    if pending:
-        behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id="facho.W001")
+    if pending or history_upgrade.is_pending():
+        behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id=OUTDATED)
         return [*shared, behind]
-    return [*shared, *secrets(), *_brands()]
+    return [*shared, *secrets(), *_brands(), *_identification(), *_jobs()]
 
 
 def unwritable(file: Path) -> Sequence[CheckMessage]:
@@ -86,6 +90,56 @@ def _brands() -> list[CheckMessage]:
             id="facho.W002",
         )
         for name, brand in olts.values_list("name", "brand")
+    ]
+
+
+def _identification() -> list[CheckMessage]:
+    """Find OLTs without a brand that are never asked for it."""
+    olts = apps.get_model("jobs", "WorkflowNode").unsettled().filter(brand="").order_by("name")
+    return [
+        Warning(
+            f"{name} has no brand, and no identification that would find it out.",
+            hint="Start Facho: it adds the identification. Or choose the brand of the OLT.",
+            id="facho.W006",
+        )
+        for name in olts.values_list("name", flat=True)
+    ]
+
+
+def shared_devices() -> list[CheckMessage]:
+    """Find OLTs that are one device. Told by `facho check` alone: they are polled in turns, so nothing is wrong."""
+    from facho.apps.inventory.models import HOST_ADDRESS, host_address
+    from facho.engine.device import olts_by_device
+
+    try:
+        rows = list(apps.get_model("inventory", "Olt").objects.values_list("pk", "name", *HOST_ADDRESS))
+    except DatabaseError:
+        # It is unavailable, or not up to date, and that has been said.
+        return []
+    names = {id_: name for id_, name, *_ in rows}
+    devices = olts_by_device({id_: host_address(*where).device for id_, _, *where in rows})
+    return [
+        Warning(
+            f"{', '.join(names[id_] for id_ in olt_ids)} are the same device: {device}.",
+            hint="They are polled in turns. Delete all but one, or correct their addresses.",
+            id="facho.W007",
+        )
+        for device, olt_ids in devices.items()
+        if len(olt_ids) > 1
+    ]
+
+
+def _jobs() -> list[CheckMessage]:
+    """Find jobs that read nothing. They are refused now; earlier versions saved them."""
+    jobs = apps.get_model("jobs", "SnmpJob").objects.prefetch_related("oids")
+    return [
+        Warning(
+            f"The job {job.name} of {job.brand} reads nothing, so it is not scheduled.",
+            hint="Add a column or a raw OID to it, or delete it.",
+            id="facho.W008",
+        )
+        for job in jobs
+        if job.reads_nothing
     ]
 
 

@@ -76,6 +76,8 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     create.add_argument("--username")
     create.add_argument("--email", default="")
     create.add_argument("--noinput", action="store_true", help="take the password from DJANGO_SUPERUSER_PASSWORD")
+    shell = _command(commands, "shell", open_shell, "open a Python shell with all models imported")
+    shell.add_argument("-c", "--command", dest="code", help="run this code and exit")
     _command(commands, "check", check, "say what is wrong with the configuration")
     _command(commands, "rotate-keys", rotate_keys, "encrypt all secrets with a new key")
     _add_light(commands, typed)
@@ -184,24 +186,24 @@ def run_scheduler(arguments: argparse.Namespace) -> None:
 def run_worker(arguments: argparse.Namespace) -> None:
     _take_settings(arguments, "pollers")
     config = _prepare_role("worker")
+    from facho.runtime.config import WORKER_POLLERS
     from facho.runtime.lock import lock_role
     from facho.runtime.roles import worker
 
+    pollers = config.pollers or WORKER_POLLERS
     with lock_role(config, "worker"):
-        worker.serve(
-            config, config.pollers, on_ready=lambda: print(f"The worker has {config.pollers} pollers.", flush=True)
-        )
+        worker.serve(config, pollers, on_ready=lambda: print(f"The worker has {pollers} pollers.", flush=True))
 
 
 def run_engine(arguments: argparse.Namespace) -> None:
     _take_settings(arguments, "host", "port")
     config = prepare()
     from django.contrib.auth import get_user_model
-    from django.core.management import call_command
 
     from facho.runtime import embedded, logs
     from facho.runtime.config import ConfigError
     from facho.runtime.lock import EngineLock
+    from facho.runtime.upgrade import upgrade
 
     if config.is_scale:
         raise ConfigError(
@@ -212,7 +214,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
     refuse_on_errors()
     # Before the migrations: a database must not change under an engine that runs.
     with EngineLock(config) as lock:
-        call_command("migrate", verbosity=0, interactive=False)
+        upgrade(config, verbosity=0, is_locked=True)
         if not get_user_model().objects.exists():
             print("Nobody can log in yet. Make a user: facho createsuperuser", flush=True)
         here = f"http://{config.host}:{config.port}"
@@ -226,11 +228,11 @@ def run_demo(arguments: argparse.Namespace) -> None:
 
 
 def migrate(arguments: argparse.Namespace) -> None:
-    prepare()
+    config = prepare()
     refuse_on_errors()
-    from django.core.management import call_command
+    from facho.runtime.upgrade import upgrade
 
-    call_command("migrate", interactive=False)
+    upgrade(config, verbosity=1, is_locked=False)
 
 
 def migrate_to(arguments: argparse.Namespace) -> None:
@@ -250,7 +252,7 @@ def migrate_to(arguments: argparse.Namespace) -> None:
 
 def create_superuser(arguments: argparse.Namespace) -> None:
     prepare()
-    refuse_on_errors(warnings_too=True)
+    refuse_on_errors(outdated_too=True)
     from django.core.management import CommandError, call_command
 
     from facho.runtime.config import ConfigError
@@ -266,14 +268,25 @@ def create_superuser(arguments: argparse.Namespace) -> None:
         raise ConfigError(str(error)) from error
 
 
+def open_shell(arguments: argparse.Namespace) -> None:
+    prepare()
+    from django.core.management import call_command
+
+    from facho.runtime.shell import Shell
+
+    # All that is imported is printed, unless the output is that of a program.
+    call_command(Shell(), command=arguments.code, verbosity=0 if arguments.code else 2)
+
+
 def check(arguments: argparse.Namespace) -> None:
     """Say everything there is to say, of the servers too, whatever is wrong with one of them."""
     config = prepare()
     from django.core import checks
 
     from facho.runtime import scale_checks
+    from facho.runtime.checks import shared_devices
 
-    messages = checks.run_checks(databases=["default"])
+    messages = [*checks.run_checks(databases=["default"]), *shared_devices()]
     if config.is_scale:
         messages += scale_checks.remarks(config)
     for message in messages:
@@ -286,19 +299,21 @@ def check(arguments: argparse.Namespace) -> None:
 def rotate_keys(arguments: argparse.Namespace) -> None:
     config = prepare()
     # Before a new key is made: with a secret that cannot be read there is nothing to rotate.
-    refuse_on_errors(warnings_too=True)
+    refuse_on_errors(outdated_too=True)
     from facho.runtime import keys
 
     count = keys.rotate(config)
-    print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Restart Facho to use it.")
+    print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Start Facho again.")
 
 
-def refuse_on_errors(*, warnings_too: bool = False, databases: Sequence[str] = ("default",)) -> None:
-    """End the command if something is wrong, with the database too, where one is named."""
+def refuse_on_errors(*, outdated_too: bool = False, databases: Sequence[str] = ("default",)) -> None:
+    """End the command if a check finds an error, or, if asked, a database that lacks migrations."""
     from django.core import checks
 
+    from facho.runtime.checks import OUTDATED
+
     messages = checks.run_checks(databases=list(databases))
-    _refuse(messages, checks.WARNING if warnings_too else checks.ERROR)
+    _refuse([each for each in messages if each.is_serious() or (outdated_too and each.id == OUTDATED)], checks.WARNING)
 
 
 def _refuse(messages: "Sequence[CheckMessage]", level: int) -> None:

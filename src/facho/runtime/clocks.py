@@ -1,12 +1,20 @@
-"""Whether another machine's clock agrees with ours."""
+"""Whether another machine's clock agrees with ours, and whether ours was set."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.core.checks import CheckMessage, Error, Warning
 
+from facho.adapters.clock import SystemClock
+from facho.engine.events import Event, tell
 from facho.engine.ports import Clock
+
+logger = logging.getLogger(__name__)
+
+# How often the machine's clock is read, in seconds.
+WATCH_EVERY = 1.0
 
 # Clocks that are set by NTP agree to milliseconds. From here on something is wrong, and from there on it hurts:
 # a slot lies elsewhere, messages seem older than they are, and what is fresh looks stale.
@@ -44,3 +52,28 @@ def measure(ask: Callable[[], datetime], clock: Clock) -> Skew:
     told = ask()
     ended = clock.now()
     return Skew(told - min(max(told, began), ended))
+
+
+class ClockWatch:
+    """Follows the machine's clock. One in a process: `now` of its clock steps here and nowhere else.
+
+    `on_set` is called in the same moment, so that no other task sees times of both clocks.
+    """
+
+    def __init__(self, clock: SystemClock, process: str, on_set: Callable[[timedelta], None]) -> None:
+        self._clock = clock
+        self._process = process
+        self._on_set = on_set
+
+    async def run(self) -> None:
+        """Watch forever."""
+        while True:
+            self.step()
+            await self._clock.sleep(WATCH_EVERY)
+
+    def step(self) -> None:
+        by = self._clock.follow()
+        if by:
+            self._on_set(by)
+            event = Event.CLOCK_SET_FORWARD if by > timedelta(0) else Event.CLOCK_SET_BACK
+            tell(logger, event, process=self._process, seconds=abs(by.total_seconds()))

@@ -21,8 +21,13 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_FORMATS = ("line", "json")
 LANGUAGES = ("en", "es")
 MOST_POLLERS = 1000
+# Without FACHO_POLLERS: an embedded engine has as many as it needs between these, a worker has a fixed number.
+AUTOMATIC_POLLERS = (10, 200)
+WORKER_POLLERS = 32
 MOST_MISSES = 100
 MOST_DAYS = 3650
+# Each has about ten series.
+MOST_OLTS_IN_METRICS = 2000
 MODES = ("embedded", "scale")
 
 # Read by the commands that need no database, and by the test suite; none of them is a setting.
@@ -30,7 +35,6 @@ FOREIGN_NAMES = {
     "FACHO_COMMUNITY",
     "FACHO_AUTH_KEY",
     "FACHO_PRIV_KEY",
-    "FACHO_OLTSIM",
     "FACHO_RECORDINGS",
     "FACHO_TEST_POSTGRES_URL",
     "FACHO_TEST_REDIS_URL",
@@ -46,7 +50,8 @@ class Config:
     data_dir: Path
     host: str
     port: int
-    pollers: int
+    # None: as many as the engine needs.
+    pollers: int | None
     language: str
     time_zone: str
     log_level: str
@@ -57,7 +62,7 @@ class Config:
     # In percent of an OLT's ONUs: more than this vanishing at once is suspect.
     mass_vanishing: int
     log_format: str
-    # Silent executions in a row, until the breaker of an OLT opens.
+    # Silent attempts in a row that open the breaker of an OLT.
     breaker_after: int
     # Whether the breaker of an OLT that answers again closes by itself.
     auto_recover: bool
@@ -65,12 +70,15 @@ class Config:
     keep_logs: int
     keep_executions: int
     keep_history: int
+    keep_daily: int
     # Megabytes of readings that wait on disk while the database is away.
     spool_mb: int
     # How long the OLTs of a worker that dies are kept from others, in seconds.
     lease_seconds: int
     # Where scheduler and worker answer /metrics, /healthz and /readyz; None: nowhere.
     metrics_port: int | None
+    # How many OLTs have series of their own in /metrics, at most.
+    metrics_per_olt: int
     worker_name: str
     # These may carry passwords.
     metrics_token: str = field(repr=False)
@@ -112,6 +120,7 @@ KNOWN_NAMES = {
     "FACHO_REDIS_URL",
     "FACHO_SPOOL_MB",
     "FACHO_LEASE_SECONDS",
+    "FACHO_METRICS_PER_OLT",
     "FACHO_METRICS_PORT",
     "FACHO_METRICS_TOKEN",
     "FACHO_WORKER_NAME",
@@ -132,6 +141,7 @@ KNOWN_NAMES = {
     "FACHO_AUTO_RECOVER",
     "FACHO_KEEP_LOGS",
     "FACHO_KEEP_EXECUTIONS",
+    "FACHO_KEEP_DAILY",
     "FACHO_KEEP_HISTORY",
 }
 
@@ -145,7 +155,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
         data_dir=data_dir,
         host=environ.get("FACHO_HOST") or "127.0.0.1",
         port=_number(environ, "FACHO_PORT", 8000, 1, 65535),
-        pollers=_number(environ, "FACHO_POLLERS", 10, 1, MOST_POLLERS),
+        pollers=_number(environ, "FACHO_POLLERS", 0, 1, MOST_POLLERS) or None,
         language=_choice(environ, "FACHO_LANGUAGE", "en", LANGUAGES),
         time_zone=_time_zone(environ),
         log_level=_choice(environ, "FACHO_LOG_LEVEL", "INFO", LOG_LEVELS),
@@ -159,9 +169,11 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
         keep_logs=_number(environ, "FACHO_KEEP_LOGS", 7, 1, MOST_DAYS),
         keep_executions=_number(environ, "FACHO_KEEP_EXECUTIONS", 30, 1, MOST_DAYS),
         keep_history=_number(environ, "FACHO_KEEP_HISTORY", 90, 1, MOST_DAYS),
+        keep_daily=_number(environ, "FACHO_KEEP_DAILY", 730, 1, MOST_DAYS),
         spool_mb=_number(environ, "FACHO_SPOOL_MB", 256, 1, 1_000_000),
         lease_seconds=_number(environ, "FACHO_LEASE_SECONDS", 30, 10, 300),
         metrics_port=_number(environ, "FACHO_METRICS_PORT", 0, 0, 65535) or None,
+        metrics_per_olt=_number(environ, "FACHO_METRICS_PER_OLT", 0, 0, MOST_OLTS_IN_METRICS),
         metrics_token=environ.get("FACHO_METRICS_TOKEN", "").strip(),
         worker_name=_worker_name(environ),
         redis_url=redis_url(environ, mode),
@@ -226,8 +238,9 @@ def _number(environ: Mapping[str, str], name: str, default: int, low: int, high:
     if not raw:
         return default
     if not raw.isdecimal() or not low <= int(raw) <= high:
+        otherwise = default if default >= low else "the automatic number"
         raise ConfigError(
-            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or leave it out for {default}."
+            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or leave it out for {otherwise}."
         )
     return int(raw)
 

@@ -25,6 +25,9 @@ SOURCE = "source"
 # Rows in one COPY. PostgreSQL remembers each of them until it has looked for the rows that they refer to.
 BATCH = 20_000
 
+# Of a table with packed history, whose rows have some kilobytes each.
+PACKED_BATCH = 500
+
 # What the number of rows is called among what is said of columns.
 ROWS = "how_many"
 
@@ -52,8 +55,8 @@ def copy(model: Model, on_batch: Callable[[int], None]) -> None:
     fields = model._meta.concrete_fields
     columns, forms = tuple(str(field.column) for field in fields), [_form(field) for field in fields]
     _check_references(is_later=model in _references(model))
-    rows = _rows(model)
-    while batch := list(islice(rows, BATCH)):
+    rows, size = _rows(model), min(BATCH, PACKED_BATCH) if _is_packed(model) else BATCH
+    while batch := list(islice(rows, size)):
         prepared = [tuple(map(_formed, forms, row)) for row in batch]
         try:
             bulk.copy(Rows(model._meta.db_table, columns, prepared), model._meta.db_table)
@@ -67,7 +70,11 @@ def copy(model: Model, on_batch: Callable[[int], None]) -> None:
 def _rows(model: Model) -> Iterator[tuple[Any, ...]]:
     names = [field.attname for field in model._meta.concrete_fields]
     rows = model._base_manager.using(SOURCE).order_by("pk").values_list(*names)
-    return iter(rows.iterator(chunk_size=2000))
+    return iter(rows.iterator(chunk_size=PACKED_BATCH if _is_packed(model) else 2000))
+
+
+def _is_packed(model: Model) -> bool:
+    return any(isinstance(field, models.BinaryField) for field in model._meta.concrete_fields)
 
 
 def _check_references(*, is_later: bool) -> None:
@@ -170,7 +177,7 @@ def _measures(field: "models.Field[Any, Any]", name: str) -> dict[str, Any]:
     if isinstance(target, models.BooleanField):
         return {"true": Count("pk", filter=Q(**{name: True}))}
     filled = {"filled": Count(name)}
-    if isinstance(target, models.CharField | models.TextField):
+    if isinstance(target, models.CharField | models.TextField | models.BinaryField):
         return filled | {"length": Sum(Length(name))}
     if isinstance(target, models.IntegerField | models.FloatField | models.DateTimeField | models.TimeField):
         return filled | {"least": Min(name), "most": Max(name)}

@@ -5,12 +5,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from facho.runtime.config import MOST_POLLERS, Config, ConfigError
+from facho.runtime.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from facho.apps.inventory.models import Olt
 
 USER = PASSWORD = "demo"  # noqa: S105 - printed on the screen; the demonstration listens on loopback only
 
@@ -23,6 +26,9 @@ SHORTEST = timedelta(seconds=30)
 FIRST_AFTER = timedelta(seconds=2)
 SPREAD = timedelta(seconds=5)
 
+# In the history of an OLT, so that a later start can tell it from those that the visitor added.
+ADDED_BY_US = "Added by the demonstration."
+
 # Where the simulated OLTs listen if nobody else does.
 FIRST_UDP_PORT = 16101
 
@@ -32,25 +38,24 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
     for name, value, least in (("--olts", olts, 1), ("--onus", onus, 1), ("--port", port, 1)):
         if value < least:
             raise ConfigError(f"{name} is {value}. Write a number from {least} on.")
-    _isolate(port, data, pollers=min(max(10, olts), MOST_POLLERS))
+    _isolate(port, data)
     config = prepare()
-    from django.core.management import call_command
-
     from facho.runtime import embedded, logs
     from facho.runtime.lock import EngineLock
     from facho.runtime.serving import listen
+    from facho.runtime.upgrade import upgrade
 
     logs.configure(config)
     with EngineLock(config):
         # Nothing is set up for a port that somebody else has.
         listen(config.host, config.port).close()
-        call_command("migrate", verbosity=0, interactive=False)
+        upgrade(config, verbosity=0, is_locked=True)
         with simulated(olts, onus) as fleet:
             set_up(fleet)
             embedded.serve(config, on_ready=lambda: _welcome(config, fleet))
 
 
-def _isolate(port: int, data: Path, pollers: int) -> None:
+def _isolate(port: int, data: Path) -> None:
     """Let the demonstration see nothing of an installation that the environment may describe."""
     for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
         del os.environ[name]
@@ -58,7 +63,6 @@ def _isolate(port: int, data: Path, pollers: int) -> None:
         "FACHO_DATA_DIR": str(data),
         "FACHO_HOST": "127.0.0.1",
         "FACHO_PORT": str(port),
-        "FACHO_POLLERS": str(pollers),
     }
 
 
@@ -82,38 +86,86 @@ def simulated(olts: int, onus: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def set_up(fleet: list[dict[str, Any]]) -> None:
-    """Make the user, the OLTs and their jobs, as far as an earlier demonstration has not."""
+    """Create the user, the OLTs and their jobs, as far as an earlier demonstration has not.
+
+    OLTs that the visitor added are left alone.
+    """
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
     users = get_user_model().objects
-    if not users.filter(username=USER).exists():
-        users.create_superuser(USER, password=PASSWORD)
+    user = users.filter(username=USER).first() or users.create_superuser(USER, password=PASSWORD)
     # All or nothing: an OLT that a killed start left without jobs would never get any.
     with transaction.atomic():
-        _start_soon(_add_olts(fleet))
+        ours = _own_olts(fleet, user.pk)
+        _follow_fleet(fleet, ours)
+        new = _add_olts(fleet, ours)
+        _record(new, user.pk)
+        _add_jobs(new)
+        _start_soon([olt.pk for olt in new])
 
 
-def _add_olts(fleet: list[dict[str, Any]]) -> list[int]:
-    """Make what is not there yet, and return the ids of the new OLTs."""
+def _own_olts(fleet: list[dict[str, Any]], user_id: int) -> dict[str, "Olt"]:
+    """Return the OLTs that a demonstration added, by name: as the history of changes has it."""
+    from django.contrib.admin.models import ADDITION, LogEntry
+
     from facho.apps.inventory.models import Olt
+
+    added = LogEntry.objects.filter(action_flag=ADDITION, change_message=ADDED_BY_US)
+    ids = [int(id_) for id_ in added.values_list("object_id", flat=True) if id_]
+    # Earlier versions recorded nothing, and went by the name.
+    rows = Olt.objects.filter(pk__in=ids) if ids else Olt.objects.filter(name__in=[olt["name"] for olt in fleet])
+    if not ids:
+        _record(list(rows), user_id)
+    return {row.name: row for row in rows}
+
+
+def _record(olts: "Sequence[Olt]", user_id: int) -> None:
+    """Write into the history of these OLTs that they belong to the demonstration."""
+    from django.contrib.admin.models import ADDITION, LogEntry
+
+    if olts:
+        LogEntry.objects.log_actions(user_id, olts, ADDITION, change_message=ADDED_BY_US)
+
+
+def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> None:
+    """Set the addresses of this start, and disable OLTs of ours that are not simulated this time."""
+    simulated = {olt["name"]: olt for olt in fleet}
+    for name, row in ours.items():
+        if name in simulated:
+            # The ports may have changed: another program may listen where it listened last time.
+            row.host, row.port = simulated[name]["host"], simulated[name]["port"]
+            row.save(update_fields=["host", "port"])
+        elif row.enabled:
+            sys.stdout.write(f"  {name} is not simulated this time: it is disabled.\n")
+            row.disable()
+
+
+def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"]:
+    """Add the OLTs that are not there yet, and return them."""
+    from facho.apps.inventory.models import Olt
+
+    new = [olt for olt in fleet if olt["name"] not in ours]
+    taken = set(Olt.objects.filter(name__in=[olt["name"] for olt in new]).values_list("name", flat=True))
+    for name in sorted(taken):
+        sys.stdout.write(f"  {name} is an OLT of yours: the simulated one of that name is left out.\n")
+    names = ("name", "brand", "host", "port", "community")
+    return [Olt.objects.create(**{name: olt[name] for name in names}) for olt in new if olt["name"] not in taken]
+
+
+def _add_jobs(olts: list["Olt"]) -> None:
+    """Give new OLTs the usual jobs of their brand, and a third link behind the state."""
+    from facho.apps.jobs.models import SnmpJob
     from facho.apps.jobs.templates import propose
 
-    Olt.objects.exclude(name__in=[olt["name"] for olt in fleet]).update(enabled=False)
-    new = []
-    for olt in fleet:
-        values = {"brand": olt["brand"], "host": olt["host"], "port": olt["port"]}
-        row, created = Olt.objects.get_or_create(name=olt["name"], defaults=values | {"community": olt["community"]})
-        if created:
-            new.append(row)
-        else:
-            # The ports may have changed: another program may listen where it listened last time.
-            Olt.objects.filter(pk=row.pk).update(host=olt["host"], port=olt["port"])
-    for brand in sorted({olt.brand for olt in new}):
-        for job in propose(brand, interval=lambda usual: max(usual / HURRY, SHORTEST)):
+    for brand in sorted({olt.brand for olt in olts}):
+        jobs = {job.name: job for job in propose(brand, interval=lambda usual: max(usual / HURRY, SHORTEST))}
+        state = jobs["State"]
+        third = {"kind": "table", "columns": ["name"], "interval_seconds": state.interval_seconds, "follows": state}
+        SnmpJob.objects.get_or_create(brand=brand, name="Names", defaults=third)
+        for job in jobs.values():
             if job.follows is None:
-                job.apply_to([olt for olt in new if olt.brand == brand])
-    return [olt.pk for olt in new]
+                job.apply_to([olt for olt in olts if olt.brand == brand])
 
 
 def _start_soon(olt_ids: list[int]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import uvloop
 
-from facho.adapters.clock import SystemClock
 from facho.apps.polling import live
 from facho.engine.events import Event, tell
 from facho.runtime import build
@@ -16,7 +15,7 @@ from facho.runtime.asgi import application
 from facho.runtime.config import Config
 from facho.runtime.health import mount
 from facho.runtime.lock import EngineLock
-from facho.runtime.readiness import ticks
+from facho.runtime.readiness import DataWatch, follows_clock, ticks, writes
 from facho.runtime.serving import Server, listen, make_server, stop_on_signals
 
 logger = logging.getLogger(__name__)
@@ -33,20 +32,29 @@ async def _serve(
 ) -> None:
     engine = build.engine(config)
     live.attach(engine.bus)
-    probes = engine.observed.probes(ticks(lambda: engine.bus.latest("snapshot"), SystemClock()))
+    data = DataWatch(config, engine.clock)
+    probes = engine.observed.probes(
+        ticks(lambda: engine.bus.latest("snapshot"), engine.clock),
+        follows_clock(lambda: engine.scheduler.follows_clock),
+        writes(lambda: engine.scheduler.outages.present(engine.clock.now())),
+        data.check,
+    )
     server = make_server(mount(application, probes))
     stop = stop_on_signals()
     tasks = {
         asyncio.create_task(engine.scheduler.run(), name="scheduler"),
+        asyncio.create_task(engine.answerer.run(), name="questions"),
         asyncio.create_task(engine.chores.run(), name="chores"),
         asyncio.create_task(engine.alerts.run(), name="alerts"),
         asyncio.create_task(engine.journal.run(), name="journal"),
         asyncio.create_task(engine.observed.loop.run(), name="loop-watch"),
+        asyncio.create_task(engine.clock_watch.run(), name="clock-watch"),
+        asyncio.create_task(data.run(), name="data-watch"),
         asyncio.create_task(server.serve(sockets=[listener]), name="web"),
     }
     if lock is not None:
-        tasks.add(asyncio.create_task(lock.keep(SystemClock()), name="lock"))
-    tell(logger, Event.ENGINE_STARTED, pollers=config.pollers)
+        tasks.add(asyncio.create_task(lock.keep(engine.clock), name="lock"))
+    tell(logger, Event.ENGINE_STARTED, pollers=len(engine.scheduler.manager.pollers))
     on_ready()
     try:
         await asyncio.wait({*tasks, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -13,7 +13,7 @@ from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.breaker import OPENS_AFTER
 from facho.engine.failures import Record
 from facho.engine.fleet import Chance, Fleet
-from facho.engine.forecast import ForecastLedger, ForecastNodes, SleepingRunner, on_grid
+from facho.engine.forecast import ForecastNodes, ForecastSlots, SleepingProber, SleepingRunner, on_grid
 from facho.engine.manager import PollerManager
 from facho.engine.model import CompositeNode, Node, Status
 from facho.engine.plan import HOUR, Work
@@ -93,7 +93,7 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
     score = Score(wish.start, end, {node.id: node for node in wish.fleet.nodes}, wish.fleet.dead)
     chance = Chance(wish.fleet, wish.start, seed=wish.seed)
     nodes = ForecastNodes(wish.fleet, chance, clock, auto_recover=wish.auto_recover)
-    ledger = ForecastLedger(nodes, score, wish.opens_after)
+    slots = ForecastSlots(nodes, score, wish.opens_after)
 
     def sample(manager: PollerManager) -> None:
         if wish.start <= clock.now() < end:
@@ -102,9 +102,10 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
     scheduler = Scheduler(
         pollers=wish.pollers,
         nodes=nodes,
-        ledger=ledger,
-        runner=SleepingRunner(chance, ledger, clock),
+        slots=slots,
+        runner=SleepingRunner(chance, slots, clock),
         clock=clock,
+        prober=SleepingProber(chance, slots, clock),
         on_tick=sample,
     )
     while clock.now() < end + DRAIN:
@@ -117,7 +118,7 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
 
 async def _give_up(manager: PollerManager, score: Score, now: datetime) -> None:
     """Count what still waits as what it would become, and stop the rest."""
-    waiting = list(manager.queue)
+    waiting = manager.waiting
     for retry in [*manager.retries.drain(), *(each.retry for each in waiting if each.retry)]:
         await manager.end(retry)
     for each in waiting:

@@ -6,7 +6,8 @@ from django.db import transaction
 
 from facho.apps.inventory.fields import tables_with_secrets
 from facho.runtime import config as facho_config
-from facho.runtime.config import Config
+from facho.runtime.config import Config, ConfigError
+from facho.runtime.lock import EngineLock
 
 
 def rotate(config: Config) -> int:
@@ -15,12 +16,24 @@ def rotate(config: Config) -> int:
     With keys in the file, a new one is made and put first; the old ones stay
     behind it, so that a backup from before can still be read. With keys in
     FACHO_SECRET_KEYS the new one is the first of those, put there by a person.
+
+    `ConfigError` if Facho runs and the new key would be in the file: a running
+    process does not know it.
     """
-    if config.key_file.exists() and list(config.secret_keys) == config.key_file.read_text().split():
-        keys = [Fernet.generate_key().decode(), *config.secret_keys]
-        facho_config.write_keys(config.key_file, keys)
-        settings.FACHO_SECRET_KEYS = keys
-    return _encrypt_again()
+    if not config.key_file.exists() or list(config.secret_keys) != config.key_file.read_text().split():
+        return _encrypt_again()
+    try:
+        with EngineLock(config):
+            keys = [Fernet.generate_key().decode(), *config.secret_keys]
+            facho_config.write_keys(config.key_file, keys)
+            settings.FACHO_SECRET_KEYS = keys
+            return _encrypt_again()
+    except ConfigError as error:
+        raise ConfigError(
+            "The keys were not changed: Facho is running, knows only the present keys, and every run would fail with "
+            "a new one. Stop Facho, run `facho rotate-keys` again, and start it. In scale-out, keys in "
+            "FACHO_SECRET_KEYS can be changed without a stop: see the page on operations."
+        ) from error
 
 
 @transaction.atomic

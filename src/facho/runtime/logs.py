@@ -1,17 +1,127 @@
-"""Where log lines go: the terminal, a rotating file, and, for events, the database."""
+"""Where log lines go: the terminal, rotating files, and, for events, the database."""
 
+import copy
+import errno
 import json
 import logging
 import logging.handlers
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from facho.runtime.config import Config
 from facho.runtime.redact import Redaction
+from facho.store.away import is_away
 
 FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
 FILE_SIZE, BACKUPS = 10 * 1024 * 1024, 5
+
+# The same warning or error is logged once in so many seconds.
+REPEAT_AFTER = 60.0
+# Errors of a disk, which no traceback explains.
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+# Kinds of lines that are remembered.
+REMEMBERED = 1000
+
+
+@dataclass(slots=True)
+class Repeated:
+    """A line that was logged, when, and how often it came again since."""
+
+    logged_at: float
+    count: int = 0
+
+
+class Repeats:
+    """Lets the same warning or error through once a minute, with the number of those in between.
+
+    A full disk or a locked database fails many times a second. Errors are the
+    same if they have the same type and come from the same line of code.
+    """
+
+    def __init__(self, after: float, now: Callable[[], float] = monotonic) -> None:
+        self._after = after
+        self._now = now
+        self._logged: dict[Hashable, Repeated] = {}
+
+    def take(self, record: logging.LogRecord) -> logging.LogRecord | None:
+        """Return the record as it is logged, or None if it is only counted."""
+        if record.levelno < logging.WARNING:
+            return record
+        key, now = _kind(record), self._now()
+        before = self._logged.get(key)
+        if before is not None and now - before.logged_at < self._after:
+            before.count += 1
+            return None
+        self._logged.pop(key, None)
+        self._logged[key] = Repeated(now)
+        if len(self._logged) > REMEMBERED:
+            # The one that was logged longest ago.
+            del self._logged[next(iter(self._logged))]
+        return _shortened(record, before.count if before is not None else 0)
+
+
+def _kind(record: logging.LogRecord) -> Hashable:
+    if record.exc_info:
+        return record.name, record.pathname, record.lineno, record.exc_info[0]
+    return record.name, record.getMessage()
+
+
+def _shortened(record: logging.LogRecord, count: int) -> logging.LogRecord:
+    """Return a record with a traceback only where that is of use: at the first time, and for a defect of ours."""
+    error = record.exc_info[1] if record.exc_info else None
+    is_known = error is not None and (getattr(error, "errno", None) in DISK_ERRORS or is_away(error))
+    if not count and not is_known:
+        return record
+    shown, text = copy.copy(record), record.getMessage()
+    if error is not None:
+        shown.exc_info = shown.exc_text = None
+        # As it was redacted.
+        last = (record.exc_text or f"{type(error).__name__}: {error}").strip().rpartition("\n")[2]
+        if last.partition(": ")[2] not in text:
+            text = f"{text}: {last}"
+    shown.msg, shown.args = f"{text} ({count} more since the last line)" if count else text, None
+    return shown
+
+
+class Terminal(logging.StreamHandler[Any]):
+    """The terminal, or the journal of the system, without repetitions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._repeats = Repeats(REPEAT_AFTER)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shown = self._repeats.take(record)
+        if shown is not None:
+            super().emit(shown)
+
+
+class LogFile(logging.handlers.RotatingFileHandler):
+    """A rotating file. While it cannot be written, the terminal says so once a minute."""
+
+    def __init__(self, path: Path, repeat_after: float) -> None:
+        super().__init__(path, maxBytes=FILE_SIZE, backupCount=BACKUPS, encoding="utf-8", errors="backslashreplace")
+        self._repeats = Repeats(repeat_after)
+        self._failed_at: float | None = None
+        self._lost = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shown = self._repeats.take(record)
+        if shown is not None:
+            super().emit(shown)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - a method of logging.Handler
+        self._lost += 1
+        now = monotonic()
+        if self._failed_at is not None and now - self._failed_at < REPEAT_AFTER:
+            return
+        self._failed_at = now
+        sys.stderr.write(f"{self.baseFilename} cannot be written: {sys.exc_info()[1]} ({self._lost} lines lost)\n")
 
 
 class JsonLines(logging.Formatter):
@@ -36,23 +146,24 @@ class JsonLines(logging.Formatter):
 
 def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> None:
     """Set up logging for a process of Facho. Its level is that of lines: events reach the database whatever it is."""
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    handlers: list[logging.Handler] = [Terminal()]
     if to_file:
-        handlers.append(_file(config.data_dir / "logs" / f"{name}.log"))
+        folder = config.data_dir / "logs"
+        folder.mkdir(exist_ok=True)
+        handlers.append(LogFile(folder / f"{name}.log", REPEAT_AFTER))
     for handler in handlers:
         handler.setLevel(config.log_level)
+    if to_file:
+        # Every event, as in the database. A process of scale-out has a file of its own: two cannot rotate one.
+        events = LogFile(folder / ("coordinator.log" if name == "facho" else f"coordinator-{name}.log"), 0.0)
+        events.addFilter(lambda record: hasattr(record, "event"))
+        handlers.append(events)
+    for handler in handlers:
         handler.setFormatter(JsonLines() if config.log_format == "json" else logging.Formatter(FORMAT))
         handler.addFilter(Redaction())
     logging.basicConfig(level=logging.WARNING, handlers=handlers, force=True)
     level = logging.getLevelNamesMapping()[config.log_level]
     logging.getLogger("facho").setLevel(min(level, logging.INFO))
-
-
-def _file(path: Path) -> logging.Handler:
-    path.parent.mkdir(exist_ok=True)
-    return logging.handlers.RotatingFileHandler(
-        path, maxBytes=FILE_SIZE, backupCount=BACKUPS, encoding="utf-8", errors="backslashreplace"
-    )
 
 
 def add_events(handler: logging.Handler) -> None:

@@ -1,20 +1,30 @@
-"""What Prometheus reads of a process: its counts, and at each scrape how the pool stands.
+"""The metrics of a process for Prometheus: its counters, the state of the pool, and on request figures per OLT.
 
-No label names an OLT, a job or an ONU: a fleet would make a hundred thousand series of it, and the database has them.
+No label names a job or an ONU, and none an OLT unless FACHO_METRICS_PER_OLT is set: a fleet would make a hundred
+thousand series of them, and the database has them.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import accumulate
+from math import inf
+from operator import attrgetter
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
 import facho
+from facho.apps.inventory.models import Olt
 from facho.apps.polling.live import STALE_AFTER as STALE_AFTER
-from facho.engine.model import Cause, Standing, Status
+from facho.apps.polling.olt_stats import Figures, fleet_stats
+from facho.engine.errors import LeaseLost
+from facho.engine.model import Cause, Outcome, RunResult, Standing, Status
+from facho.engine.observer import Observer
 from facho.engine.ports import Clock
+from facho.engine.snmp import Answer
 
 # Seconds. Each has a bound where somebody draws a line: a slot is late after 5 s, a link has 5 minutes.
 LATENESS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
@@ -22,6 +32,10 @@ DURATIONS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 180, 300, 600)
 ROUND_TRIPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 WRITES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+HOUR = timedelta(hours=1)
+# Figures of OLTs are read once a minute; older ones are not shown.
+FIGURES_LAST = timedelta(minutes=3)
 
 # How a PDU ends: with values, with the agent's error, without an answer, with one that cannot be read, turned away
 # by an SNMPv3 agent, or given up by us.
@@ -40,8 +54,8 @@ def make_registry(role: str) -> CollectorRegistry:
     return registry
 
 
-class Meters:
-    """The counts of a process that polls. Made once for a registry; whoever sees something happen counts it here."""
+class Meters(Observer):
+    """The counters of a process that polls, as an observer of its components. Made once for a registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -73,28 +87,23 @@ class Meters:
             self.waits.labels(cause.value)
 
     def _make_snmp(self) -> None:
-        self.pdus = self._counter("facho_snmp_pdus", "SNMP requests sent, probes too.", "operation", "result")
         self.retransmissions = self._counter(
             "facho_snmp_retransmissions", "SNMP requests sent again in executions, for want of an answer."
         )
-        self.round_trips = self._histogram(
-            "facho_snmp_round_trip_seconds", "How long agents took to answer a request.", ROUND_TRIPS
-        )
-        self.varbinds = self._counter("facho_snmp_varbinds", "Variables in answers.")
-        self.bytes_sent = self._counter("facho_snmp_sent_bytes", "Bytes of requests that were answered.")
-        self.bytes_received = self._counter("facho_snmp_received_bytes", "Bytes of answers.")
-        for operation in OPERATIONS:
-            for result in RESULTS:
-                self.pdus.labels(operation, result)
+        self.varbinds = self._counter("facho_snmp_varbinds", "Variables in answers, counted when an attempt ends.")
+        self._requests = RequestTally()
+        self._registry.register(self._requests)
 
     def _make_writer(self) -> None:
         self.writes = self._histogram(
-            "facho_writer_seconds", "How long it took to write a harvest, waiting for the writer included.", WRITES
+            "facho_writer_seconds", "How long it took to store a result, including the wait for the writer.", WRITES
         )
-        self.write_failures = self._counter("facho_writer_failures", "Harvests that could not be written.", "reason")
+        self.write_failures = self._counter(
+            "facho_writer_failures", "Results with readings that could not be stored.", "reason"
+        )
         self.readings = self._counter("facho_readings_written", "Readings of ONUs that were written.")
-        self.spool_entries = self._gauge("facho_spool_entries", "Entries that wait on disk for the database.")
-        self.spool_bytes = self._gauge("facho_spool_bytes", "Bytes that wait on disk for the database.")
+        self.spool_entries = self._gauge("facho_spool_entries", "Results on disk that wait for the database.")
+        self.spool_bytes = self._gauge("facho_spool_bytes", "Bytes of results on disk that wait for the database.")
         for reason in ("lease_lost", "error"):
             self.write_failures.labels(reason)
 
@@ -114,9 +123,91 @@ class Meters:
     def _histogram(self, name: str, sentence: str, bounds: tuple[float, ...]) -> Histogram:
         return Histogram(name, sentence, buckets=bounds, registry=self._registry)
 
-    def slots_over(self, status: Status, cause: Cause | None, count: int) -> None:
-        """Count slots that are over. Also for whoever ends executions past the ledger: what a dead worker left."""
-        self.slots.labels(status.value, cause or "").inc(max(count, 0))
+    def slot_waited(self, waits: Mapping[Cause, float]) -> None:
+        for cause, seconds in waits.items():
+            self.waits.labels(cause.value).inc(max(seconds, 0.0))
+
+    def slots_ended(self, status: Status, cause: Cause | None, count: int) -> None:
+        self.slots.labels(status.value, cause or "").inc(count)
+
+    def manual_runs_ended(self, status: Status, count: int) -> None:
+        self.manual_runs.labels(status.value).inc(count)
+
+    def retries_planned(self, count: int) -> None:
+        self.retries.inc(count)
+
+    def attempt_started(self, lateness: float | None) -> None:
+        self.attempts.inc()
+        self.running.inc()
+        if lateness is not None:
+            self.lateness.observe(lateness)
+
+    def attempt_ended(self, outcome: Outcome) -> None:
+        self.running.dec()
+        self.durations.observe(max(outcome.seconds or 0.0, 0.0))
+        self.retransmissions.inc(outcome.traffic.retransmissions)
+        # Not where they are answered: most answers repeat the last ones, and are never taken apart.
+        self.varbinds.inc(outcome.traffic.varbinds)
+
+    def result_stored(self, result: RunResult, seconds: float) -> None:
+        self.writes.observe(seconds)
+        self.readings.inc(result.outcome.readings)
+
+    def result_failed(self, error: Exception) -> None:
+        self.write_failures.labels("lease_lost" if isinstance(error, LeaseLost) else "error").inc()
+
+    def lease_taken(self) -> None:
+        self.leases_held.inc()
+
+    def lease_released(self, *, is_lost: bool) -> None:
+        self.leases_held.dec()
+        if is_lost:
+            self.lease_losses.labels("olt").inc()
+
+    def lease_refused(self) -> None:
+        self.lease_refusals.inc()
+
+    def request_ended(self, operation: str, result: str, seconds: float, answer: Answer | None) -> None:
+        self._requests.add(operation, result, seconds, answer)
+
+
+class RequestTally:
+    """Counts of SNMP requests in plain numbers: nothing is counted more often, and the library's counters lock."""
+
+    def __init__(self) -> None:
+        self._ends = dict.fromkeys(((operation, result) for operation in OPERATIONS for result in RESULTS), 0)
+        # Of the histogram of round trips: the upper bounds as numbers and as labels.
+        self._bounds = [*ROUND_TRIPS, inf]
+        self._labels = [*(str(float(bound)) for bound in ROUND_TRIPS), "+Inf"]
+        self._round_trips = [0] * len(self._bounds)
+        self._seconds = 0.0
+        self._bytes_sent = self._bytes_received = 0
+
+    def add(self, operation: str, result: str, seconds: float, answer: Answer | None) -> None:
+        self._ends[operation, result] += 1
+        if answer is not None:
+            self._round_trips[bisect_left(self._bounds, seconds)] += 1
+            self._seconds += seconds
+            self._bytes_sent += answer.bytes_sent
+            self._bytes_received += answer.bytes_received
+
+    def collect(self) -> Iterator[Metric]:
+        pdus = CounterMetricFamily("facho_snmp_pdus", "SNMP requests sent, probes too.", labels=["operation", "result"])
+        for labels, count in self._ends.items():
+            pdus.add_metric(labels, count)
+        yield pdus
+        yield CounterMetricFamily(
+            "facho_snmp_sent_bytes", "Bytes of requests that were answered.", value=self._bytes_sent
+        )
+        yield CounterMetricFamily("facho_snmp_received_bytes", "Bytes of answers.", value=self._bytes_received)
+        counts = accumulate(self._round_trips)
+        buckets = list(zip(self._labels, map(float, counts), strict=True))
+        yield HistogramMetricFamily(
+            "facho_snmp_round_trip_seconds",
+            "How long agents took to answer a request.",
+            buckets=buckets,
+            sum_value=self._seconds,
+        )
 
 
 def _endings() -> Iterator[tuple[Status, str]]:
@@ -124,6 +215,82 @@ def _endings() -> Iterator[tuple[Status, str]]:
     yield from ((status, "") for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED))
     yield Status.FAILED, Cause.UNREACHABLE.value
     yield from ((status, cause.value) for status in (Status.SKIPPED, Status.INTERRUPTED) for cause in Cause)
+
+
+class OltCollector:
+    """Figures of each OLT over the last hour, as `refresh` last read them from the database.
+
+    At most `limit` OLTs have series, those with the lowest ids, so that they stay the same OLTs. With 0 there are none.
+    """
+
+    def __init__(self, *, limit: int, clock: Clock, is_active: Callable[[], bool]) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._is_active = is_active
+        self._read_at: datetime | None = None
+        self._figures: dict[str, Figures] = {}
+        self._left_out = 0
+
+    def refresh(self, now: datetime) -> None:
+        """Read the figures. To be called once a minute, in a thread that may use the database."""
+        if not self._limit:
+            return
+        names = dict(Olt.objects.filter(enabled=True).order_by("id").values_list("id", "name"))
+        shown = list(names)[: self._limit]
+        found = fleet_stats(shown, now - HOUR, now)
+        self._figures = {names[olt_id]: found[olt_id] for olt_id in shown if olt_id in found}
+        self._left_out = len(names) - len(shown)
+        self._read_at = now
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, as the pool does."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        if self._read_at is None or not self._is_active() or self._clock.now() - self._read_at > FIGURES_LAST:
+            return
+        yield _gauge("facho_olts_without_series", "Enabled OLTs beyond FACHO_METRICS_PER_OLT.", self._left_out)
+        for name, sentence, value in OLT_METRICS:
+            family = GaugeMetricFamily(name, sentence, labels=["olt"])
+            for olt, figures in self._figures.items():
+                if (measured := value(figures)) is not None:
+                    family.add_metric([olt], measured)
+            yield family
+        sentence = "Slots of the last hour that did not run."
+        lost = GaugeMetricFamily("facho_olt_lost_slots", sentence, labels=["olt", "cause"])
+        for olt, figures in self._figures.items():
+            for cause, slots in figures.lost_slots.items():
+                lost.add_metric([olt, cause], slots)
+        yield lost
+
+
+def _success_ratio(figures: Figures) -> float | None:
+    return None if figures.success_rate is None else figures.success_rate / 100
+
+
+# All of them of the last hour.
+OLT_METRICS: tuple[tuple[str, str, Callable[[Figures], float | None]], ...] = (
+    ("facho_olt_success_ratio", "Share of the runs of the last hour that completed.", _success_ratio),
+    (
+        "facho_olt_duration_mean_seconds",
+        "Mean duration of the completed runs of the last hour.",
+        attrgetter("duration_mean"),
+    ),
+    (
+        "facho_olt_duration_p95_seconds",
+        "95th percentile of the durations of the completed runs of the last hour.",
+        attrgetter("duration_p95"),
+    ),
+    ("facho_olt_round_trip_p50_seconds", "Median round trip of the last hour.", attrgetter("round_trip_p50")),
+    ("facho_olt_round_trip_p95_seconds", "95th percentile round trip of the last hour.", attrgetter("round_trip_p95")),
+    ("facho_olt_retransmissions", "Requests of the last hour that were sent again.", attrgetter("retransmissions")),
+    ("facho_olt_retries", "Further attempts at executions of the last hour.", attrgetter("retries")),
+    (
+        "facho_olt_retry_gap_seconds",
+        "Mean time from the end of an attempt to the next one in the last hour.",
+        attrgetter("retry_gap_mean"),
+    ),
+)
 
 
 class PoolCollector:
@@ -161,7 +328,7 @@ class PoolCollector:
             return
         age = self._clock.now() - datetime.fromisoformat(snapshot["at"])
         yield _gauge("facho_scheduler_tick_age_seconds", "Seconds since the last tick.", age.total_seconds())
-        if age <= STALE_AFTER:
+        if abs(age) <= STALE_AFTER:
             yield from _of_pool(snapshot)
 
 

@@ -7,7 +7,6 @@ is no half of a move: whatever stops it leaves the target empty, and the source 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, timedelta
 from pathlib import Path
 
 from django.contrib.auth.models import Permission
@@ -15,22 +14,16 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections, transaction
 from django.db.migrations.executor import MigrationExecutor
-from django.db.models import Max, Min
-from django.utils import timezone
 
-from facho.apps.telemetry.models import OnuHistory
 from facho.runtime import checks, copying, scale_checks
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.copying import SOURCE, Model
 from facho.runtime.lock import EngineLock
-from facho.store import partitions
+from facho.store import history_upgrade
 from facho.store.tenancy import take_for_engine
 
 # What `migrate` itself puts into a new database.
 MADE_BY_MIGRATE = (ContentType, Permission)
-
-# Readings that are older than this share a partition; each has a price, as long as it is there.
-MOST_PARTITIONS = 400
 
 
 def move(source: Config, target: Config, *, is_sure: bool) -> bool:
@@ -44,7 +37,6 @@ def move(source: Config, target: Config, *, is_sure: bool) -> bool:
             if not is_sure:
                 _ask(source, target)
             call_command("migrate", verbosity=0, interactive=False)
-            _make_partitions(target.keep_history)
             return _copy_and_compare(copying.tables())
     except copying.NotCopied as error:
         raise ConfigError(
@@ -67,9 +59,7 @@ def _refuse_target(source: Config, target: Config) -> None:
         raise ConfigError("Source and target are the same database. Name an empty one to copy into.")
     there = set(connection.introspection.table_names())
     ours = {model._meta.db_table: model for model in copying.tables()}
-    strangers = sorted(
-        name for name in there - ours.keys() if not name.startswith(("django_migrations", partitions.PARENT))
-    )
+    strangers = sorted(there - ours.keys() - {"django_migrations"})
     if strangers:
         raise ConfigError(
             f"The target has tables that are not Facho's, such as {strangers[0]}. "
@@ -130,7 +120,7 @@ def _begin_snapshot() -> None:
 
 def _refuse_source(source: Config) -> None:
     executor = MigrationExecutor(connections[SOURCE])
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()) or history_upgrade.is_pending(connections[SOURCE]):
         raise ConfigError("The source is not up to date. Run `facho migrate` on it first.")
     for message in checks.secrets(SOURCE):
         raise ConfigError(f"{message.msg} With other keys the secrets would be lost.")
@@ -144,21 +134,6 @@ def _ask(source: Config, target: Config) -> None:
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ConfigError("Nothing was copied.")
-
-
-def _make_partitions(keep_days: int) -> None:
-    """Make a place for each day of readings; those of a clock that was wrong find theirs anyway."""
-    span = OnuHistory.objects.using(SOURCE).aggregate(first=Min("at"), last=Max("at"))
-    if span["first"] is None:
-        return
-    today = timezone.now().date()
-    first = max(partitions.start_of_day(span["first"]).date(), today - timedelta(days=min(keep_days, MOST_PARTITIONS)))
-    last = min(partitions.start_of_day(span["last"]).date(), today)
-    partitions.make(_days(first, last))
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    return (first + timedelta(days=number) for number in range((last - first).days + 1))
 
 
 def _copy_and_compare(tables: Sequence[Model]) -> bool:

@@ -8,10 +8,8 @@ from prometheus_client import CollectorRegistry
 from facho.engine.model import Standing
 from facho.engine.ports import Clock, EventBus
 from facho.runtime.health import App, Check, Checks, probes
-from facho.runtime.metered import Metering
-from facho.runtime.metrics import Meters, PoolCollector, make_registry
+from facho.runtime.metrics import Meters, OltCollector, PoolCollector, make_registry
 from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch
-from facho.store.forwarder import Forwarder
 from facho.store.threads import DbThread
 
 # A connection that says nothing for so many seconds is tried anew: others may be well.
@@ -29,9 +27,9 @@ class Observed:
         self._thread = DbThread("store-probe", longest_silence=LONGEST_SILENCE)
         self._database = DatabaseWatch(self._thread)
 
-    def metering(self) -> Metering:
-        """Return what counts at the ports. Asked for once, by a process that works with any."""
-        return Metering(Meters(self.registry), self._clock)
+    def meters(self) -> Meters:
+        """Return the counters of a process that polls. Called once."""
+        return Meters(self.registry)
 
     def show_pool(
         self, bus: EventBus, standings: Callable[[], Mapping[int, Standing]], is_active: Callable[[], bool]
@@ -42,6 +40,12 @@ class Observed:
             PoolCollector(snapshot=snapshot, clock=self._clock, standings=standings, is_active=is_active)
         )
 
+    def show_olts(self, limit: int, is_active: Callable[[], bool]) -> OltCollector:
+        """Export figures of up to `limit` OLTs. The collector must be refreshed once a minute."""
+        collector = OltCollector(limit=limit, clock=self._clock, is_active=is_active)
+        self.registry.register(collector)
+        return collector
+
     def lifeline(self, threads: Sequence[DbThread]) -> Lifeline:
         """Return what knows whether this process, that works with these threads, can reach its database."""
         return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER), threads, self._clock)
@@ -51,9 +55,3 @@ class Observed:
 
     def close(self) -> None:
         self._thread.close()
-
-
-def show_spool(metering: Metering, forwarder: Forwarder) -> None:
-    """Let the counts tell how much waits for the database."""
-    metering.meters.spool_entries.set_function(lambda: forwarder.waiting)
-    metering.meters.spool_bytes.set_function(lambda: forwarder.waiting_bytes)

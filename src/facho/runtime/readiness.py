@@ -1,22 +1,40 @@
 """What must be so for a process to live, and to do its work. None of it is asked for longer than a probe waits."""
 
 import asyncio
+import logging
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 from prometheus_client import CollectorRegistry, Histogram
 
+from facho.engine.model import Cause
 from facho.engine.ports import Clock
+from facho.runtime.config import Config
 from facho.runtime.health import Check, NotWell
 from facho.runtime.metrics import LAGS, STALE_AFTER
 from facho.store.threads import DbThread
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 OK = "ok"
+
+SQLITE_ERRORS = {
+    sqlite3.SQLITE_BUSY: "the database is locked by another program",
+    sqlite3.SQLITE_READONLY: "the database is read-only",
+    sqlite3.SQLITE_IOERR: "the database cannot be written: look at the disk",
+    sqlite3.SQLITE_FULL: "the disk of the database is full",
+    sqlite3.SQLITE_CANTOPEN: "the file of the database cannot be opened",
+}
+
+# How often the data directory is looked for, in seconds.
+LOOK_EVERY = 5.0
 
 # How many seconds the database may take to answer.
 PATIENCE = 2.0
@@ -81,7 +99,7 @@ class DatabaseWatch:
         return Check("database", self._answers), Check("migrations", self._migrations)
 
     async def _answers(self) -> str:
-        await self._ask("database", _select)
+        await self._ask("database", _write)
         return OK
 
     async def _migrations(self) -> str:
@@ -102,9 +120,78 @@ class DatabaseWatch:
             raise NotWell(f"the database gave no answer in {self._patience:g} s")
         try:
             return task.result()
-        except Error:
-            # What the driver says of it names hosts and users; the log of whoever needs the database has it.
-            raise NotWell("the database cannot be reached") from None
+        except Error as error:
+            # The driver's text names hosts and users; the log of the component that needs the database has it.
+            raise NotWell(_sentence(error)) from None
+
+
+class DataWatch:
+    """Knows whether the data directory, and SQLite's file in it, are those that the process was started with.
+
+    A file that was deleted can still be written as long as it is open: without this, nothing would fail until the
+    next start, and all that was written since would be lost.
+    """
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._clock = clock
+        self._directory = config.data_dir
+        paths = [self._directory, *([Path(str(config.database["NAME"]))] if config.is_sqlite else [])]
+        self._known = {path: _identity(path) for path in paths}
+        self._trouble = ""
+
+    @property
+    def check(self) -> Check:
+        return Check("data", self._ask)
+
+    async def _ask(self) -> str:
+        trouble = self._look()
+        if trouble:
+            raise NotWell(trouble)
+        return OK
+
+    async def run(self) -> None:
+        """Look forever, and log what is wrong."""
+        while True:
+            self.step()
+            await self._clock.sleep(LOOK_EVERY)
+
+    def step(self) -> None:
+        trouble = self._look()
+        if trouble:
+            logger.error("%s: %s", self._directory, trouble)
+        elif self._trouble:
+            logger.warning("%s: the data directory is back", self._directory)
+        self._trouble = trouble
+
+    def _look(self) -> str:
+        for path, identity in self._known.items():
+            now = _identity(path)
+            if now is None:
+                what = "the data directory" if path == self._directory else "the file of the database"
+                return f"{what} was deleted; stop Facho, restore a backup, and start it again"
+            if now != identity:
+                return "the data directory was replaced; restart Facho"
+        return ""
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of the same name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def writes(outage: Callable[[], Cause | None]) -> Check:
+    """Return the check of an engine's own writes: they also fail where a single row can be written."""
+
+    async def ask() -> str:
+        if outage() is Cause.DATABASE_UNAVAILABLE:
+            raise NotWell("the engine cannot write to the database; its log says why")
+        return OK
+
+    return Check("writes", ask)
 
 
 class Lifeline:
@@ -145,10 +232,27 @@ def _look_at(task: "asyncio.Task[Any]") -> None:
         task.exception()
 
 
-def _select() -> None:
+def _write() -> None:
+    """Write something: a database that can only be read is of no use.
+
+    SQLite has a number in its file that belongs to the application, and Facho uses it for nothing else. PostgreSQL
+    says by itself that it is read-only; whether its disk is full is seen where the engine writes.
+    """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-        cursor.fetchone()
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA user_version = 1")
+            return
+        cursor.execute("SHOW transaction_read_only")
+        (is_read_only,) = cursor.fetchone()
+    if is_read_only == "on":
+        raise NotWell("the database is read-only")
+
+
+def _sentence(error: Error) -> str:
+    """Return what is wrong with the database, without what the driver says of it."""
+    # The lowest byte is the kind of error.
+    code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+    return SQLITE_ERRORS.get(code, "the database cannot be reached")
 
 
 def _missing_migrations() -> int:
@@ -170,9 +274,22 @@ def ticks(
         age = clock.now() - datetime.fromisoformat(latest["at"])
         if age > STALE_AFTER:
             raise NotWell(f"the scheduler has not ticked for {age.total_seconds():.0f} s")
+        if age < -STALE_AFTER:
+            raise NotWell("the scheduler has not ticked since the clock was set back")
         return OK
 
     return Check("scheduler", ask)
+
+
+def follows_clock(is_behind: Callable[[], bool]) -> Check:
+    """Return the check of a schedule: after the machine's clock was set, its slots have to be moved."""
+
+    async def ask() -> str:
+        if is_behind():
+            raise NotWell("the machine's clock was set, and the slots have not been moved yet")
+        return OK
+
+    return Check("clock", ask)
 
 
 class Connected(Protocol):

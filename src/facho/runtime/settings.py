@@ -157,6 +157,7 @@ SPECTACULAR_SETTINGS = {
         "ExecutionStatusEnum": "facho.apps.polling.models.STATUS_CHOICES",
         "QuotaStatusEnum": "facho.apps.coordinator.models.QuotaTracker.Status",
         "PlanStatusEnum": "facho.apps.coordinator.models.ExecutionPlan.Status",
+        "PlanReasonEnum": "facho.apps.coordinator.models.ExecutionPlan.Reason",
         "ViolationSeverityEnum": "facho.apps.coordinator.models.QuotaViolation.Severity",
         "AlertSeverityEnum": "facho.apps.alerts.models.SEVERITIES",
         "RuleKindEnum": "facho.apps.alerts.models.RuleKind",

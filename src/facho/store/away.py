@@ -39,6 +39,11 @@ def is_away(error: BaseException) -> bool:
     return not (state or "").startswith(POSTGRES_DEFECTS) and (code is None or code & 0xFF != SQLITE_DEFECT)
 
 
+def is_conflict(error: BaseException) -> bool:
+    """Return whether PostgreSQL chose this transaction to end a deadlock. The same may succeed at once."""
+    return getattr(error.__cause__, "sqlstate", None) in ("40P01", "40001")
+
+
 def is_short_of_something(error: BaseException) -> bool:
     """Return whether a database that is away says itself that it is: a disk that is full, a lock that another has.
 

@@ -1,4 +1,4 @@
-"""The breaker of an OLT, as its row has it. What it means stands in `engine/breaker.py`."""
+"""The breaker of an OLT, as stored in its row. The rules are in `engine/breaker.py`."""
 
 import logging
 from collections.abc import Collection
@@ -23,6 +23,9 @@ class Policy:
 
     opens_after: int = OPENS_AFTER
     auto_recover: bool = True
+
+
+USUAL_POLICY = Policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Turn:
 
 
 def turn(breaker: Breaker, outcome: Outcome, policy: Policy, now: datetime) -> Turn:
-    """Return what an execution that ended so means for the breaker of its OLT."""
+    """Return the change of a breaker by an attempt that ended so."""
     said = heard(outcome)
     if said is Heard.ANSWER:
         return _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {"failures": 0})
@@ -89,7 +92,7 @@ def answered(olt_id: int, policy: Policy, now: datetime) -> bool:
             return False
         breaker = Breaker(*row)
         probed = {"breaker_probed_at": now, "last_answer_at": now}
-        came_back = _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {})
+        came_back = _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {"failures": 0})
         Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
     came_back.tell()
     return breaker.opened_at is None or policy.auto_recover
@@ -99,15 +102,15 @@ def probed(olt_id: int, now: datetime) -> None:
     Olt.objects.filter(pk=olt_id).update(breaker_probed_at=now)
 
 
-def forgive(olt_ids: Collection[int]) -> None:
-    """Close the breakers of OLTs that are others now. Whether they can be reached, nobody knows yet."""
+def reset(olt_ids: Collection[int]) -> None:
+    """Close the breakers of OLTs whose address or credentials changed. Their reachability is unknown again."""
     held_against = Q(failures__gt=0) | Q(breaker_opened_at__isnull=False)
     with transaction.atomic():
         rows = Olt.objects.filter(held_against, pk__in=olt_ids).order_by("pk").select_for_update()
-        forgiven = [Breaker(*row) for row in rows.values_list(*COLUMNS)]
-        Olt.objects.filter(pk__in=[each.olt_id for each in forgiven]).update(
+        reset_now = [Breaker(*row) for row in rows.values_list(*COLUMNS)]
+        Olt.objects.filter(pk__in=[each.olt_id for each in reset_now]).update(
             **Olt.CLOSED_BREAKER, reachability=Olt.Reachability.UNKNOWN
         )
-    for each in forgiven:
+    for each in reset_now:
         if each.opened_at is not None:
             tell(logger, Event.BREAKER_FORGIVEN, olt_id=each.olt_id, olt=each.olt)

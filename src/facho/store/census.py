@@ -1,141 +1,149 @@
-"""What a discovery found out about who is there, into rows: in the transaction that keeps its readings."""
+"""What a run means for the presence of ONUs, as `engine/census.py` decides it by the inventory of the OLT."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-from django.db.models import QuerySet
-
 from facho.apps.inventory.models import Olt
-from facho.apps.telemetry.models import Onu
 from facho.engine.census import Census, Move, Rules, Vanishing, find_moves, take_census
 from facho.engine.events import Event, tell
-from facho.engine.model import Collected, Completeness, KnownOnu, Node
+from facho.engine.model import Collected, JobKind, KnownOnu, Node, Reading
+from facho.store.compare import Columns, place_name
+from facho.store.inventory import Inventory
 
 logger = logging.getLogger(__name__)
 
-# Stands before the index of an ONU that has none any more, because another one has it. No OID has it.
-PARKED = "~"
+# Names an ONU without an index in a census, where all others are named by theirs. No OID has it.
+NO_INDEX = "~"
 
 # How many ONUs an event names.
 NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A census, and what its ONUs are called."""
+# What a census needs of an ONU beside what every comparison does.
+FIELDS = ("name", "state", "serial", "mac")
 
-    census: Census
+
+@dataclass(frozen=True, slots=True)
+class KnownOnus:
+    """The ONUs of an OLT by the name they have in a census."""
+
+    onus: list[KnownOnu]
+    # In the inventory.
+    positions: dict[str, int]
+    # The last index on the device.
+    indexes: dict[str, str]
     names: dict[str, str]
 
+    @classmethod
+    def of(cls, inventory: Inventory) -> "KnownOnus":
+        inventory.ensure(FIELDS)
+        known = cls([], {}, {}, {})
+        names = ("index", "place_taken", "name", "state", "slot", "port", "onu", "serial", "mac", "misses")
+        rows = zip(*(inventory.columns[name] for name in (*names, "missing_since")), strict=True)
+        for position, (index, taken, name, state, slot, port, onu, serial, mac, misses, since) in enumerate(rows):
+            key = f"{NO_INDEX}{position}" if taken else index
+            known.onus.append(KnownOnu(key, state, slot, port, onu, serial, mac, misses, since is not None))
+            known.positions[key], known.indexes[key], known.names[key] = position, index, name or serial or index
+        return known
 
-def known_onus(onus: "QuerySet[Onu]") -> list[tuple[int, KnownOnu, str]]:
-    """Return id, what planning needs, and name of ONUs, by one query."""
-    columns = ("id", "index", "state", "slot", "port", "onu", "serial", "mac", "misses", "missing_since", "name")
-    known = []
-    for pk, index, state, slot, port, onu, serial, mac, misses, missing_since, name in onus.values_list(*columns):
-        is_missing = missing_since is not None
-        row = KnownOnu(index, state, slot, port, onu, serial, mac, misses, is_missing)
-        known.append((pk, row, name or serial or index))
-    return known
+    def is_elsewhere(self, move: Move) -> bool:
+        """Return whether a mover has another index now. One that was replaced may return to its own."""
+        return self.indexes[move.known.index] != move.reading.index
 
-
-def apply_census(node: Node, collected: Collected, rules: Rules, now: datetime) -> Verdict:
-    """Decide by a discovery who moved, is missing or is back, and write it down. The readings come after it."""
-    olt = Olt.objects.select_for_update().only("suspect_since").get(pk=node.olt_id)
-    rows = known_onus(Onu.objects.filter(olt_id=node.olt_id))
-    known = [onu for _, onu, _ in rows]
-    absent = {*collected.absent, *_found_nowhere(known, collected)}
-    was_suspect = olt.suspect_since is not None
-    census = take_census(known, collected.readings, absent, was_suspect=was_suspect, rules=rules)
-    ids = {onu.index: pk for pk, onu, _ in rows}
-    _write_presence(census, ids, {onu.index: onu for onu in known}, now)
-    _write_moves(census, ids, now)
-    _write_suspicion(olt, census, now)
-    return Verdict(census, {onu.index: name for _, onu, name in rows})
+    def origin(self, move: Move) -> str:
+        """Return where a mover came from."""
+        return place_name(move.known.slot, move.known.port, move.known.onu, self.indexes[move.known.index])
 
 
-def apply_moves(node: Node, collected: Collected, now: datetime) -> Verdict | None:
-    """Let rows follow their ONUs also where a run that is no discovery tells who is who.
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A census, the ONUs that were known before it, and the readings of its run."""
 
-    Its readings would else give the serial of one to the row of another, and no
-    discovery could tell them apart any more.
+    census: Census
+    known: KnownOnus
+    readings: Sequence[Reading]
+
+
+def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Sequence[str]) -> bool:
+    """Return whether a run finds every ONU where it was, under the serial it had: then there is nothing to decide.
+
+    So it is in most runs, and each ONU would have to be looked at to find out the same.
     """
-    if not any(reading.values.get("serial") or reading.values.get("mac") for reading in collected.readings):
-        return None
-    rows = known_onus(Onu.objects.filter(olt_id=node.olt_id))
-    census = find_moves([onu for _, onu, _ in rows], collected.readings)
-    _write_moves(census, {onu.index: pk for pk, onu, _ in rows}, now)
-    return Verdict(census, {onu.index: name for _, onu, name in rows})
+    named = [name for name in ("serial", "mac") if name in read.columns]
+    if kind is not JobKind.DISCOVERY and not named:
+        return True
+    if absent or inventory.is_suspect or not inventory.positions.keys() >= set(read.indexes):
+        return False
+    positions = [inventory.positions[index] for index in read.indexes]
+    inventory.ensure(named)
+    columns = inventory.columns
+    if kind is JobKind.DISCOVERY and any(
+        columns["misses"][each] or columns["missing_since"][each] for each in positions
+    ):
+        return False
+    return all([columns[name][each] for each in positions] == read.columns[name] for name in named)
 
 
-def _found_nowhere(known: Iterable[KnownOnu], collected: Collected) -> list[str]:
-    """Return who has no index to be looked for at: only a discovery of the whole OLT can miss them."""
-    is_whole = collected.completeness is Completeness.COMPLETE
-    return [onu.index for onu in known if is_whole and onu.index.startswith(PARKED)]
+def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> Verdict:
+    """Decide by a discovery which ONUs moved, were replaced, are missing or back."""
+    known = KnownOnus.of(inventory)
+    was_suspect = inventory.is_suspect
+    census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
+    _write_suspicion(inventory, census, now)
+    return Verdict(census, known, _proven(census, collected.readings))
 
 
-def _write_presence(census: Census, ids: dict[str, int], known: dict[str, KnownOnu], now: datetime) -> None:
-    timestamp = connection.ops.adapt_datetimefield_value(now)
-    gone = set(census.gone)
-    rows: list[tuple[Any, ...]] = [(0, None, ids[index]) for index in census.found]
-    rows += [(known[index].misses + 1, timestamp if index in gone else None, ids[index]) for index in census.missed]
-    _update("misses = %s, missing_since = %s", rows)
+def follow_moves(inventory: Inventory, collected: Collected) -> Verdict:
+    """Let rows follow their ONUs also where a run that is not a discovery reads serials.
+
+    Its readings would otherwise give the serial of one ONU to the row of another.
+    """
+    known = KnownOnus.of(inventory)
+    census = find_moves(known.onus, collected.readings)
+    return Verdict(census, known, _proven(census, collected.readings))
 
 
-def _write_moves(census: Census, ids: dict[str, int], now: datetime) -> None:
-    """Give movers their new index. All leave theirs first: two that have changed places would meet halfway."""
-    timestamp = connection.ops.adapt_datetimefield_value(now)
-    leaving = [*census.displaced, *(move.known.index for move in census.moved)]
-    _update("{index} = %s", [(parked(index, ids[index]), ids[index]) for index in leaving])
-    _update(
-        "{index} = %s, moved_at = %s, moved_from = %s",
-        [(move.reading.index, timestamp, _origin(move), ids[move.known.index]) for move in census.moved],
-    )
+def _proven(census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings without serials and MACs that must not overwrite known ones."""
+    if not census.unproven:
+        return readings
+    unproven = set(census.unproven)
+    return [replace(each, values=_anonymous(each)) if each.index in unproven else each for each in readings]
 
 
-def parked(index: str, pk: int) -> str:
-    """Return an index that no device can have, for a row whose own is another's now."""
-    return f"{PARKED}{pk}{PARKED}{index.split(PARKED)[-1]}"[:120]
+def _anonymous(reading: Reading) -> dict[str, Any]:
+    return {name: value for name, value in reading.values.items() if name not in ("serial", "mac")}
 
 
-def _origin(move: Move) -> str:
-    """Return where somebody came from as people write it: the place, or the index where that is not known."""
-    place = (move.known.slot, move.known.port, move.known.onu)
-    return move.known.index.split(PARKED)[-1] if None in place else "/".join(map(str, place))
-
-
-def _update(assignments: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    if not rows:
-        return
-    quote = connection.ops.quote_name
-    table, assigned = quote(Onu._meta.db_table), assignments.format(index=quote("index"))
-    with connection.cursor() as cursor:
-        cursor.executemany(f"UPDATE {table} SET {assigned} WHERE id = %s", rows)  # noqa: S608 - names are ours
-
-
-def _write_suspicion(olt: Olt, census: Census, now: datetime) -> None:
-    since = now if census.vanishing is Vanishing.SUSPECTED else olt.suspect_since
+def _write_suspicion(inventory: Inventory, census: Census, now: datetime) -> None:
+    since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
     since = since if census.is_suspect else None
-    if since != olt.suspect_since:
-        Olt.objects.filter(pk=olt.pk).update(suspect_since=since)
+    if since != inventory.suspect_since:
+        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since)
+        inventory.suspect_since = since
 
 
 def tell_census(node: Node, verdict: Verdict) -> None:
-    """Tell what a discovery found, in one event of each kind. Called when it is committed."""
-    census = verdict.census
+    """Log what a run found, as one event of each kind. Called when it is committed."""
+    census, names = verdict.census, verdict.known.names
     _tell_vanishing(node, census)
-    for event, indexes in (
-        (Event.ONUS_MISSING, census.gone),
-        (Event.ONUS_BACK, census.back),
-        (Event.ONUS_MOVED, [move.known.index for move in census.moved]),
+    moved = [move.known.index for move in census.moved if verdict.known.is_elsewhere(move)]
+    found = {reading.index: reading for reading in verdict.readings} if census.replaced else {}
+    for event, named in (
+        (Event.ONUS_MISSING, [names[index] for index in census.gone]),
+        (Event.ONUS_REPLACED, [f"{names[index]} by {_identity(found[index])}" for index in census.replaced]),
+        (Event.ONUS_BACK, [names[index] for index in census.back]),
+        (Event.ONUS_MOVED, [names[index] for index in moved]),
     ):
-        if indexes:
-            named = _named(indexes, verdict.names)
-            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(indexes), names=named)
+        if named:
+            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=_listed(named))
+
+
+def _identity(reading: Reading) -> str:
+    return str(reading.values.get("serial") or reading.values.get("mac") or reading.index)
 
 
 def _tell_vanishing(node: Node, census: Census) -> None:
@@ -146,12 +154,14 @@ def _tell_vanishing(node: Node, census: Census) -> None:
     }
     event = events.get(census.vanishing)
     if event is not None:
-        counts = {"missed": len(census.missed), "present": census.present}
-        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, **counts)
+        missed = len(census.missed)
+        if event is Event.VANISHING_OVER:
+            # Replaced ONUs did not vanish, but they are not there either.
+            missed += len(census.replaced)
+        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
 
 
-def _named(indexes: Iterable[str], names: dict[str, str]) -> str:
-    indexes = list(indexes)
-    rest = len(indexes) - NAMED
-    listed = ", ".join(names[index] for index in indexes[:NAMED])
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    listed = ", ".join(names[:NAMED])
     return f"{listed} and {rest} more" if rest > 0 else listed

@@ -1,28 +1,36 @@
-"""How executions end, or are put off: the rows, the quotas of their hours, and what it tells of node and OLT."""
+"""How executions end, or wait for a retry: their rows, the quotas of their hours, durations and breakers."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
-from facho.engine.model import Cause, Lease, Outcome, Status, Trigger
+from facho.engine.model import Cause, Collected, Completeness, Lease, Outcome, RunResult, Status, Trigger
 from facho.engine.predict import learn
 from facho.engine.quota import hour_of
-from facho.store import breakers, coverage, leases, tally
+from facho.engine.remarks import count_blank_runs
+from facho.store import breakers, coverage, leases, plans, tally
 from facho.store.breakers import Breaker, Policy, Turn
+
+# A start that is this far from where it should be was written by a clock that has been set since.
+CLOCK_SET = timedelta(seconds=0.5)
 
 # An OLT whose answers take this long is shown as slow.
 SLOW_RTT = 2.0
 
+# What a run that read nothing has collected.
+NOTHING = Collected(Completeness.EMPTY)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenExecution:
-    """An execution that is not over, with what its end needs of its node and its OLT."""
+    """An execution that has not ended, with the columns of its node and OLT that its end needs."""
 
     id: int
     node_id: int | None
@@ -31,7 +39,13 @@ class OpenExecution:
     trigger: str
     is_running: bool
     has_begun: bool
+    # Only a master is in a plan; the links behind it are in its entry.
+    is_master: bool
+    claimed_at: datetime | None
     durations: Mapping[str, Any]
+    blank_runs: Mapping[str, int]
+    # Of the OLT: raised by each result with readings.
+    inventory_version: int
     breaker: Breaker
 
 
@@ -45,10 +59,11 @@ class Attempts:
 
 
 def _read(rows: "QuerySet[Execution]") -> list[OpenExecution]:
-    """Read executions in one query, and lock them, so that nobody else counts their slots."""
-    columns = ("pk", "node_id", "node_name", "slot", "trigger", "status", "started_at", "node__durations")
-    of_olt = (f"olt__{column}" for column in breakers.COLUMNS)
-    found = rows.order_by("pk").select_for_update(of=("self",)).values_list(*columns, *of_olt)
+    """Read executions in one query, and lock them, so that no other process counts their slots."""
+    own = ("pk", "node_id", "node_name", "slot", "trigger", "status", "started_at", "master_execution_id", "claimed_at")
+    of_node = ("node__durations", "node__blank_runs")
+    of_olt = ("olt__inventory_version", *(f"olt__{column}" for column in breakers.COLUMNS))
+    found = rows.order_by("pk").select_for_update(of=("self",)).values_list(*own, *of_node, *of_olt)
     return [_open_execution(*row) for row in found]
 
 
@@ -60,57 +75,81 @@ def _open_execution(
     trigger: str,
     status: str,
     started_at: datetime | None,
+    master_id: int | None,
+    claimed_at: datetime | None,
     durations: Mapping[str, Any] | None,
+    blank_runs: Mapping[str, int] | None,
+    inventory_version: int,
     *olt: Any,
 ) -> OpenExecution:
-    is_running, has_begun = status == Status.RUNNING, started_at is not None
-    return OpenExecution(id_, node_id, node_name, slot, trigger, is_running, has_begun, durations or {}, Breaker(*olt))
+    return OpenExecution(
+        id_,
+        node_id,
+        node_name,
+        slot,
+        trigger,
+        is_running=status == Status.RUNNING,
+        has_begun=started_at is not None,
+        is_master=master_id is None,
+        claimed_at=claimed_at,
+        durations=durations or {},
+        blank_runs=blank_runs or {},
+        inventory_version=inventory_version,
+        breaker=Breaker(*olt),
+    )
 
 
-def _ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecution]:
-    """Return those that are open, and that a holder of this lease may end."""
-    ours = Q(lease_token__isnull=True)
+def ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecution]:
+    """Return the executions that are open and that a holder of this lease may end. They are locked."""
+    mine = Q(lease_token__isnull=True)
     if lease is not None:
         if leases.is_superseded(lease):
             return []
-        ours |= Q(lease_token=lease.token)
-    return _read(Execution.objects.filter(ours, pk__in=execution_ids, status__in=OPEN_STATUSES))
+        mine |= Q(lease_token=lease.token)
+    return _read(Execution.objects.filter(mine, pk__in=execution_ids, status__in=OPEN_STATUSES))
+
+
+def is_stored(result: RunResult) -> bool:
+    """Return whether the result of a run was stored before: its execution ended so, or waits for the same retry."""
+    lease, outcome = result.lease, result.outcome
+    rows = Execution.objects.filter(pk=result.execution_ids[0])
+    if outcome.retry_at is not None:
+        return rows.filter(status=Status.PENDING, retry_at=outcome.retry_at).exists()
+    return lease is not None and rows.filter(status=outcome.status, lease_token=lease.token).exists()
 
 
 def close(
-    execution_ids: Sequence[int], outcome: Outcome, lease: Lease | None, policy: Policy, now: datetime
+    rows: Sequence[OpenExecution], outcome: Outcome, policy: Policy, now: datetime, collected: Collected | None = None
 ) -> list[Turn]:
-    """End executions, and return what that means for breakers."""
+    """End executions, and return the changes of breakers."""
     outcome = _storable(outcome)
-    rows = _ours(execution_ids, lease)
-    Execution.objects.filter(pk__in=[row.id for row in rows]).update(ended_at=now, retry_at=None, **_columns(outcome))
+    columns = _columns(outcome, collected or NOTHING)
+    Execution.objects.filter(pk__in=[row.id for row in rows]).update(ended_at=now, retry_at=None, **columns)
     attempts = _end_attempts(rows, outcome, now)
     tally.count(_ended(rows, outcome, attempts))
-    _learn(rows, outcome, attempts)
-    # What never began says nothing of its OLT; what waited in vain for another attempt says nothing new.
-    turns = [breakers.turn(row.breaker, outcome, policy, now) for row in rows if row.has_begun]
-    _observe(turns, outcome if any(row.is_running for row in rows) else None, now)
-    return turns
+    plans.count(_planned(rows), outcome.status)
+    _learn(rows, outcome, collected or NOTHING, attempts)
+    return _hear(rows, outcome, policy, now)
 
 
-def put_off(execution_ids: Sequence[int], outcome: Outcome, retry_at: datetime, lease: Lease, now: datetime) -> None:
-    """End the attempt that runs, and leave the executions pending. Only their last end counts for a breaker."""
-    outcome = _storable(replace(outcome, status=Status.FAILED))
-    rows = _ours(execution_ids, lease)
+def put_off(rows: Sequence[OpenExecution], outcome: Outcome, policy: Policy, now: datetime) -> list[Turn]:
+    """End the running attempt, leave the executions pending for a retry, and return the changes of breakers."""
+    retry_at, outcome = outcome.retry_at, _storable(replace(outcome, status=Status.FAILED))
     Execution.objects.filter(pk__in=[row.id for row in rows]).update(
         status=Status.PENDING,
         retry_at=retry_at,
         lease_token=None,
+        device=None,
         cause=outcome.cause or "",
         error=outcome.error,
         error_class=outcome.error_class,
     )
     _end_attempts(rows, outcome, now)
-    _observe([Turn(row.breaker, {}) for row in rows if row.is_running], outcome, now)
+    return _hear(rows, outcome, policy, now)
 
 
 def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) -> list[OpenExecution]:
-    """End executions that nobody runs any more, or that nobody wants, and return them."""
+    """End executions that no process runs any more, or that a person does not want, and return them."""
     rows = _read(executions)
     if rows:
         outcome = Outcome(Status.INTERRUPTED, cause)
@@ -119,6 +158,7 @@ def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) ->
             status=Status.INTERRUPTED, cause=cause, ended_at=now, retry_at=None
         )
         tally.count(_ended(rows, outcome, attempts))
+        plans.count(_planned(rows), outcome.status)
     return rows
 
 
@@ -132,6 +172,8 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
     begun = [row.id for row in rows if row.has_begun]
     if not begun:
         return {}
+    if outcome.seconds is not None:
+        _correct_starts(begun, now - timedelta(seconds=outcome.seconds))
     found = ExecutionAttempt.objects.filter(execution_id__in=begun).order_by("execution", "number")
     times: dict[int, Attempts] = {}
     running = []
@@ -151,6 +193,32 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
     return times
 
 
+def _correct_starts(execution_ids: Collection[int], began: datetime) -> None:
+    """Move attempts that run to when they began by the present clock: it may have been set since."""
+    running = ExecutionAttempt.objects.filter(execution_id__in=execution_ids, ended_at__isnull=True)
+    for execution_id, started_at in running.values_list("execution_id", "started_at"):
+        if abs(began - started_at) >= CLOCK_SET:
+            _move([execution_id], began - started_at)
+
+
+def move_waiting(execution_ids: Collection[int], by: timedelta) -> None:
+    """Move the times of executions that wait for another attempt, for the clock was set."""
+    with transaction.atomic():
+        waiting = Execution.objects.filter(pk__in=execution_ids, status=Status.PENDING, retry_at__isnull=False)
+        ids = list(waiting.select_for_update().values_list("pk", flat=True))
+        Execution.objects.filter(pk__in=ids).update(retry_at=F("retry_at") + by)
+        _move(ids, by)
+
+
+def _move(execution_ids: Collection[int], by: timedelta) -> None:
+    Execution.objects.filter(pk__in=execution_ids).update(
+        claimed_at=F("claimed_at") + by, started_at=F("started_at") + by
+    )
+    ExecutionAttempt.objects.filter(execution_id__in=execution_ids).update(
+        started_at=F("started_at") + by, ended_at=F("ended_at") + by
+    )
+
+
 def _ended(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> list[tally.Ended]:
     """Return the slots that are over by it. What a person asked for is no slot."""
     return [
@@ -168,26 +236,48 @@ def _ended(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[in
     ]
 
 
-def _learn(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> None:
-    """Let nodes know how long they took; a run that asked for nothing, or brought nothing, took no typical time."""
+def _planned(rows: Iterable[OpenExecution]) -> list[plans.PlannedRun]:
+    """Return those that plans have an entry for."""
+    return [
+        plans.PlannedRun(row.breaker.olt_id, row.slot, row.claimed_at)
+        for row in rows
+        if row.is_master and row.trigger == Trigger.SCHEDULE and row.claimed_at is not None
+    ]
+
+
+def _learn(
+    rows: Iterable[OpenExecution], outcome: Outcome, collected: Collected, attempts: Mapping[int, Attempts]
+) -> None:
+    """Store how long nodes took, and which of their columns had no value.
+
+    A run that sent no request, or failed, took no typical time.
+    """
     if outcome.status not in (Status.SUCCESS, Status.PARTIAL) or not outcome.traffic.pdus:
         return
     for row in rows:
         last = attempts.get(row.id, Attempts())
         if row.node_id is not None and last.last is not None and last.last_started_at is not None:
             durations = learn(row.durations, last.last.total_seconds(), last.last_started_at)
-            WorkflowNode.objects.filter(pk=row.node_id).update(durations=durations)
+            blank_runs = count_blank_runs(row.blank_runs, collected.had_values)
+            changed = {} if blank_runs == row.blank_runs else {"blank_runs": blank_runs}
+            WorkflowNode.objects.filter(pk=row.node_id).update(durations=durations, **changed)
 
 
-def _observe(turns: Iterable[Turn], outcome: Outcome | None, now: datetime) -> None:
-    """Write what is known of the OLTs themselves."""
-    observed = _observed(outcome, now) if outcome else {}
+def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: Policy, now: datetime) -> list[Turn]:
+    """Write what attempts that ran show about their OLTs, and return the changes of breakers.
+
+    Executions that were waiting for an attempt, or never had one, show nothing new. So an end that is delivered
+    twice counts once.
+    """
+    turns = [breakers.turn(row.breaker, outcome, policy, now) for row in rows if row.is_running]
+    observed = _observed(outcome, now)
     for each in turns:
         if each.columns or observed:
             Olt.objects.filter(pk=each.breaker.olt_id).update(**{**each.columns, **observed})
+    return turns
 
 
-def _columns(outcome: Outcome) -> dict[str, Any]:
+def _columns(outcome: Outcome, collected: Collected) -> dict[str, Any]:
     traffic = outcome.traffic
     return {
         "status": outcome.status,
@@ -206,8 +296,8 @@ def _columns(outcome: Outcome) -> dict[str, Any]:
         "rtt_p99": traffic.rtt_p99,
         "peak_in_flight": traffic.peak_in_flight,
         "sizes": dict(traffic.sizes),
-        "coverage": coverage.summary(outcome.coverage),
-        "failed_onus": coverage.first(outcome.failed_onus),
+        "coverage": coverage.summary(collected.coverage),
+        "failed_onus": coverage.first(collected.failed_onus),
     }
 
 

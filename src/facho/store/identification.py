@@ -1,10 +1,13 @@
 """An OLT whose make was found out: it gets its brand, and the jobs that its brand proposes."""
 
 import logging
+from datetime import datetime
+
+from django.db import transaction
 
 from facho.apps.inventory.models import Olt
-from facho.apps.jobs.models import SnmpJob
-from facho.apps.jobs.templates import usual_jobs
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.jobs.templates import apply_usual_jobs
 from facho.brands import brand
 from facho.engine.events import Event, tell
 from facho.engine.model import Node
@@ -23,10 +26,19 @@ def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
     olt.brand = brand_id
     # Takes the identification off, too.
     olt.save(update_fields=["brand", "updated_at"])
-    jobs: list[SnmpJob] = [job for job in usual_jobs(brand_id) if job.follows_id is None]
-    for job in jobs:
-        job.apply_to([olt])
-    return [job.name for job in jobs]
+    return apply_usual_jobs(brand_id, [olt])
+
+
+@transaction.atomic
+def repair(now: datetime) -> None:
+    """Add identification nodes that are missing, and delete those that are not needed.
+
+    Saving an OLT does this now. An earlier version that was killed in between could leave an OLT that was never asked.
+    """
+    left = list(WorkflowNode.unsettled().select_for_update())
+    if left:
+        WorkflowNode.settle_identification(left)
+        logger.warning("repaired the identification of %s", ", ".join(olt.name for olt in left))
 
 
 def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:

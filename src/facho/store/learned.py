@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -40,10 +40,13 @@ COLUMNS = (
 )
 
 
-def enabled_nodes() -> list[Node]:
-    """Return every node that is polled, in one query. What it asks for is left out."""
+def enabled_nodes(olt_ids: Collection[int] | None = None) -> list[Node]:
+    """Return every node that is polled, on these OLTs or on all, in one query. What it asks for is left out."""
     settings = {"interval": in_effect.interval_seconds(), "priority": in_effect.priority()}
-    return [_node(row) for row in WorkflowNode.objects.polled().order_by("olt_id", "pk").values(*COLUMNS, **settings)]
+    rows = WorkflowNode.objects.polled()
+    if olt_ids is not None:
+        rows = rows.filter(olt_id__in=olt_ids)
+    return [_node(row) for row in rows.order_by("olt_id", "pk").values(*COLUMNS, **settings)]
 
 
 def _node(row: Mapping[str, Any]) -> Node:
@@ -63,17 +66,32 @@ def _node(row: Mapping[str, Any]) -> Node:
     )
 
 
-def that_have_run() -> set[int]:
-    """Return the nodes of which anything is known, without reading what it is."""
-    return set(WorkflowNode.objects.filter(olt__enabled=True).exclude(durations={}).values_list("pk", flat=True))
+def profiles() -> dict[int, Mapping[str, Any]]:
+    """Return what was learned of the durations of nodes."""
+    return dict(WorkflowNode.objects.filter(olt__enabled=True).values_list("pk", "durations"))
 
 
-def profiles(olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
-    """Return what was learned of the durations of nodes, of these OLTs or of all."""
+def profiles_for(hours: Collection[datetime], olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
+    """Return as much of the profiles of nodes, of these OLTs or of all, as predictions for these hours need.
+
+    Decoding whole profiles takes six times as long, and plans need them once a minute.
+    """
     rows = WorkflowNode.objects.filter(olt__enabled=True)
     if olt_ids is not None:
         rows = rows.filter(olt_id__in=olt_ids)
-    return dict(rows.values_list("pk", "durations"))
+    names = [str(at.astimezone(UTC).hour) for at in hours]
+    of_hours = [f"durations__hours__{name}" for name in names]
+    columns = ("pk", "durations__recent", "durations__errors", "durations__strays", *of_hours)
+    return {
+        id_: {
+            "recent": recent,
+            "errors": errors,
+            "strays": strays or 0,
+            "hours": {name: seconds for name, seconds in zip(names, times, strict=True) if seconds},
+        }
+        for id_, recent, errors, strays, *times in rows.values_list(*columns)
+        if recent
+    }
 
 
 def prediction(node: Node, profile: Mapping[str, Any], at: datetime) -> Prediction:

@@ -1,4 +1,4 @@
-"""Ends executions whose worker is dead: the lease of their OLT is over, and has been for as long as we looked."""
+"""Ends executions whose worker is dead: the lease of their device is over, and has been for as long as we looked."""
 
 import logging
 from collections.abc import Collection
@@ -60,14 +60,12 @@ def _grace(holder: str, spooling: Collection[str]) -> float:
 
 
 def _orphans() -> dict[int, str]:
-    """Return the open executions that no holder of a lease can be at work on, and who held their OLTs last."""
+    """Return the open executions that no holder of a lease can be at work on, and who held their devices last."""
     held, holders = leases.live(), leases.holders()
-    found = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("pk", "olt_id", "status", "lease_token")
-    keys = {id_: (leases.key_of(olt_id), status, token) for id_, olt_id, status, token in found}
     return {
-        id_: holders.get(key, "")
-        for id_, (key, status, token) in keys.items()
-        if _is_orphan(status, token, held.get(key))
+        each.execution_id: holders.get(each.key, "")
+        for each in leases.needed()
+        if _is_orphan(each.status, each.token, held.get(each.key))
     }
 
 

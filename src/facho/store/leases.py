@@ -1,4 +1,4 @@
-"""Leases as rows: at most one holder a key, wherever it runs. The database's clock says when one is over.
+"""Leases as rows: at most one holder per key, wherever it runs. The database's clock says when one is over.
 
 Who holds one renews it, and trusts it a little shorter than the database does: a
 process that was paused, or cut off, stops asking before anybody else may begin.
@@ -8,17 +8,19 @@ written, whenever it comes.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import Error, transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from facho.apps.inventory.models import HOST_ADDRESS, host_address
+from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import OltBusy
 from facho.engine.events import Event, tell
@@ -56,8 +58,8 @@ class Terms:
 OLT_TERMS = Terms.lasting(30)
 
 
-def key_of(olt_id: int) -> str:
-    return f"olt:{olt_id}"
+def key_of(device: str) -> str:
+    return f"device:{device}"
 
 
 @transaction.atomic
@@ -104,9 +106,32 @@ def holders() -> dict[str, str]:
     return dict(LeaseRow.objects.values_list("key", "holder"))
 
 
-def revoke(olt_ids: Collection[int]) -> None:
-    """Let no holder renew these; they end with their time, or when the holder gives them back."""
-    LeaseRow.objects.filter(key__in=[key_of(olt_id) for olt_id in olt_ids]).update(revoked=True)
+class Needed(NamedTuple):
+    """An open execution, and the key of the lease under which it runs or will run."""
+
+    execution_id: int
+    olt_id: int
+    status: str
+    token: int | None
+    key: str
+
+
+def needed() -> list[Needed]:
+    """Return the leases that the open executions need."""
+    rows = Execution.objects.filter(status__in=OPEN_STATUSES).order_by("pk")
+    columns = ("pk", "olt_id", "status", "lease_token", "device", "master_execution__device")
+    where = (f"olt__{column}" for column in HOST_ADDRESS)
+    return [
+        # A link runs where its master did. What has not begun will run where its OLT is now.
+        Needed(id_, olt_id, status, token, key_of(own or masters or host_address(*olt).device))
+        for id_, olt_id, status, token, own, masters, *olt in rows.values_list(*columns, *where)
+    ]
+
+
+def revoke(held: Iterable[tuple[str, int]]) -> None:
+    """Let nobody renew the leases of these devices with these tokens. Another OLT may have the device by now."""
+    for device, token in held:
+        LeaseRow.objects.filter(key=key_of(device), token=token).update(revoked=True)
 
 
 def lock(key: str, token: int) -> bool:
@@ -115,8 +140,8 @@ def lock(key: str, token: int) -> bool:
 
 
 def is_superseded(lease: Lease) -> bool:
-    """Return whether somebody else has held the OLT since: then nothing that is said with this lease counts."""
-    return LeaseRow.objects.filter(key=key_of(lease.olt_id), token__gt=lease.token).exists()
+    """Return whether another holder had the device since: then nothing written under this lease counts."""
+    return LeaseRow.objects.filter(key=key_of(lease.device), token__gt=lease.token).exists()
 
 
 def holder_of(key: str) -> str:
@@ -141,57 +166,57 @@ class DbLeases:
         self._thread = thread
         self._clock = clock
         self._terms = terms
-        self._held: dict[int, _Held] = {}
+        self._held: dict[str, _Held] = {}
 
     @asynccontextmanager
-    async def hold(self, olt_id: int, holder: str) -> AsyncIterator[Lease]:
-        lease = await self._acquire(olt_id, holder)
+    async def hold(self, olt_id: int, holder: str, *, device: str) -> AsyncIterator[Lease]:
+        lease = await self._acquire(olt_id, holder, device)
         try:
             yield lease
         finally:
             # One that was lost may be held again by now, by this very process.
             if self._holding(lease) is not None:
-                del self._held[olt_id]
-            await asyncio.shield(self._release(lease))
+                del self._held[device]
+            await asyncio.shield(self._release(device, lease.token))
 
-    async def _acquire(self, olt_id: int, holder: str) -> Lease:
-        key, asked = key_of(olt_id), self._clock.monotonic()
+    async def _acquire(self, olt_id: int, holder: str, device: str) -> Lease:
+        key, asked = key_of(device), self._clock.monotonic()
         taking = asyncio.ensure_future(self._thread.run(lambda: acquire(key, holder, self._terms.ttl)))
         try:
             token = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # It may be ours by now, and nobody would give it back.
-            await self._put_back(olt_id, holder, taking)
+            # It may be ours by now, and nobody would release it.
+            await self._put_back(device, taking)
             raise
         if token is None:
             other = await self._thread.run(lambda: holder_of(key))
-            raise OltBusy(f"OLT {olt_id} is held by {other}")
-        lease = Lease(olt_id, holder, token)
-        self._held[olt_id] = _Held(lease, asked + self._terms.trusted)
+            raise OltBusy(f"{device} is held by {other}")
+        lease = Lease(olt_id, holder, token, device)
+        self._held[device] = _Held(lease, asked + self._terms.trusted)
         return lease
 
-    async def _put_back(self, olt_id: int, holder: str, taking: "asyncio.Future[int | None]") -> None:
+    async def _put_back(self, device: str, taking: "asyncio.Future[int | None]") -> None:
         try:
             token = await taking
         except (Error, OltBusy) as error:
-            # Where it is ours all the same, that ends by itself.
-            logger.info("OLT %d was not taken: %s", olt_id, error)
+            # If it was taken all the same, it expires.
+            logger.info("%s was not taken: %s", device, error)
             return
         if token is not None:
-            await self._release(Lease(olt_id, holder, token))
+            await self._release(device, token)
 
-    async def _release(self, lease: Lease) -> None:
+    async def _release(self, device: str, token: int) -> None:
         try:
-            await self._thread.run(lambda: release(key_of(lease.olt_id), lease.token))
+            await self._thread.run(lambda: release(key_of(device), token))
         except Error:
-            logger.warning("the lease of OLT %d could not be given back; it ends by itself", lease.olt_id)
+            logger.warning("the lease of %s could not be released; it expires", device)
 
     def is_valid(self, lease: Lease) -> bool:
         held = self._holding(lease)
         return held is not None and self._clock.monotonic() < held.valid_until
 
     def _holding(self, lease: Lease) -> _Held | None:
-        held = self._held.get(lease.olt_id)
+        held = self._held.get(lease.device)
         return held if held is not None and held.lease == lease else None
 
     async def run(self) -> None:
@@ -206,14 +231,14 @@ class DbLeases:
         if not held:
             return
         asked = self._clock.monotonic()
-        tokens = {key_of(each.lease.olt_id): each.lease.token for each in held}
+        tokens = {key_of(each.lease.device): each.lease.token for each in held}
         try:
             kept = await self._thread.run(lambda: renew(tokens, self._terms.ttl))
         except Error as error:
             logger.warning("leases could not be renewed, they are good for some seconds more: %s", error)
             return
         for each in held:
-            if key_of(each.lease.olt_id) in kept:
+            if key_of(each.lease.device) in kept:
                 each.valid_until = asked + self._terms.trusted
             elif self.is_valid(each.lease):
                 each.valid_until = asked

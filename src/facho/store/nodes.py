@@ -74,8 +74,12 @@ class DbNodeSource:
 
 
 def _standings() -> Mapping[int, Standing]:
-    rows = inventory.Olt.objects.filter(enabled=True).order_by().values_list("id", "revision", "breaker_opened_at")
-    return {id_: Standing(revision, breaker_since) for id_, revision, breaker_since in rows}
+    columns = ("id", "revision", "breaker_opened_at", "failures", "last_answer_at", *inventory.HOST_ADDRESS)
+    rows = inventory.Olt.objects.filter(enabled=True).order_by().values_list(*columns)
+    return {
+        id_: Standing(revision, breaker_since, inventory.host_address(*where).device, None if failures else answered_at)
+        for id_, revision, breaker_since, failures, answered_at, *where in rows
+    }
 
 
 def _fingerprints() -> Mapping[int, str]:
@@ -128,10 +132,9 @@ def _nodes(olts: Mapping[int, str]) -> dict[int, list[Node]]:
     raw_oids = _raw_oids(olts)
     now = timezone.now()
     nodes: defaultdict[int, list[Node]] = defaultdict(list)
-    for row in WorkflowNode.objects.filter(olt_id__in=olts).select_related("job"):
-        if row.enabled:
-            node = _node(row, row.job, olts[row.olt_id], tuple(raw_oids.get(row.job_id, ())), now)
-            nodes[row.olt_id].append(node)
+    for row in WorkflowNode.objects.filter(olt_id__in=olts).polled().select_related("job"):
+        node = _node(row, row.job, olts[row.olt_id], tuple(raw_oids.get(row.job_id, ())), now)
+        nodes[row.olt_id].append(node)
     return nodes
 
 

@@ -1,6 +1,8 @@
-"""The plans of the hour as rows: made before it begins, made anew when something changes, and compared with what was.
+"""The plans of the hour as rows: made before it begins, made again when something changes, and compared with what was.
 
-`make_plans` is a chore: once a minute, and cheap where nothing changed.
+A plan depends on three things, which its fingerprint has side by side: the jobs and their grid, which of them have
+ever run, and whether the breaker of the OLT is open. It is also made again when the measured durations have moved its
+utilisation (`is_material`), and when several runs of the OLT failed in a row.
 """
 
 import logging
@@ -9,43 +11,77 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from django.db import transaction
+from django.db.models import F
+
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.changes import fingerprint
 from facho.engine.events import Event, tell
-from facho.engine.model import CompositeNode, Node, Status
-from facho.engine.plan import HourPlan, Work, plan_hour
+from facho.engine.model import Cause, CompositeNode, Node, Status
+from facho.engine.plan import SEVERAL_FAILURES, HourPlan, Work, is_material, needed_seconds, plan_hour
+from facho.engine.predict import Prediction
 from facho.engine.quota import GRACE, HOUR, SHARES, Share, hour_of
 from facho.engine.schedule import group_chains
 from facho.store import learned
+from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
 
 # From this long before an hour on it has a plan, so that what cannot be met is said beforehand.
 AHEAD = timedelta(minutes=10)
 
+# How often all OLTs are looked at. Those that changed, or that fail, are looked at with every step.
+SWEEP_EVERY = timedelta(minutes=1)
+
 # OLTs that are planned in one transaction.
 BATCH = 100
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Reason = ExecutionPlan.Reason
+
+# The parts of a fingerprint, and why a plan is made again when one of them differs.
+PARTS = (Reason.CHANGED, Reason.DURATIONS, Reason.REACHABILITY)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is polled on an OLT, and a digest of it."""
+    """What is polled on an OLT, how long that takes, and a digest of what a plan depends on."""
 
     olt_id: int
     name: str
     nodes: tuple[Node, ...]
-    fingerprint: str
+    durations: Mapping[int, Mapping[str, Any]]
+    is_broken: bool
+
+    @property
+    def fingerprint(self) -> str:
+        jobs = fingerprint(_settings(node) for node in self.nodes)
+        known = fingerprint(node.id for node in self.nodes if self.durations.get(node.id))
+        return f"{jobs[:40]}.{known[:16]}.{'open' if self.is_broken else ''}"
+
+    def predictions(self, at: datetime) -> dict[int, Prediction]:
+        return {node.id: learned.prediction(node, self.durations.get(node.id, {}), at) for node in self.nodes}
+
+    def works(self, predictions: Mapping[int, Prediction]) -> list[Work]:
+        return [
+            Work(
+                CompositeNode(master, chain, master.next_check),
+                tuple(predictions[link.id] for link in (master, *chain)),
+            )
+            for master, chain in group_chains(self.nodes).values()
+            # One that has just been enabled is not on the grid yet; when it is, the plan is made again.
+            if master.next_check is not None
+        ]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ActivePlan:
     """A plan that is active, without its slots."""
 
     id: int
@@ -53,37 +89,108 @@ class Known:
     period_start: datetime
     period_end: datetime
     fingerprint: str
+    utilisation: float
+    failures_in_row: int
+    reason: str
+
+    @property
+    def key(self) -> tuple[int, datetime]:
+        return self.olt_id, self.period_start
 
 
-def make_plans(now: datetime) -> int:
-    """Bring the plans up to date, and return how many were made."""
-    setups = _setups()
-    known = [Known(*row) for row in _active()]
+class Planner:
+    """Keeps the plans up to date: of OLTs that changed or fail within seconds, of all once a minute."""
+
+    def __init__(self, thread: DbThread) -> None:
+        self._thread = thread
+        self._changed: set[int] = set()
+        self._sweep_at: datetime | None = None
+
+    def changed(self, olt_ids: Iterable[int]) -> None:
+        """Note OLTs whose plans may be out of date."""
+        self._changed.update(olt_ids)
+
+    async def step(self, now: datetime) -> None:
+        if self._sweep_at is None or self._sweep_at <= now or now < self._sweep_at - SWEEP_EVERY:
+            # What changes from here on is looked at again.
+            self._changed.clear()
+            await self._thread.run(lambda: make_plans(now))
+            self._sweep_at = now + SWEEP_EVERY
+            return
+        changed, self._changed = self._changed, set()
+        try:
+            await self._thread.run(lambda: _make_some(changed, now))
+        except BaseException:
+            self._changed |= changed
+            raise
+
+
+def _make_some(olt_ids: Collection[int], now: datetime) -> None:
+    """Bring the plans of these OLTs, and of those whose runs fail, up to date."""
+    failing = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE, failures_in_row__gte=SEVERAL_FAILURES)
+    wanted = {*olt_ids, *failing.exclude(reason=Reason.FAILURES).order_by().values_list("olt_id", flat=True)}
+    if wanted:
+        make_plans(now, wanted)
+
+
+def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
+    """Bring the plans of these OLTs, or of all, up to date, and return how many were made."""
     hours = [hour_of(now)]
     if hours[0] + HOUR - now <= AHEAD:
         hours.append(hours[0] + HOUR)
+    setups = _setups(hours, olt_ids)
+    known = [ActivePlan(*row) for row in _active(olt_ids)]
     past = [plan for plan in known if plan.period_end <= now]
     present = [plan for plan in known if plan.period_end > now]
     gone = [plan for plan in present if plan.olt_id not in setups]
     off = _disabled(gone)
-    stale = [plan for plan in present if plan.olt_id in setups and plan.fingerprint != setups[plan.olt_id].fingerprint]
+    stale = _stale([plan for plan in present if plan.olt_id in setups], setups, now)
     _close(_settled(past, now), ExecutionPlan.Status.COMPLETED, now)
     _close([plan for plan in gone if plan.olt_id in off], ExecutionPlan.Status.ABORTED, now)
     # An OLT that is left without a job is not off, and has no plan any more.
-    _close([plan for plan in gone if plan.olt_id not in off] + stale, ExecutionPlan.Status.SUPERSEDED, now)
-    left = {(plan.olt_id, plan.period_start) for plan in present} - _keys(gone) - _keys(stale)
+    superseded = [plan for plan in gone if plan.olt_id not in off] + [plan for plan, _ in stale.values()]
+    _close(superseded, ExecutionPlan.Status.SUPERSEDED, now)
+    left = {plan.key for plan in present} - {plan.key for plan in gone} - stale.keys()
     wanted = [(setup, hour) for hour in hours for setup in setups.values() if (setup.olt_id, hour) not in left]
     for part in _batches(wanted):
-        _make(part, _keys(stale), now)
+        _make(part, stale, now)
     return len(wanted)
 
 
-def _active() -> Iterable[tuple[Any, ...]]:
+# Plans that are out of date, each with why, by OLT and hour.
+Stale = Mapping[tuple[int, datetime], tuple[ActivePlan, Reason]]
+
+
+def _stale(plans: Sequence[ActivePlan], setups: Mapping[int, Setup], now: datetime) -> Stale:
+    """Return the plans that are to be made again, and why."""
+    reasons = {plan.key: (plan, _reason(plan, setups[plan.olt_id], now)) for plan in plans}
+    return {key: (plan, reason) for key, (plan, reason) in reasons.items() if reason is not None}
+
+
+def _reason(plan: ActivePlan, setup: Setup, now: datetime) -> Reason | None:
+    before, after = plan.fingerprint.split("."), setup.fingerprint.split(".")
+    if len(before) != len(after):
+        # Of an earlier version.
+        return Reason.CHANGED
+    for reason, was, part in zip(PARTS, before, after, strict=True):
+        if was != part:
+            return reason
+    if plan.failures_in_row >= SEVERAL_FAILURES and plan.reason != Reason.FAILURES:
+        return Reason.FAILURES
+    works = setup.works(setup.predictions(max(now, plan.period_start)))
+    utilisation = 100 * needed_seconds(works, plan.period_start) / HOUR.total_seconds()
+    return Reason.DURATIONS if is_material(plan.utilisation, utilisation) else None
+
+
+def _active(olt_ids: Collection[int] | None) -> Iterable[tuple[Any, ...]]:
     active = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE).order_by("pk")
-    return active.values_list("pk", "olt_id", "period_start", "period_end", "fingerprint")
+    if olt_ids is not None:
+        active = active.filter(olt_id__in=olt_ids)
+    columns = ("pk", "olt_id", "period_start", "period_end", "fingerprint", "utilisation", "failures_in_row", "reason")
+    return active.values_list(*columns)
 
 
-def _disabled(plans: Sequence[Known]) -> set[int]:
+def _disabled(plans: Sequence[ActivePlan]) -> set[int]:
     olt_ids = {plan.olt_id for plan in plans}
     return olt_ids - set(Olt.objects.filter(pk__in=olt_ids, enabled=True).values_list("pk", flat=True))
 
@@ -92,52 +199,55 @@ def _batches(items: Sequence[T]) -> Iterable[Sequence[T]]:
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
-def _keys(plans: Iterable[Known]) -> set[tuple[int, datetime]]:
-    return {(plan.olt_id, plan.period_start) for plan in plans}
-
-
-def _setups() -> dict[int, Setup]:
+def _setups(hours: Collection[datetime], olt_ids: Collection[int] | None) -> dict[int, Setup]:
     by_olt: dict[int, list[Node]] = {}
-    for node in learned.enabled_nodes():
+    for node in learned.enabled_nodes(olt_ids):
         by_olt.setdefault(node.olt_id, []).append(node)
-    have_run = learned.that_have_run()
+    broken = Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False)
+    if olt_ids is not None:
+        broken = broken.filter(pk__in=olt_ids)
+    is_broken = set(broken.order_by().values_list("pk", flat=True))
+    durations = learned.profiles_for(hours, olt_ids)
     return {
-        olt_id: Setup(
-            olt_id,
-            nodes[0].olt_name,
-            tuple(nodes),
-            fingerprint((*_settings(node), node.id in have_run) for node in nodes),
-        )
+        olt_id: Setup(olt_id, nodes[0].olt_name, tuple(nodes), durations, olt_id in is_broken)
         for olt_id, nodes in by_olt.items()
     }
 
 
 def _settings(node: Node) -> tuple[object, ...]:
-    """Return what a plan depends on, besides whether anybody knows how long its nodes take.
-
-    When a node is due moves with every run; its grid does not.
-    """
+    """Return what a plan depends on. When a node is due moves with every run; its grid does not."""
     grid = None if node.next_check is None else ((node.next_check - EPOCH) % node.interval).total_seconds()
     return node.id, node.name, node.interval.total_seconds(), node.priority, node.master_id, grid
 
 
-def _make(wanted: Sequence[tuple[Setup, datetime]], adjusted: Collection[tuple[int, datetime]], now: datetime) -> None:
-    """Plan these hours of these OLTs, and tell of those that are too short, each once."""
+def _make(wanted: Sequence[tuple[Setup, datetime]], stale: Stale, now: datetime) -> None:
+    """Plan these hours of these OLTs, and log those that are too short, each once."""
     olt_ids = {setup.olt_id for setup, _ in wanted}
-    profiles = learned.profiles(olt_ids)
     running = _running(olt_ids)
     told = set(
         ExecutionPlan.objects.filter(olt_id__in=olt_ids, period_start__in={hour for _, hour in wanted})
         .filter(is_feasible=False)
         .values_list("olt_id", "period_start")
     )
-    made = [(setup, hour, _planned(setup, hour, profiles, running, now)) for setup, hour in wanted]
-    ExecutionPlan.objects.bulk_create([_row(setup, hour, plan) for setup, hour, plan in made])
+    made = [(setup, hour, _planned(setup, hour, running, now)) for setup, hour in wanted]
+    reasons = {key: reason for key, (_, reason) in stale.items()}
+    ExecutionPlan.objects.bulk_create(
+        [_row(setup, hour, plan, reasons.get((setup.olt_id, hour), Reason.HOUR), now) for setup, hour, plan in made]
+    )
     for setup, hour, plan in made:
-        if (setup.olt_id, hour) in adjusted:
-            tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=len(plan.slots))
+        if (setup.olt_id, hour) in stale:
+            _tell_adjusted(setup, plan, *stale[setup.olt_id, hour])
         if (setup.olt_id, hour) not in told:
             _tell_of_short_hour(setup, plan)
+
+
+def _tell_adjusted(setup: Setup, plan: HourPlan, before: ActivePlan, reason: Reason) -> None:
+    if reason is Reason.FAILURES:
+        failures = before.failures_in_row
+        tell(logger, Event.EMERGENCY_REPLAN, olt_id=setup.olt_id, olt=setup.name, failures=failures)
+    else:
+        slots = len(plan.slots)
+        tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=reason.value)
 
 
 def _tell_of_short_hour(setup: Setup, plan: HourPlan) -> None:
@@ -163,44 +273,37 @@ def _running(olt_ids: Collection[int]) -> dict[int, tuple[int | None, datetime]]
 
 
 def _planned(
-    setup: Setup,
-    hour: datetime,
-    profiles: Mapping[int, Mapping[str, Any]],
-    running: Mapping[int, tuple[int | None, datetime]],
-    now: datetime,
+    setup: Setup, hour: datetime, running: Mapping[int, tuple[int | None, datetime]], now: datetime
 ) -> HourPlan:
     at = max(now, hour)
-    predictions = {node.id: learned.prediction(node, profiles.get(node.id, {}), at) for node in setup.nodes}
-    works = [
-        Work(CompositeNode(master, chain, master.next_check), tuple(predictions[link.id] for link in (master, *chain)))
-        for master, chain in group_chains(setup.nodes).values()
-        # One that has just been enabled is not on the grid yet; when it is, the plan is made anew.
-        if master.next_check is not None
-    ]
+    predictions = setup.predictions(at)
     free = at
     if setup.olt_id in running:
         node_id, since = running[setup.olt_id]
         takes = predictions[node_id].mean if node_id in predictions else 0.0
         free = max(at, since + timedelta(seconds=takes))
-    return plan_hour(works, hour, since=free)
+    blocked = Cause.BREAKER_OPEN if setup.is_broken else None
+    return plan_hour(setup.works(predictions), hour, since=free, blocked=blocked)
 
 
-def _row(setup: Setup, hour: datetime, plan: HourPlan) -> ExecutionPlan:
+def _row(setup: Setup, hour: datetime, plan: HourPlan, reason: Reason, now: datetime) -> ExecutionPlan:
     return ExecutionPlan(
         olt_id=setup.olt_id,
         period_start=hour,
         period_end=hour + HOUR,
         plan_data=plan.data(),
+        reason=reason,
         fingerprint=setup.fingerprint,
         needed_seconds=round(plan.needed, 1),
         utilisation=round(plan.utilisation, 1),
         is_feasible=plan.is_feasible,
         advice=plan.advice_data(setup.name),
         total_tasks=len(plan.slots),
+        created_at=now,
     )
 
 
-def _settled(past: Sequence[Known], now: datetime) -> list[Known]:
+def _settled(past: Sequence[ActivePlan], now: datetime) -> list[ActivePlan]:
     """Return the plans of hours that are over, and of which nothing is open; after some minutes nobody waits."""
     if not past:
         return []
@@ -209,18 +312,60 @@ def _settled(past: Sequence[Known], now: datetime) -> list[Known]:
     return [plan for plan in past if (plan.olt_id, plan.period_start) not in waiting or plan.period_end + GRACE <= now]
 
 
-def _close(plans: Sequence[Known], status: str, now: datetime) -> None:
+def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
     """End plans, with what really happened beside each of their slots."""
     for part in _batches(plans):
-        rows = list(ExecutionPlan.objects.filter(pk__in=[plan.id for plan in part]))
+        with transaction.atomic():
+            # In the order in which `count` locks them. What ends from here on finds no active plan.
+            active = ExecutionPlan.objects.filter(pk__in=[plan.id for plan in part]).select_for_update()
+            ids = list(active.order_by("olt_id", "period_start").values_list("pk", flat=True))
+            ExecutionPlan.objects.filter(pk__in=ids).update(status=status, updated_at=now)
+        rows = list(ExecutionPlan.objects.filter(pk__in=ids))
         actual = _actual(rows)
         for row in rows:
-            row.status, row.updated_at = status, now
             _compare(row, actual)
         ExecutionPlan.objects.bulk_update(rows, CLOSED_COLUMNS)
 
 
-CLOSED_COLUMNS = ["status", "plan_data", "completed_tasks", "failed_tasks", "updated_at"]
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run of a master in a slot, and when it was claimed."""
+
+    olt_id: int
+    slot: datetime
+    claimed_at: datetime
+
+
+def count(runs: Iterable[PlannedRun], status: Status) -> None:
+    """Count runs that end in the active plan of their hour, in the transaction in which they end.
+
+    One that was claimed before the plan was made is not in it.
+    """
+    changes = _counted(SHARES[status], status)
+    if not changes:
+        return
+    for run in sorted(runs, key=lambda each: (each.olt_id, each.slot)):
+        ExecutionPlan.objects.filter(
+            olt_id=run.olt_id,
+            period_start=hour_of(run.slot),
+            status=ExecutionPlan.Status.ACTIVE,
+            created_at__lte=run.claimed_at,
+        ).update(**changes)
+
+
+def _counted(share: Share, status: Status) -> dict[str, Any]:
+    if share is Share.COMPLETED:
+        return {"completed_tasks": F("completed_tasks") + 1, "failures_in_row": 0}
+    if share is Share.FAILED:
+        # What was interrupted failed, but not because of the OLT.
+        return {
+            "failed_tasks": F("failed_tasks") + 1,
+            "failures_in_row": F("failures_in_row") + int(status is Status.FAILED),
+        }
+    return {}
+
+
+CLOSED_COLUMNS = ["plan_data", "completed_tasks", "failed_tasks"]
 ACTUAL_COLUMNS = ("slot", "slots", "status", "cause", "started_at", "ended_at")
 
 # What became of a slot: of a node, at a time.
@@ -229,6 +374,8 @@ Actual = Mapping[tuple[int, datetime], Mapping[str, Any]]
 
 def _actual(plans: Sequence[ExecutionPlan]) -> Actual:
     """Return how the executions of these hours ended, by node and slot, in one query."""
+    if not plans:
+        return {}
     start, end = min(plan.period_start for plan in plans), max(plan.period_end for plan in plans)
     rows = Execution.objects.filter(
         olt_id__in={plan.olt_id for plan in plans}, slot__gte=start, slot__lt=end, trigger="schedule"

@@ -18,6 +18,7 @@ TRIES = 20
 
 STATS = (
     "total_pollers",
+    "free_pollers",
     "busy_pollers",
     "busy_percentage",
     "queue_size",
@@ -68,6 +69,7 @@ def write_pollers(pollers: Iterable[Mapping[str, Any]], at: datetime) -> None:
             total_time=poller["total_time"],
             tasks_completed=poller["tasks_completed"],
             tasks_delayed=poller["tasks_delayed"],
+            created_at=datetime.fromisoformat(poller["created_at"]),
             updated_at=at,
         )
         for poller in pollers
@@ -106,7 +108,9 @@ def _enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
     taken = set(Poller.objects.values_list("poller_id", flat=True))
     highest = Poller.objects.aggregate(highest=Max("poller_id"))["highest"] or 0
     numbers = [number for number in range(1, highest + count + 1) if number not in taken][:count]
-    Poller.objects.bulk_create(Poller(poller_id=number, worker=worker, host=host, updated_at=now) for number in numbers)
+    Poller.objects.bulk_create(
+        Poller(poller_id=number, worker=worker, host=host, created_at=now, updated_at=now) for number in numbers
+    )
     return numbers
 
 

@@ -4,8 +4,8 @@ Plain functions for a `DbThread`. Both may be called as often as one likes.
 """
 
 import logging
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.apps.polling.queries import with_parts
 from facho.engine.events import Event, tell
-from facho.engine.quota import GRACE, HOUR, Count, Run, Severity, hour_of, report, severity, verdict
+from facho.engine.model import Cause
+from facho.engine.quota import GRACE, HOUR, LEVELS, Count, Run, Severity, hour_of, report, severity, verdict
 from facho.store import tally
 
 logger = logging.getLogger(__name__)
@@ -49,11 +50,12 @@ def open_hour(now: datetime) -> None:
 
 
 def settle(now: datetime) -> int:
-    """Judge hours that are over, and return how many rows were.
+    """Judge hours that are over, and return how many rows were looked at.
 
-    An OLT's hour is judged as soon as nothing of it is pending, and five
-    minutes after its end anyway. What ends even later is counted, and the hour
-    judged anew.
+    A row gets its verdict as soon as nothing in it is pending. Five minutes
+    after the end of its hour it may get a violation before that; the row is then looked at
+    every time until nothing is pending, and the violation is corrected or
+    deleted with it.
     """
     ripe = _ripe(now)
     new: list[QuotaViolation] = []
@@ -65,27 +67,28 @@ def settle(now: datetime) -> int:
 
 
 def _ripe(now: datetime) -> list[int]:
-    """Return the rows to judge, newest first; those of an OLT that is waited for come later."""
+    """Return the rows to judge, newest first. An OLT with pending slots gets five minutes to finish them."""
     over = QuotaTracker.objects.filter(period_end__lte=now)
     # By the beginning of the hour, which has an index: there are millions of rows, and this is asked every minute.
     fresh = over.filter(period_start__gt=now - GRACE - HOUR)
     waited_for = fresh.filter(quota_pending__gt=0).order_by().values_list("olt_id", flat=True)
     rows = over.filter(Q(status=QuotaTracker.Status.IN_PROGRESS) | _interrupted(now))
     rows = rows.exclude(period_end__gt=now - GRACE, olt_id__in=set(waited_for))
-    return list(rows.order_by("status", "-period_start", "olt_id").values_list("pk", flat=True)[:AT_ONCE])
+    rows = rows.order_by("status", "-period_start", "olt_id")
+    # Rows with pending slots come back every time, so they must not take the places of others.
+    pending = rows.filter(quota_pending__gt=0).values_list("pk", flat=True)
+    return [*pending, *rows.filter(quota_pending=0).values_list("pk", flat=True)[:AT_ONCE]]
 
 
 def _interrupted(now: datetime) -> Q:
-    """Return which hours that a person interrupted may lack a violation: what came before that is judged too."""
+    """Return which interrupted hours to judge: those with pending slots, and recent ones that may lack a violation."""
     violations = QuotaViolation.objects.filter(
         olt=OuterRef("olt"), task_type=OuterRef("task_type"), period_start=OuterRef("period_start")
     )
-    return Q(
-        ~Exists(violations),
-        status=QuotaTracker.Status.INTERRUPTED,
-        period_end__gt=now - INTERRUPTED_FOR,
-        quota_required__gt=F("quota_completed"),
+    may_lack_violation = Q(
+        ~Exists(violations), period_end__gt=now - INTERRUPTED_FOR, quota_required__gt=F("quota_completed")
     )
+    return Q(status=QuotaTracker.Status.INTERRUPTED) & (Q(quota_pending__gt=0) | may_lack_violation)
 
 
 def _judge(ids: Sequence[int]) -> list[QuotaViolation]:
@@ -106,7 +109,7 @@ def _judge(ids: Sequence[int]) -> list[QuotaViolation]:
 
 
 def _give_status(row: QuotaTracker) -> None:
-    if row.status != QuotaTracker.Status.INTERRUPTED:
+    if row.status != QuotaTracker.Status.INTERRUPTED and not row.quota_pending:
         count = _count_of(row)
         row.status = verdict(count.completed, count.wanted)
 
@@ -132,7 +135,11 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
     if over:
         QuotaViolation.objects.filter(pk__in=over).delete()
     runs = _runs([row for row, _, _ in wanted])
-    written = [_violation(row, count, how_bad, runs[row.olt_id, row.period_start]) for row, count, how_bad in wanted]
+    blocked = _blocked_by([row for row, _, _ in wanted if row.quota_pending])
+    written = [
+        _violation(row, count, how_bad, runs[row.olt_id, row.period_start], blocked[tally.key_of(row)])
+        for row, count, how_bad in wanted
+    ]
     QuotaViolation.objects.bulk_create(
         written,
         update_conflicts=True,
@@ -159,7 +166,25 @@ def _has_changed(violation: QuotaViolation, count: Count) -> bool:
     return said != {name: getattr(count, name) for name in numbers}
 
 
-def _violation(row: Any, count: Count, how_bad: Severity, runs: Iterable[Run]) -> QuotaViolation:
+def _blocked_by(rows: Collection[QuotaTracker]) -> "defaultdict[tally.Key, Counter[str]]":
+    """Return why slots are pending, by cause, as far as the database knows."""
+    causes: defaultdict[tally.Key, Counter[str]] = defaultdict(Counter)
+    if not rows:
+        return causes
+    olt_ids, hours = {row.olt_id for row in rows}, {row.period_start for row in rows}
+    for execution in tally.open_executions(olt_ids, min(hours), max(hours)).exclude(cause=""):
+        causes[execution.olt_id, execution.node_name, hour_of(execution.slot)][execution.cause] += 1
+    broken = set(Olt.objects.filter(pk__in=olt_ids, breaker_opened_at__isnull=False).values_list("pk", flat=True))
+    for row in rows:
+        if row.olt_id in broken:
+            found = causes[tally.key_of(row)]
+            found[Cause.BREAKER_OPEN] += row.quota_pending - found.total()
+    return causes
+
+
+def _violation(
+    row: Any, count: Count, how_bad: Severity, runs: Iterable[Run], blocked_by: Mapping[str, int]
+) -> QuotaViolation:
     return QuotaViolation(
         olt_id=row.olt_id,
         node_id=row.node_id,
@@ -167,7 +192,7 @@ def _violation(row: Any, count: Count, how_bad: Severity, runs: Iterable[Run]) -
         period_start=row.period_start,
         period_end=row.period_end,
         severity=how_bad,
-        report=report(row.olt_name, row.task_type, count, runs),
+        report=report(row.olt_name, row.task_type, count, runs, blocked_by),
     )
 
 
@@ -204,6 +229,7 @@ def _tell(violations: Collection[QuotaViolation]) -> None:
         tell(
             logger,
             Event.QUOTA_VIOLATED,
+            level=LEVELS[Severity(violation.severity)],
             olt_id=violation.olt_id,
             olt=names.get(violation.olt_id, ""),
             task=violation.task_type,

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 
 from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution
+from facho.engine.grid import Gap
 from facho.engine.model import Cause
 from facho.store import endings
 
@@ -23,15 +24,16 @@ SLACK = timedelta(minutes=10)
 UNKNOWN = 3600
 
 
-def reap(now: datetime) -> int:
+def reap(now: datetime, gap: Gap | None = None) -> int:
     """End what can no longer be running or waiting, and return how much that was.
 
     A last attempt begins before the next slot, and each link ends at its time
     limit; nobody holds an execution for longer than that. A holder who does
-    after all finds it ended, and writes nothing.
+    after all finds it ended, and writes nothing. `gap` is where the clock was
+    set forward: what was claimed before is not older by that.
     """
     with transaction.atomic():
-        left = _left(now)
+        left = _left(now, gap)
         if left:
             endings.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
     if left:
@@ -39,7 +41,7 @@ def reap(now: datetime) -> int:
     return len(left)
 
 
-def _left(now: datetime) -> list[int]:
+def _left(now: datetime, gap: Gap | None) -> list[int]:
     """Return the open executions whose composite is older than it can get."""
     is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK)
     members: defaultdict[int, list[int]] = defaultdict(list)
@@ -47,7 +49,7 @@ def _left(now: datetime) -> list[int]:
     for id_, master_id, claimed_at in is_open.order_by("pk").values_list("pk", "master_execution_id", "claimed_at"):
         if claimed_at is not None:
             members[master_id or id_].append(id_)
-            ages[master_id or id_] = now - claimed_at
+            ages[master_id or id_] = gap.time_since(claimed_at, now) if gap else now - claimed_at
     limits = _limits(members.keys()) if members else {}
     return [id_ for composite, ids in members.items() if ages[composite] > limits[composite] for id_ in ids]
 

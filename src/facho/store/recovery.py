@@ -37,18 +37,13 @@ def recover(now: datetime, *, is_shared: bool) -> Recovery:
 
 
 def _held(*, is_shared: bool) -> set[int]:
-    """Return the OLTs that somebody else may be at work on."""
+    """Return the OLTs that another process may be at work on."""
     live = leases.live()
-    held = {olt_id for olt_id in _olts_with(*OPEN_STATUSES) if leases.key_of(olt_id) in live}
-    if is_shared:
-        # A database that was away outlasts every lease, and what began before it may wait in the spool of a worker.
-        # Whoever looks for dead workers gives them time to bring it in.
-        held |= _olts_with(Status.RUNNING)
-    return held
-
-
-def _olts_with(*statuses: str) -> set[int]:
-    return set(Execution.objects.filter(status__in=statuses).values_list("olt_id", flat=True))
+    # A database that was unavailable outlasts every lease, and what began before it may be in the spool of a worker.
+    # The lease reaper gives workers time to deliver it.
+    return {
+        each.olt_id for each in leases.needed() if each.key in live or (is_shared and each.status == Status.RUNNING)
+    }
 
 
 def _open_composites() -> list[list[Execution]]:

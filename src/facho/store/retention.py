@@ -21,10 +21,8 @@ from django.db.models import Exists, Model, OuterRef
 from django.db.models.functions import Coalesce
 
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
-from facho.apps.telemetry.models import OnuHistory
 from facho.engine.events import Event, tell
 from facho.engine.ports import Clock
-from facho.store import partitions
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
@@ -33,7 +31,7 @@ logger = logging.getLogger(__name__)
 LEAST, MOST, FIRST = 20, 200, 50
 
 # Rows after which SQLite is told to move pages on. It does so by itself within the commit that comes to a thousand
-# pages; a reading is up to 1.7 of them, because each lies on a page of its own in the index by ONU.
+# pages.
 CHECKPOINT_AFTER = 400
 
 # A batch that held the write lock for longer, in seconds, was too large; one that held it for less may have more rows.
@@ -66,17 +64,22 @@ class Keep:
         return apps.get_model(self.label)
 
 
-def rules(*, logs: int, executions: int, history: int) -> list[Keep]:
+def rules(*, logs: int, executions: int, history: int, daily: int) -> list[Keep]:
     """Return what is kept for how many days."""
     return [
         Keep("coordinator.CoordinatorLog", "timestamp", logs),
         Keep("polling.Execution", "slot", executions),
-        Keep("telemetry.OnuHistory", "at", history),
+        Keep("telemetry.HistoryRun", "at", history),
+        Keep("telemetry.HistoryChunk", "last_at", history),
+        Keep("telemetry.HistoryDay", "at", daily),
+        Keep("telemetry.HistoryMonth", "last_at", daily),
+        Keep("telemetry.OnuEvent", "at", history),
         Keep("coordinator.QuotaTracker", "period_start", history),
         Keep("coordinator.QuotaViolation", "created_at", history),
         Keep("coordinator.ExecutionPlan", "period_start", history),
         Keep("coordinator.Forecast", "requested_at", history, over="ended_at"),
         Keep("polling.PollerStats", "timestamp", history),
+        Keep("inventory.Question", "asked_at", 1),
         # Before the alerts that they are about: what is gone already is not gone through again.
         Keep("alerts.Delivery", "created_at", history),
         Keep("alerts.Alert", "opened_at", history, over="recovered_at"),
@@ -148,12 +151,6 @@ class Sweep:
         """Delete the oldest rows. Only the deleting itself is done with the write lock."""
         begun = self._clock.monotonic()
         before = now - timedelta(days=rule.days)
-        if _is_partitioned(rule.model):
-            before = partitions.start_of_day(before)
-            dropped = partitions.drop_oldest(before)
-            if dropped != 0:
-                took = self._clock.monotonic() - begun
-                return Batch(dropped or 0, took, took)
         doomed = _find(rule, before, self._sizes[rule])
         if not doomed:
             return Batch(0, 0.0, 0.0)
@@ -214,17 +211,9 @@ def _checkpoint() -> None:
             cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
-def _is_partitioned(model: type[Model]) -> bool:
-    return model is OnuHistory and partitions.are_used()
-
-
 def _find(rule: Keep, before: datetime, size: int) -> list[Any]:
-    """Return what `_delete` has to know of the oldest rows that are too old: ids, or ids and times."""
-    if rule.model is Execution:
-        return _executions(before, size)
-    if _is_partitioned(rule.model):
-        return partitions.oldest_strays(before, size)
-    return _oldest(rule, before, size)
+    """Return the ids of the oldest rows that are too old."""
+    return _executions(before, size) if rule.model is Execution else _oldest(rule, before, size)
 
 
 def _oldest(rule: Keep, before: datetime, size: int) -> list[Any]:
@@ -260,8 +249,6 @@ def _delete(model: type[Model], pks: list[Any]) -> int:
     """Delete rows with all that hangs on them, and return how many of the model's own that were."""
     if model is Execution:
         return _delete_executions(pks)
-    if _is_partitioned(model):
-        return partitions.delete_strays(pks)
     _, by_model = model._default_manager.filter(pk__in=pks).delete()
     return by_model.get(model._meta.label, 0)
 

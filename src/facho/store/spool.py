@@ -1,51 +1,48 @@
-"""A spool on disk: what waits there survives whatever kills the process, in order, within a limit.
+"""Results that wait for the database, in an SQLite file: they survive a crash, in order, within a limit.
 
-Each entry is a file of its own, named by a number that grows and by what it is
-about. It is written beside its place and renamed into it when it is safe on the
-disk, so an entry is either there as a whole or not there. One that was read
-into the database but not yet removed is read again after a crash: whoever puts
-entries in makes sure that twice is as good as once.
+A file belongs to one process, which holds its lock. A result that was stored
+but not yet removed is delivered again after a crash; storing it twice changes
+nothing.
 
-At the limit, harvests are refused first. The last part of it is kept for what
-is small: how an execution ended is worth more than one more harvest, for it is
-what everybody waits for. What is small and finds no place even there waits in
-memory, as long as this process lives.
+The last part of the limit is kept for results without readings: that an
+execution has ended is worth more than one more set of readings. If even that
+does not fit, they wait in memory, as long as this process lives.
 """
 
 import contextlib
-import errno
-import fcntl
 import itertools
+import json
 import logging
-import os
-import re
+import sqlite3
 from pathlib import Path
 from typing import Self
 
+from facho.adapters.wire import UnreadableMessage, from_wire, to_wire
 from facho.engine.errors import FachoError
+from facho.engine.model import RunResult
 
 logger = logging.getLogger(__name__)
 
 MEGABYTE = 2**20
 LIMIT = 256 * MEGABYTE
 
-# The part of the limit that is only for small entries.
+# The part of the limit that is only for results without data.
 RESERVE = 1 / 16
 
-# Small entries that wait in memory because the disk takes no more.
+# Results without data that wait in memory because the disk takes no more.
 MOST_HELD = 10_000
 
-# What could not be kept for a defect of ours is set aside, for somebody to look at: the newest of it.
-REFUSED = "refused"
+# Results that cannot be stored because of a defect are kept for a person to look at: the newest of them.
 MOST_REFUSED = 50
 
-LOCK = "lock"
-UNFINISHED = ".tmp"
-NAME = re.compile(r"(\d{12})-([a-z0-9-]+)\.json")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS refused (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, body BLOB NOT NULL);
+"""
 
 
 class NotKept(FachoError):
-    """What was collected could not be kept: the database is away, and the spool takes no more."""
+    """What was read could not be kept: the database is unavailable, and the spool is full or cannot be written."""
 
 
 class SpoolTaken(FachoError):
@@ -53,171 +50,151 @@ class SpoolTaken(FachoError):
 
 
 class Spool:
-    """Entries in order, each of them bytes with a label. Not for several threads, nor for several processes."""
+    """Results in order, oldest first. Not for several threads at once, nor for several processes."""
 
-    def __init__(self, folder: Path, limit_bytes: int = LIMIT) -> None:
-        self.folder = folder
+    def __init__(self, path: Path, limit_bytes: int = LIMIT) -> None:
+        self.path = path
         self.limit_bytes = limit_bytes
-        # How many bytes wait on the disk.
-        self.size = 0
-        # By number: what an entry is called, and how large its file is.
-        self._names: dict[int, str] = {}
-        self._sizes: dict[int, int] = {}
-        # By number, what is in no file.
-        self._held: dict[int, bytes] = {}
-        for each in (folder, folder / REFUSED):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
-            each.chmod(0o700)
-        self._lock = _lock(folder / LOCK)
-        self._find()
-        last = max([*self._names, *map(_number, self.refused())], default=0)
-        self._numbers = itertools.count(last + 1)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        self._file = _open(path)
+        self._sizes: dict[int, int] = dict(self._file.execute("SELECT id, length(body) FROM results ORDER BY id"))
+        # Bytes that wait on the disk.
+        self.size = sum(self._sizes.values())
+        # By number, results that are not on the disk. Their numbers follow those of the file.
+        self._held: dict[int, RunResult] = {}
 
     @classmethod
-    def take(cls, base: Path, limit_bytes: int = LIMIT) -> Self:
-        """Take the first spool below a folder that no living process has; what a dead one left in it comes along."""
+    def take(cls, folder: Path, limit_bytes: int = LIMIT) -> Self:
+        """Open the first spool of a folder that no living process has, with the results that a dead one left in it."""
         for number in itertools.count(1):
             try:
-                return cls(base / str(number), limit_bytes)
+                return cls(folder / f"{number}.sqlite3", limit_bytes)
             except SpoolTaken:
                 continue
-        raise AssertionError("numbers never end")
-
-    def _find(self) -> None:
-        """Take over what is there, and remove what was never finished."""
-        for path in sorted(self.folder.iterdir()):
-            if path.suffix == UNFINISHED:
-                path.unlink()
-            elif NAME.fullmatch(path.name):
-                self._add(_number(path.name), path.name, path.stat().st_size)
-
-    def _add(self, number: int, name: str, size: int) -> None:
-        self._names[number], self._sizes[number] = name, size
-        self.size += size
+        raise AssertionError("count() does not end")
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._sizes) + len(self._held)
 
     def first(self) -> int | None:
-        """Return the number of what has waited longest."""
-        return next(iter(self._names), None)
+        """Return the number of the oldest result."""
+        return next(iter(self._sizes), None) or next(iter(self._held), None)
 
-    def label(self, number: int) -> str:
-        """Return what an entry is about, as it was called when it came."""
-        return _label(self._names[number])
+    def read(self, number: int) -> RunResult:
+        """Return a result; `UnreadableMessage` if it is damaged or of a version that this one does not know."""
+        if number in self._held:
+            return self._held[number]
+        try:
+            (body,) = self._file.execute("SELECT body FROM results WHERE id = ?", (number,)).fetchone()
+        except (sqlite3.Error, TypeError) as error:
+            raise UnreadableMessage(f"the spool cannot be read: {error}") from error
+        return decode(body)
 
-    def read(self, number: int) -> bytes:
-        return self._held[number] if number in self._held else (self.folder / self._names[number]).read_bytes()
+    def append(self, result: RunResult) -> None:
+        """Add a result behind the others, safe on the disk; `NotKept` if there is no room for what was read."""
+        try:
+            self._append(encode(result), self.limit_bytes * (1 - RESERVE if result.has_data else 1))
+        except NotKept:
+            if result.has_data:
+                raise
+            self._hold(result)
 
-    def append(self, label: str, data: bytes, *, is_small: bool = False) -> None:
-        """Put an entry behind the others, safe on the disk; `NotKept` says why it cannot be."""
-        limit = self.limit_bytes if is_small else int(self.limit_bytes * (1 - RESERVE))
-        if self.size + len(data) > limit:
+    def _append(self, body: bytes, limit: float) -> None:
+        if self.size + len(body) > limit or self._held:
             raise NotKept(f"the spool is full: {self.size / MEGABYTE:.1f} of {self.limit_bytes / MEGABYTE:.1f} MB")
-        number, name = self._next(label)
         try:
-            self._write(self.folder / name, data)
-        except OSError as error:
-            raise NotKept(f"the spool cannot be written: {error.strerror or error}") from error
-        self._add(number, name, len(data))
+            with self._file:
+                number = self._file.execute("INSERT INTO results (body) VALUES (?)", (body,)).lastrowid or 0
+        except sqlite3.Error as error:
+            raise NotKept(f"the spool cannot be written: {error}") from error
+        self._sizes[number] = len(body)
+        self.size += len(body)
 
-    def _next(self, label: str) -> tuple[int, str]:
-        number = next(self._numbers)
-        return number, f"{number:012}-{label}.json"
-
-    def hold(self, label: str, data: bytes) -> None:
-        """Put an entry behind the others that the disk does not take; it dies with this process."""
+    def _hold(self, result: RunResult) -> None:
         if len(self._held) >= MOST_HELD:
-            raise NotKept(f"{MOST_HELD} entries wait in memory already")
-        number, name = self._next(label)
-        self._add(number, name, 0)
-        self._held[number] = data
-
-    def _write(self, path: Path, data: bytes) -> None:
-        unfinished = path.with_suffix(UNFINISHED)
-        try:
-            _write_safely(unfinished, data)
-            unfinished.replace(path)
-            _sync_folder(self.folder)
-        except OSError:
-            for each in (unfinished, path):
-                with contextlib.suppress(OSError):
-                    each.unlink()
-            raise
+            raise NotKept(f"{MOST_HELD:,} results wait in memory already")
+        self._held[max([*self._held, *self._sizes], default=0) + 1] = result
 
     def remove(self, number: int) -> None:
-        """Forget an entry that has arrived."""
-        name = self._forget(number)
-        try:
-            (self.folder / name).unlink(missing_ok=True)
-        except OSError as error:
-            # A disk that only reads. What is left there is read again after a restart, and changes nothing then.
-            logger.warning("%s could not be removed from the spool: %s", name, error)
+        """Forget a result that is stored."""
+        if self._held.pop(number, None) is None:
+            self.size -= self._sizes.pop(number)
+            try:
+                with self._file:
+                    self._file.execute("DELETE FROM results WHERE id = ?", (number,))
+            except sqlite3.Error as error:
+                # A disk that is read-only. The result is delivered again after a restart, and changes nothing then.
+                logger.warning("result %d could not be removed from the spool: %s", number, error)
 
-    def refuse(self, number: int) -> None:
-        """Set an entry aside that nobody can use as it is."""
-        held, path = self._held.get(number), self.folder / self._names[number]
-        name = self._forget(number)
-        try:
-            if held is not None:
-                path.write_bytes(held)
-            path.replace(self.folder / REFUSED / name)
-            for old in self.refused()[:-MOST_REFUSED]:
-                (self.folder / REFUSED / old).unlink()
-        except OSError as error:
-            logger.warning("%s could not be set aside: %s", name, error)
-
-    def refused(self) -> list[str]:
-        """Return the names of what was set aside, oldest first."""
-        return sorted(path.name for path in (self.folder / REFUSED).iterdir() if NAME.fullmatch(path.name))
-
-    def refused_labels(self) -> list[str]:
-        return [_label(name) for name in self.refused()]
-
-    def _forget(self, number: int) -> str:
+    def refuse(self, number: int, reason: str) -> None:
+        """Set a result aside that cannot be stored as it is."""
+        if self._held.pop(number, None) is not None:
+            return
         self.size -= self._sizes.pop(number)
-        self._held.pop(number, None)
-        return self._names.pop(number)
+        try:
+            with self._file:
+                self._file.execute(
+                    "INSERT OR REPLACE INTO refused SELECT id, ?, body FROM results WHERE id = ?", (reason, number)
+                )
+                self._file.execute("DELETE FROM results WHERE id = ?", (number,))
+                self._file.execute(
+                    "DELETE FROM refused WHERE id NOT IN (SELECT id FROM refused ORDER BY id DESC LIMIT ?)",
+                    (MOST_REFUSED,),
+                )
+        except sqlite3.Error as error:
+            logger.warning("result %d could not be set aside: %s", number, error)
+
+    def refused(self) -> list[tuple[int, str]]:
+        """Return the numbers of results that were set aside, oldest first, each with the reason."""
+        return list(self._file.execute("SELECT id, reason FROM refused ORDER BY id"))
 
     def close(self) -> None:
-        """Let another process have it."""
-        os.close(self._lock)
+        """Release the file for another process."""
+        self._file.close()
 
 
-def _number(name: str) -> int:
-    return int(name.partition("-")[0])
+def encode(result: RunResult) -> bytes:
+    return json.dumps(to_wire(result), separators=(",", ":")).encode()
 
 
-def _label(name: str) -> str:
-    return name.partition("-")[2].removesuffix(".json")
-
-
-def _lock(path: Path) -> int:
-    """Lock a spool for as long as this process lives, however it ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def decode(body: bytes) -> RunResult:
+    """Return a result as it was encoded; `UnreadableMessage` if it cannot be read."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
-            raise
-        raise SpoolTaken(f"another process has the spool in {path.parent}") from error
-    return descriptor
+        message = json.loads(body)
+    except ValueError as error:
+        raise UnreadableMessage(f"this is not a result: {error}") from error
+    return from_wire(RunResult, message)
 
 
-def _write_safely(path: Path, data: bytes) -> None:
-    """Write a file, and return when it is on the disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Return when the names in a folder are on the disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def _open(path: Path) -> sqlite3.Connection:
+    """Open a spool and lock it for as long as this process lives. A damaged file is set aside."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return _connect(path)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise SpoolTaken(f"another process has the spool {path}") from error
+        raise
+    except sqlite3.DatabaseError as error:
+        aside = path.with_suffix(".damaged")
+        logger.error("the spool %s is damaged (%s); it is kept as %s", path, error, aside.name)
+        path.replace(aside)
+        return _connect(path)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # One thread uses it at a time, but not always the same one.
+    file = sqlite3.connect(path, timeout=0, check_same_thread=False)
+    try:
+        path.chmod(0o600)
+        # Pages of removed results are given back to the disk.
+        file.execute("PRAGMA auto_vacuum = FULL")
+        file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        file.execute("PRAGMA synchronous = EXTRA")
+        # Takes the lock, which is kept until the file is closed.
+        file.executescript(f"BEGIN EXCLUSIVE; {SCHEMA} COMMIT")
+    except sqlite3.Error:
+        with contextlib.suppress(sqlite3.Error):
+            file.close()
+        raise
+    return file

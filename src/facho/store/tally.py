@@ -1,4 +1,4 @@
-"""What each OLT owes to the hour and what it got, by job: written in the transactions of the ledger.
+"""What each OLT owes to the hour and what it got, by job: written in the transactions that claim and end executions.
 
 Two things are done to a row. *Counting* moves slots that are over out of `pending`. *Owing* sets `pending` anew, from
 the executions that are open and the slots that are still to come. So a row that was never opened, or went wrong, is
@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from django.db.models import QuerySet
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.models import Olt
@@ -33,7 +35,8 @@ Key = tuple[int, str, datetime]
 BATCH = 1000
 
 COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
-WRITTEN = ("node", "quota_required", *COUNTS, "causes", "total_duration_ms", "status", "updated_at")
+DURATIONS = ("total_duration_ms", "avg_duration_ms")
+WRITTEN = ("node", "quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +142,12 @@ def key_of(row: QuotaTracker) -> Key:
 
 
 def write(rows: Iterable[QuotaTracker]) -> None:
-    """Write rows, new ones and others alike. What is required follows from the rest, here and nowhere else."""
+    """Write rows, new ones and others alike. What is required, and the mean time, follow from the rest, only here."""
     written = list(rows)
     for row in written:
         row.quota_required = sum(getattr(row, name) for name in COUNTS)
+        runs = row.quota_completed + row.quota_failed
+        row.avg_duration_ms = round(row.total_duration_ms / runs) if runs else None
         # So that it is found by what makes it unique, also where somebody else opened it meanwhile.
         row.pk = None
     QuotaTracker.objects.bulk_create(
@@ -166,7 +171,7 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
         _create(missing)
         # Only with a row to lock nobody else can count in the meantime.
         known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
-    wanted = {key: _wanted(was, owed.get(key, OFF), running[key]) for key, was in known.items()}
+    wanted = {key: _wanted(owed.get(key, OFF), running[key]) for key in known}
     changed = {key: want for key, want in wanted.items() if want != known[key]}
     rows = _rows(changed.keys())
     for key, row in rows.items():
@@ -188,14 +193,9 @@ def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str
     return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
 
 
-def _wanted(known: tuple[int, str], due: Owed, running: int) -> tuple[int, str]:
-    """Return what should be pending in a row, and its status."""
-    _, status = known
-    if not due.is_on:
-        status = INTERRUPTED
-    elif status == INTERRUPTED:
-        status = IN_PROGRESS
-    return running + due.slots, status
+def _wanted(due: Owed, running: int) -> tuple[int, str]:
+    """Return what should be pending in a row of the running hour, and its status."""
+    return running + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
 
 
 def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
@@ -244,12 +244,16 @@ def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) 
 
 
 def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
-    """Return how many slots of these hours have an execution that is not over. What a person asked for is no slot."""
-    rows = Execution.objects.filter(
-        olt_id__in=olt_ids, status__in=OPEN_STATUSES, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
-    )
-    columns = rows.order_by().values_list("olt_id", "node_name", "slot")
+    """Return how many slots of these hours have an execution that is not over."""
+    columns = open_executions(olt_ids, first, last).values_list("olt_id", "node_name", "slot")
     return Counter((olt_id, name, hour_of(slot)) for olt_id, name, slot in columns)
+
+
+def open_executions(olt_ids: Collection[int], first: datetime, last: datetime) -> "QuerySet[Execution]":
+    """Return the executions of slots in these hours that are not over. A manual run has no slot."""
+    return Execution.objects.filter(
+        olt_id__in=olt_ids, status__in=OPEN_STATUSES, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
+    ).order_by()
 
 
 def heal(rows: Collection[QuotaTracker]) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db import Error
 
 from facho.engine.errors import LeaseLost
+from facho.engine.outages import Outages
 from facho.engine.ports import Clock
 from facho.store import leases
 from facho.store.leases import Terms
@@ -24,8 +25,12 @@ TRY_EVERY = 1.0
 class SchedulerTurn:
     """The right to schedule. Everything that is written with it passes `fence` in its own transaction."""
 
-    def __init__(self, thread: DbThread, clock: Clock, holder: str, terms: Terms = TERMS) -> None:
+    def __init__(
+        self, thread: DbThread, clock: Clock, holder: str, terms: Terms = TERMS, outages: Outages | None = None
+    ) -> None:
         self.holder = holder
+        # Called when the database does not answer, so that slots lost meanwhile get the right cause.
+        self.outages = outages or Outages()
         self._thread = thread
         self._clock = clock
         self._terms = terms
@@ -45,9 +50,10 @@ class SchedulerTurn:
     async def _try(self) -> bool:
         asked = self._clock.monotonic()
         try:
-            self._token = await self._thread.run(lambda: leases.acquire(KEY, self.holder, self._terms.ttl))
+            with self.outages.watch(KEY, self._clock):
+                self._token = await self._thread.run(lambda: leases.acquire(KEY, self.holder, self._terms.ttl))
         except Error as error:
-            logger.warning("whose turn it is cannot be found out: %s", error)
+            logger.warning("the lease of the scheduler cannot be read: %s", error)
             return False
         self._valid_until = asked + self._terms.trusted
         return self._token is not None
@@ -59,7 +65,8 @@ class SchedulerTurn:
             asked = self._clock.monotonic()
             try:
                 # A database that does not answer must not keep us from noticing that the time is up.
-                is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
+                with self.outages.watch(KEY, self._clock):
+                    is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
             except (Error, TimeoutError) as error:
                 logger.warning("the turn of the scheduler could not be renewed: %s", error)
                 continue

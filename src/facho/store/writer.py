@@ -1,130 +1,67 @@
-"""Readings into rows: the latest state of each ONU by upsert, and its history. The only place of bulk writes.
+"""Readings into rows: what changed of each ONU, and its history, in columns.
 
-What a run of one OLT brings, a thousand rows at a time, is one transaction of the one who holds the OLT.
+Called by `store/runs.py`, in the transaction that ends the run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
-
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu
-from facho.engine.census import USUAL_RULES, Rules
-from facho.engine.errors import LeaseLost
-from facho.engine.model import Collected, JobKind, KnownOnu, Lease, Node, Reading, Status
-from facho.store import bulk, leases, once
-from facho.store.census import PARKED, Verdict, apply_census, apply_moves, known_onus, tell_census
-from facho.store.identification import put_to_work, tell_identified
-from facho.store.rows import FILLED, history_rows, merge_twins, plain, state_rows, tells_history
-from facho.store.threads import DbThread
+from facho.engine.census import Rules
+from facho.engine.chunks import FIELDS
+from facho.engine.model import Collected, JobKind, Node, Reading
+from facho.store import history
+from facho.store.census import Verdict, follow_moves, is_settled, take_discovery
+from facho.store.compare import Columns, compare
+from facho.store.inventory import Inventory
+from facho.store.rows import plain
 
 
-class DbReadingSink:
-    """Keeps harvests, one transaction each, and only those of the present holder of the OLT."""
-
-    def __init__(self, reader: DbThread, writer: DbThread, rules: Rules = USUAL_RULES) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._rules = rules
-
-    async def known(self, olt_id: int) -> Sequence[KnownOnu]:
-        return await self._reader.run(lambda: _known(olt_id))
-
-    async def write(self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime) -> None:
-        await self._write(lambda: _write(node, execution_id, collected, self._rules, lease, now), node)
-
-    async def write_again(
-        self, node: Node, execution_id: int, collected: Collected, *, lease: Lease, now: datetime
-    ) -> None:
-        """Keep a harvest unless it has been kept before."""
-        await self._write(lambda: _write_again(node, execution_id, collected, self._rules, lease, now), node)
-
-    async def _write(self, work: Callable[[], Verdict | None], node: Node) -> None:
-        verdict = await self._writer.run(work)
-        if verdict is not None:
-            tell_census(node, verdict)
-
-    async def identified(
-        self, node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], *, lease: Lease
-    ) -> None:
-        jobs = await self._writer.run(lambda: _identified(node, execution_id, brand, seen, lease))
-        if jobs is not None:
-            tell_identified(node, brand, jobs)
-
-
-def _known(olt_id: int) -> list[KnownOnu]:
-    # An ONU whose index is another's now cannot be asked for; a discovery that finds it again will say so.
-    onus = Onu.objects.filter(olt_id=olt_id).exclude(index__startswith=PARKED)
-    return [onu for _, onu, _ in known_onus(onus)]
-
-
-def _check_fence(execution_id: int, lease: Lease) -> None:
-    """Pass only for the present holder. The next one cannot begin before what is written now is there."""
-    fence = Execution.objects.filter(pk=execution_id, status=Status.RUNNING, lease_token=lease.token)
-    if leases.is_superseded(lease) or not list(fence.select_for_update().values_list("pk")):
-        raise LeaseLost(f"execution {execution_id} is no longer ours; its readings were not kept")
-
-
-@transaction.atomic
-def _write(
-    node: Node, execution_id: int, collected: Collected, rules: Rules, lease: Lease, now: datetime
+def write_collected(
+    inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime
 ) -> Verdict | None:
-    _check_fence(execution_id, lease)
-    if node.kind is JobKind.DISCOVERY:
-        verdict: Verdict | None = apply_census(node, collected, rules, now)
-    else:
-        verdict = apply_moves(node, collected, now)
-    if collected.readings:
-        write_readings(node.olt_id, collected.readings, now)
+    """Write what a run read, in the transaction that is open. A discovery also decides which ONUs are present."""
+    verdict = None
+    read = Columns.of(collected.readings)
+    inventory.ensure(read.columns)
+    if not is_settled(inventory, node.kind, read, collected.absent):
+        if node.kind is JobKind.DISCOVERY:
+            verdict = take_discovery(inventory, collected, rules, now)
+        else:
+            verdict = follow_moves(inventory, collected)
+    if verdict is not None:
+        write_readings(inventory, verdict.readings, now, verdict)
+    elif collected.readings:
+        write_columns(inventory, read, now)
     if collected.scalars:
-        _merge_scalars(node.olt_id, collected.scalars)
-    if collected.learned:
-        Olt.objects.filter(pk=node.olt_id).update(learned=dict(collected.learned))
+        merge_scalars(node.olt_id, collected.scalars)
+    changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
+    inventory.version = (inventory.version or 0) + 1
+    Olt.objects.filter(pk=node.olt_id).update(inventory_version=inventory.version, **changed)
     return verdict
 
 
-@transaction.atomic
-def _write_again(
-    node: Node, execution_id: int, collected: Collected, rules: Rules, lease: Lease, now: datetime
-) -> Verdict | None:
-    if once.is_kept(execution_id, node.olt_id, collected, now):
-        return None
-    return _write(node, execution_id, collected, rules, lease, now)
-
-
-@transaction.atomic
-def _identified(node: Node, execution_id: int, brand: str, seen: Mapping[str, Any], lease: Lease) -> list[str] | None:
-    _check_fence(execution_id, lease)
-    _merge_scalars(node.olt_id, seen)
-    return put_to_work(node.olt_id, brand) if brand else None
-
-
-def _merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
+def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
+    """Write values of the OLT itself over those that are there."""
     olt = Olt.objects.select_for_update().only("extra").get(pk=olt_id)
     Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **plain(scalars)})
 
 
-def write_readings(olt_id: int, readings: Sequence[Reading], now: datetime) -> None:
-    """Write what was read of ONUs, in the transaction that is open."""
-    readings = merge_twins(readings)
-    for rows in state_rows(olt_id, readings, _merged_extras(olt_id, readings), now):
-        bulk.write(rows)
-    telling = [reading for reading in readings if tells_history(reading)]
-    if telling:
-        ids = dict(Onu.objects.filter(olt_id=olt_id).values_list("index", "id"))
-        bulk.write(history_rows(ids, telling, now))
+def write_readings(
+    inventory: Inventory, readings: Sequence[Reading], now: datetime, verdict: Verdict | None = None
+) -> None:
+    """Write readings in the transaction that is open, together with what they mean for the presence of ONUs."""
+    read = Columns.of(readings)
+    inventory.ensure(read.columns)
+    write_columns(inventory, read, now, verdict)
 
 
-def _merged_extras(olt_id: int, readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
-    """Return the `extra` of each ONU, old values under new ones, or nothing if no reading has anything for it."""
-    new = {
-        reading.index: plain({key: value for key, value in reading.values.items() if key not in FILLED})
-        for reading in readings
-    }
-    if not any(new.values()):
-        return {}
-    old = dict(Onu.objects.filter(olt_id=olt_id).values_list("index", "extra"))
-    return {index: {**old.get(index, {}), **values} for index, values in new.items()}
+def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: Verdict | None = None) -> None:
+    """Write the cells that changed, and append the run to the history. The inventory has the columns of `read`."""
+    decided = (verdict.census, verdict.known) if verdict else ()
+    inventory.apply(compare(inventory, read, now, *decided))
+    columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
+    if columns and read.indexes:
+        ids = [inventory.ids[inventory.positions[index]] for index in read.indexes]
+        history.append(inventory.olt_id, now, ids, columns)

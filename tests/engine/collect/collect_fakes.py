@@ -1,15 +1,18 @@
 """An OLT in memory with the faults of real ones, a clock that moves only when somebody waits, and a small brand."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 from facho.engine.brand import Brand, Column, IndexSpace, Manners, Position
-from facho.engine.collect import Progress, collect
-from facho.engine.errors import BadAnswer, NoAnswer, Refused
-from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
+from facho.engine.collect import Memory, Progress, collect
+from facho.engine.errors import BadAnswer, FachoError, NoAnswer, Refused
+from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Node, Olt
 from facho.engine.oid import Arcs, Oid, pack, parse, unpack
 from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Missing, Tag, Value, Version
 
@@ -234,6 +237,7 @@ def as_dbm(value: Value) -> float | None:
     return None if value == 2147483647 else value / 100
 
 
+RAW_DECODERS = {"number": int, "text": as_text}
 BEHIND = parse("1.3.6.1.6.3.1.0")
 TABLE = "1.3.6.1.4.1.99999.1"
 COLUMNS = {
@@ -268,7 +272,9 @@ def make_node(kind: JobKind = JobKind.TABLE, *columns: str, **changes: Any) -> N
 
 def make_olt(version: Version = Version.V2C, **changes: Any) -> Olt:
     agent = Agent("127.0.0.1", 161, version, Community("public"))
-    return Olt(**({"id": 1, "name": "OLT-CENTRAL-01", "brand": "acme", "agent": agent} | changes))
+    # One request after the other, unless a test is about the window.
+    usual = {"id": 1, "name": "OLT-CENTRAL-01", "brand": "acme", "agent": agent, "max_in_flight": 1}
+    return Olt(**(usual | changes))
 
 
 def at(slot: int, port: int, onu: int) -> Position:
@@ -322,18 +328,56 @@ async def run(
     onus: Sequence[KnownOnu] = (),
     watch: Callable[[Progress], None] | None = None,
 ) -> Collected:
-    """Collect from a fake agent."""
-    return await collect(
-        node,
-        olt or make_olt(),
-        brand or make_brand(),
-        snmp=agent,
-        clock=agent.clock,
-        deadline=agent.clock.now() + timedelta(seconds=seconds),
-        known=onus,
-        raw_decoders={"number": int, "text": as_text},
-        watch=watch,
+    """Collect from a fake agent. Whatever comes of it, the next run gives the same with and without its memory."""
+    memory = Memory(max_unsettled=0)
+    collecting = partial(
+        collect, node, brand=brand or make_brand(), snmp=agent, clock=agent.clock, known=onus, raw_decoders=RAW_DECODERS
     )
+    until = timedelta(seconds=seconds)
+    olt = olt or make_olt()
+    collected = await collecting(olt=olt, deadline=agent.clock.now() + until, watch=watch, memory=memory)
+    if type(agent) is FakeAgent:
+        olt = replace(olt, learned=collected.learned)
+        log, elapsed, sleeps = agent.log, agent.clock.elapsed, agent.clock.sleeps
+        results = []
+        logging.disable()
+        for each in (memory, None):
+            agent.log, agent.clock.sleeps = [], []
+            agent.clock.elapsed = elapsed
+            with suppress(FachoError):
+                results.append(await collecting(olt=olt, deadline=agent.clock.now() + until, memory=each))
+        logging.disable(logging.NOTSET)
+        agent.log, agent.clock.elapsed, agent.clock.sleeps = log, elapsed, sleeps
+        if len(results) == 2:
+            check_same(agent.faults, *results)
+    return collected
+
+
+def check_same(faults: Faults, replayed: Collected, careful: Collected) -> None:
+    """Assert that a run from memory says the same as one without.
+
+    What an agent gets wrong by chance hits other requests in each of them: then only complete runs are comparable. A
+    run that gave up after silence is not either: requests that are known to work get more retries.
+    """
+    is_steady = not (
+        faults.drop_every
+        or faults.empty_every
+        or faults.garbage_every
+        or faults.dies_after is not None
+        or faults.refuses_after is not None
+    )
+    are_complete = replayed.completeness is careful.completeness is not Completeness.PARTIAL
+    if are_complete or (is_steady and not careful.traffic.retransmissions):
+        assert told_by(replayed) == told_by(careful)
+
+
+def told_by(collected: Collected) -> dict[str, Any]:
+    """Return all that a result says of the OLT, and nothing of how it was found out."""
+    told = {each.name: getattr(collected, each.name) for each in fields(collected)}
+    # Where several requests are in flight, the order is that of the answers.
+    for name in ("readings", "coverage", "errors", "failed_onus", "absent"):
+        told[name] = sorted(told[name], key=str)
+    return {name: value for name, value in told.items() if name not in ("traffic", "learned")}
 
 
 def values_of(collected: Collected) -> dict[str, dict[str, Any]]:

@@ -56,6 +56,24 @@ async def test_an_onu_that_is_missing_is_not_asked_for_and_keeps_what_was_last_r
     assert not any(oid_of("name", SEVEN) in request.oids for request in agent.log)
 
 
+@pytest.mark.parametrize("kind", [JobKind.GET, JobKind.TABLE, JobKind.WALK])
+async def test_values_at_the_place_of_an_onu_that_the_last_discovery_missed_are_not_given_to_it(clock, kind):
+    onus = [replace(onu, misses=int(onu.index == index_of(SEVEN))) for onu in known(ONUS)]
+
+    collected = await run(FakeAgent(clock, make_mib(ONUS)), make_node(kind, "name", "state"), onus=onus)
+
+    assert collected.completeness is Completeness.COMPLETE
+    assert values_of(collected).keys() == {index_of(onu) for onu in ONUS if onu != SEVEN}
+
+
+async def test_a_serial_tells_which_onu_is_at_a_place_where_the_last_discovery_missed_one(clock):
+    onus = [replace(onu, misses=1) for onu in known(ONUS)]
+
+    collected = await run(FakeAgent(clock, make_mib(ONUS)), make_node(JobKind.TABLE, "serial", "state"), onus=onus)
+
+    assert values_of(collected) == all_of(ONUS, "serial", "state")
+
+
 async def test_each_space_is_asked_by_its_own_numbers(clock):
     collected = await run(
         FakeAgent(clock, make_mib(ONUS)), make_node(JobKind.GET, "name", "rx_dbm"), onus=known([SEVEN])
@@ -76,6 +94,21 @@ async def test_a_dark_onu_is_not_asked_for_its_power(clock, state):
     assert values_of(collected)[index_of(SEVEN)] == {"name": "customer 7", "rx_dbm": None}
     assert values_of(collected)[index_of(at(0, 1, 8))]["rx_dbm"] == -21.53
     assert collected.completeness is Completeness.COMPLETE
+
+
+async def test_a_state_that_is_read_counts_more_than_the_one_of_the_inventory(clock):
+    dark, lit = ONUS[:2]
+    agent = FakeAgent(clock, make_mib(ONUS) | {oid_of("state", dark): 2})
+
+    collected = await run(
+        agent, make_node(JobKind.GET, "state", "rx_dbm"), onus=[*known([dark]), *known([lit], "offline")]
+    )
+
+    assert oid_of("rx_dbm", dark) not in [oid for request in agent.log for oid in request.oids]
+    assert values_of(collected) == {
+        index_of(dark): {"state": "offline", "rx_dbm": None},
+        index_of(lit): {"state": "online", "rx_dbm": -21.53},
+    }
 
 
 @pytest.mark.parametrize("state", ["online", "unknown", "auth_failed", "degraded", "logging", "syncing"])

@@ -73,6 +73,8 @@ def test_a_value_that_could_be_read_is_not_poisoned_any_more():
         pytest.param({"sizes": {"walk 1.3.6": "ten"}, "poisoned": [7, None, "no OID", "1"]}, id="other types"),
         pytest.param({"sizes": {"walk 1.3.6": 1.5}, "unordered": [["walk 1.3.6"]]}, id="numbers that are no sizes"),
         pytest.param({"from": "another version", "sizes": {}}, id="words of another version"),
+        pytest.param({"pace": [8]}, id="a list for windows"),
+        pytest.param({"pace": {"cheap": 8, "optical": None}}, id="numbers for windows"),
     ],
 )
 def test_whatever_is_not_understood_is_forgotten(garbage):
@@ -81,7 +83,8 @@ def test_whatever_is_not_understood_is_forgotten(garbage):
     assert learned.size("walk 1.3.6", 10).rows == 10
     assert list(learned.poisoned) == []
     assert learned.is_ordered("walk 1.3.6")
-    assert stored(learned) == {"sizes": {"walk 1.3.6": 10}, "poisoned": [], "unordered": []}
+    assert learned.pace("cheap", 8).window == 1
+    assert stored(learned) == {"sizes": {"walk 1.3.6": 10}, "poisoned": [], "unordered": [], "pace": {}}
 
 
 @pytest.mark.parametrize("rows", [0, -5, 10**9])

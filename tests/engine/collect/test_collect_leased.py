@@ -1,11 +1,13 @@
 """A lease that is over in the middle of a run: not one request more, and what was read is kept."""
 
-import pytest
-from collect_fakes import FakeAgent, known, make_mib, make_node, one_port, run
+from dataclasses import replace
 
-from facho.engine.errors import LeaseLost
+import pytest
+from collect_fakes import FakeAgent, known, make_mib, make_node, make_olt, one_port, run
+
+from facho.engine.errors import LeaseLost, OltUnreachable
 from facho.engine.leased import LeasedSnmp
-from facho.engine.model import Completeness, JobKind
+from facho.engine.model import Completeness, JobKind, Lease
 
 ONUS = one_port(60)
 
@@ -14,7 +16,8 @@ class Watched(LeasedSnmp):
     """An agent under a lease that is over after so many requests."""
 
     def __init__(self, agent: FakeAgent, requests: int) -> None:
-        super().__init__(agent, lambda: len(agent.log) < requests)
+        lease = Lease(1, "noc/1", 1, make_olt().agent.device)
+        super().__init__(agent, lease, lambda lease: len(agent.log) < requests)
         self.clock = agent.clock
 
 
@@ -38,5 +41,22 @@ async def test_nothing_is_asked_once_it_is_over_and_the_olt_is_not_to_blame(cloc
 
     with pytest.raises(LeaseLost):
         await run(Watched(agent, requests=0), make_node(kind, "serial", "state"), onus=known(ONUS))
+
+    assert agent.log == []
+
+
+@pytest.mark.parametrize(
+    ("host", "error"),
+    [
+        pytest.param("10.0.0.8", LeaseLost, id="another device than the one that is held"),
+        pytest.param("olt-7.example.net", OltUnreachable, id="a name without an address"),
+    ],
+)
+async def test_nothing_is_sent_but_to_the_device_that_is_held(clock, host, error):
+    agent = FakeAgent(clock, make_mib(ONUS, ["serial", "state"]))
+    elsewhere = replace(make_olt().agent, host=host)
+
+    with pytest.raises(error):
+        await run(Watched(agent, requests=99), make_node(JobKind.DISCOVERY), olt=make_olt(agent=elsewhere))
 
     assert agent.log == []

@@ -2,12 +2,13 @@
 
 import heapq
 import itertools
+import json
 import random
 from dataclasses import dataclass, field
 
 import pytest
 
-from facho.engine.collect.pace import Pace
+from facho.engine.collect.pace import Pace, Why
 
 # What one answer brings.
 ROWS = 10
@@ -52,7 +53,7 @@ class Event:
     at: float
     lost: bool
     window: int
-    under_way: int
+    in_flight: int
 
 
 def drive(pace, agent, requests):
@@ -112,7 +113,7 @@ AGENTS = [
 def test_no_more_are_ever_under_way_than_the_limit(make_agent, limit):
     events = drive(Pace(limit), make_agent(), 400)
 
-    assert max(event.under_way for event in events) <= limit
+    assert max(event.in_flight for event in events) <= limit
     assert {event.window for event in events} <= set(range(1, limit + 1))
 
 
@@ -131,7 +132,7 @@ def test_throughput_comes_near_to_that_of_the_best_window(make_agent):
 def test_a_serial_agent_is_asked_for_one_at_a_time_nearly_always():
     events = drive(Pace(8), Agent(0.1), 600)
 
-    alone = [event for event in events if event.under_way == 1]
+    alone = [event for event in events if event.in_flight == 1]
     assert len(alone) >= 0.8 * len(events)
 
 
@@ -188,7 +189,7 @@ def test_when_an_agent_halves_its_speed_the_rate_follows_within_twenty_requests(
     turn = next(place for place, event in enumerate(answered) if event.at >= agent.slow_from)
     before, after = rate(answered[turn - 60 : turn]), rate(answered[turn + 20 : turn + 80])
     assert after <= 0.6 * before
-    assert max(event.under_way for event in answered[turn + 20 : turn + 80]) <= 8
+    assert max(event.in_flight for event in answered[turn + 20 : turn + 80]) <= 8
 
 
 def test_an_agent_that_becomes_serial_is_soon_asked_for_less_at_once():
@@ -231,3 +232,120 @@ def test_an_agent_that_comes_to_life_again_is_given_more_again():
     events = drive(pace, Agent(0.01, workers=8), 600)
 
     assert max(event.window for event in events) == 8
+
+
+def learned_from(make_agent, limit=8, requests=600):
+    pace = Pace(limit)
+    drive(pace, make_agent(), requests)
+    return json.loads(json.dumps(pace.as_json()))
+
+
+@pytest.mark.parametrize("make_agent", AGENTS)
+def test_the_next_run_starts_where_the_last_one_ended(make_agent):
+    stored = learned_from(make_agent)
+
+    assert Pace(8, stored).window == stored["window"]
+    assert Pace(8, stored).as_json() == stored
+
+
+@pytest.mark.parametrize("make_agent", AGENTS[:5])
+def test_a_learned_window_is_as_good_as_the_best_from_the_first_request_on(make_agent):
+    events = drive(Pace(8, learned_from(make_agent)), make_agent(), 200)
+
+    assert rate(events) >= 0.9 * best_rate(make_agent, 8)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_learned_window_is_cut_to_a_lower_limit(limit):
+    pace = Pace(limit, learned_from(lambda: Agent(0.01, workers=8)))
+
+    events = drive(pace, Agent(0.01, workers=8), 100)
+
+    assert max(event.in_flight for event in events) == limit
+    assert pace.why is Why.LIMIT
+
+
+def test_a_limit_that_was_raised_is_tried():
+    pace = Pace(8, learned_from(lambda: Agent(0.01, workers=8), limit=2))
+
+    drive(pace, Agent(0.01, workers=8), 300)
+
+    assert pace.window == 8
+
+
+def test_a_learned_window_is_halved_after_one_window_of_answers_if_the_agent_has_become_slow():
+    pace = Pace(8, learned_from(lambda: Agent(0.01, workers=8)))
+
+    events = drive(pace, Agent(0.1), 40)
+
+    # The first answer of a run does not count: that request went alone.
+    assert [event.window for event in events[: 1 + 8]] == [*[8] * 8, 4]
+
+
+def test_a_learned_window_is_halved_with_the_second_request_that_is_lost():
+    pace = Pace(8, learned_from(lambda: Agent(0.01, workers=8)))
+
+    events = drive(pace, Agent(0.8, workers=2, queue=0), 40)
+
+    lost = [event.window for event in events if event.lost]
+    assert lost[:2] == [8, 4]
+    assert pace.why in (Why.LOST, Why.NO_GAIN)
+
+
+def test_a_window_that_brought_nothing_is_not_tried_again_in_each_run():
+    stored, tries = {}, 0
+    for _ in range(20):
+        pace = Pace(8, stored)
+        events = drive(pace, Agent(0.1), 30)
+        tries += any(event.window > 1 for event in events)
+        stored = pace.as_json()
+
+    assert 1 <= tries <= 10
+
+
+@pytest.mark.parametrize(
+    ("make_agent", "limit", "why"),
+    [
+        pytest.param(lambda: Agent(0.1), 8, Why.NO_GAIN, id="serial"),
+        pytest.param(lambda: Agent(0.1, workers=8), 8, Why.LIMIT, id="parallel"),
+        pytest.param(lambda: Agent(0.1), 1, Why.LIMIT, id="one is allowed"),
+    ],
+)
+def test_it_knows_why_the_window_is_not_larger(make_agent, limit, why):
+    pace = Pace(limit)
+
+    drive(pace, make_agent(), 200)
+
+    assert pace.why is why
+    assert pace.measured.round_trip == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_window_that_could_not_be_filled_is_not_judged():
+    pace = Pace(8)
+    for answer in range(40):
+        pace.answered(answer / 10, 0.1, ROWS, 0, is_full=pace.window == 1)
+
+    assert pace.window == 2
+    assert pace.proven == pace.as_json()["window"] == 1
+    assert pace.why is Why.UNTRIED
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param({"window": 0}, id="no window"),
+        pytest.param({"window": True}, id="not a number"),
+        pytest.param({"window": "8"}, id="text"),
+        pytest.param({"window": 4, "rate": -1, "round_trip": 0.1}, id="negative rate"),
+        pytest.param({"window": float("nan"), "rate": float("inf")}, id="no numbers"),
+        pytest.param({"window": 4, "hold": [], "patience": {}, "why": ["lost"]}, id="other shapes"),
+        pytest.param({"window": 4, "hold": 10**9, "patience": 10**9, "why": "moon"}, id="far too much"),
+    ],
+)
+def test_a_stored_pace_that_makes_no_sense_does_no_harm(stored):
+    pace = Pace(8, stored)
+
+    events = drive(pace, Agent(0.01, workers=8), 6000)
+
+    assert pace.window == 8
+    assert max(event.in_flight for event in events) <= 8

@@ -92,7 +92,8 @@ def paths(draw, mib):
 
 def collect_from(agent, node, onus, version, repetitions, window=1):
     brand = make_brand(manners=Manners(max_repetitions=repetitions, rows_per_get=4, retries=2))
-    olt = make_olt(version, max_in_flight=window)
+    pace = {"window": window, "rate": 100.0, "round_trip": 0.1}
+    olt = make_olt(version, max_in_flight=window, learned={"pace": {"cheap": pace, "optical": pace}})
     return asyncio.run(run(agent, node, brand=brand, olt=olt, onus=onus, seconds=SECONDS))
 
 

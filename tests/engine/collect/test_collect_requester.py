@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import pytest
 from collect_fakes import FakeAgent, FakeClock, Faults, make_mib, make_olt, oid_of, one_port
+from collect_virtual import VirtualAgent, virtually
 
 from facho.engine.brand import Manners
 from facho.engine.collect import requester as requester_module
+from facho.engine.collect.learned import Learned
 from facho.engine.collect.requester import SYS_UP_TIME, Requester, RunOver, percentile
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Traffic
@@ -22,6 +24,7 @@ def make_requester(agent, *, seconds=300.0, **olt):
         agent,
         make_olt(**olt),
         Manners(timeout=5.0, retries=3, optical_timeout=20.0),
+        learned=Learned({}),
         clock=agent.clock,
         deadline=agent.clock.now() + timedelta(seconds=seconds),
     )
@@ -60,6 +63,7 @@ async def test_everything_is_counted():
         rtt_p95=pytest.approx(0.01),
         rtt_p99=pytest.approx(0.01),
         peak_in_flight=1,
+        answers_decoded=2,
     )
 
 
@@ -80,7 +84,42 @@ async def test_an_agent_that_says_nothing_at_all_ends_the_run():
         await make_requester(agent).get(NAMES)
 
     assert [request.oids for request in agent.log] == [NAMES, [SYS_UP_TIME], [SYS_UP_TIME]]
-    assert agent.clock.elapsed == 15
+
+
+@pytest.mark.parametrize("optical", [False, True], ids=["cheap", "optical"])
+def test_an_agent_that_is_silent_from_the_beginning_costs_one_time_out(optical):
+    agent = VirtualAgent({}, Faults(dies_after=0))
+
+    async def story():
+        requester = make_requester(agent)
+        with pytest.raises(RunOver, match="the OLT stopped answering"):
+            await requester.get(NAMES, optical=optical)
+        return requester.seconds
+
+    assert virtually(story()) == pytest.approx(20.0 if optical else 5.0)
+    assert [request.oids for request in agent.log] == [NAMES, [SYS_UP_TIME], [SYS_UP_TIME]]
+
+
+def test_a_slow_agent_keeps_its_whole_time_out():
+    agent = VirtualAgent(dict.fromkeys(NAMES, 1) | {SYS_UP_TIME: 1}, service=3.0)
+
+    async def story():
+        return await make_requester(agent).get(NAMES)
+
+    assert virtually(story()).oids == NAMES
+    assert [request.oids for request in agent.log] == [NAMES, [SYS_UP_TIME]]
+
+
+def test_a_first_request_that_got_lost_is_sent_again():
+    agent = VirtualAgent(dict.fromkeys(NAMES, 1) | {SYS_UP_TIME: 1}, Faults(lost_above=1))
+
+    async def story():
+        with pytest.raises(NoAnswer):
+            await make_requester(agent).get(NAMES, retries=1)
+
+    virtually(story())
+
+    assert [request.oids for request in agent.log] == [NAMES, [SYS_UP_TIME], NAMES]
 
 
 async def test_an_agent_that_falls_silent_later_is_given_its_retries_first():
@@ -97,7 +136,7 @@ async def test_an_agent_that_falls_silent_later_is_given_its_retries_first():
 @pytest.mark.parametrize(
     ("faults", "asked"),
     [
-        pytest.param({"garbage_every": 1}, 4 + 2, id="garbage: a sign of life, but no answer"),
+        pytest.param({"garbage_every": 1}, 4 + 1, id="garbage: a sign of life, but no answer"),
         pytest.param({"empty_every": 1}, 4, id="no variables: it is there, so nobody asks"),
     ],
 )
@@ -169,13 +208,16 @@ async def test_after_silence_the_same_request_is_given_more_time():
 
 
 async def test_a_timeout_is_cut_to_the_time_that_is_left():
-    agent = make_agent(dies_after=0)
+    agent = make_agent(dies_after=1)
+    agent.latency = 4.0
+    requester = make_requester(agent, seconds=11)
+    await requester.get(NAMES)
 
     with pytest.raises(RunOver, match="the deadline passed"):
-        await make_requester(agent, seconds=7).get(NAMES)
+        await requester.get(NAMES)
 
-    assert [request.timeout for request in agent.log] == [5, 2]
-    assert agent.clock.elapsed == 7
+    assert [request.timeout for request in agent.log] == [5, 5, 2]
+    assert agent.clock.elapsed == 11
 
 
 async def test_nothing_is_sent_after_the_deadline():
@@ -233,25 +275,16 @@ async def test_the_next_turn_is_not_waited_for_beyond_the_deadline():
     assert len(agent.log) == 1
 
 
-async def test_no_more_requests_are_under_way_than_the_olt_allows():
-    agent = make_agent()
-    under_way, most = 0, 0
-    honest = agent.get
+def test_no_more_requests_are_under_way_than_the_olt_allows():
+    agent = VirtualAgent(dict.fromkeys(NAMES, 1))
 
-    async def slow_get(*args, **kwargs):
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0)
-        under_way -= 1
-        return await honest(*args, **kwargs)
+    async def ask_for_eight():
+        requester = make_requester(agent, max_in_flight=2)
+        await asyncio.gather(*(requester.get(NAMES) for _ in range(8)))
 
-    agent.get = slow_get
-    requester = make_requester(agent, max_in_flight=2)
+    virtually(ask_for_eight())
 
-    await asyncio.gather(*(requester.get(NAMES) for _ in range(8)))
-
-    assert most == 2
+    assert agent.peak == 2
 
 
 async def test_requests_have_a_limit(monkeypatch):

@@ -125,7 +125,7 @@ def test_the_port_of_a_row_is_what_the_indexes_of_its_onus_begin_with(space, ind
 
 def make_requester(agent):
     deadline = agent.clock.now() + timedelta(hours=1)
-    return Requester(agent, make_olt(), Manners(), clock=agent.clock, deadline=deadline)
+    return Requester(agent, make_olt(), Manners(), learned=Learned({}), clock=agent.clock, deadline=deadline)
 
 
 PORTS = [*one_port(20), *one_port(1, port=2), *one_port(60, slot=3, port=9)]

@@ -10,6 +10,7 @@ from collect_fakes import (
     Faults,
     all_of,
     at,
+    index_of,
     known,
     make_brand,
     make_mib,
@@ -24,9 +25,11 @@ from collect_virtual import VirtualAgent, busiest_second, virtually
 
 from facho.engine.brand import Manners
 from facho.engine.collect.crew import Crew
+from facho.engine.collect.learned import Learned
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.errors import Refused
 from facho.engine.model import Completeness, JobKind
+from facho.engine.snmp import Version
 
 ONUS = [onu for port in range(1, 9) for onu in one_port(60, port=port)]
 SEVEN = at(0, 1, 7)
@@ -34,11 +37,12 @@ SEVEN = at(0, 1, 7)
 
 def collect_by(agent, kind, *columns, onus=ONUS, limit=8, seconds=3600, brand=None, **olt):
     inventory = [] if onus is None else known(onus)
+    version = olt.pop("version", Version.V2C)
     story = run(
         agent,
         make_node(kind, *columns),
         onus=inventory,
-        olt=make_olt(max_in_flight=limit, **olt),
+        olt=make_olt(version, max_in_flight=limit, **olt),
         seconds=seconds,
         brand=brand,
     )
@@ -137,13 +141,111 @@ def test_a_port_before_all_known_ones_is_found_too():
     assert collected.completeness is Completeness.COMPLETE
 
 
-def test_an_olt_with_one_port_is_walked_whole():
-    agent = VirtualAgent(make_mib(one_port(100)))
+WIDE = {"pace": {"cheap": {"window": 8, "rate": 500.0, "round_trip": 0.1}}}
+FEW = make_brand(manners=Manners(max_repetitions=5))
 
-    collected = collect_by(agent, JobKind.TABLE, "serial", onus=one_port(100))
+
+@pytest.mark.parametrize("ports", [1, 2, 3, 4])
+def test_a_table_with_fewer_ports_than_the_window_is_divided_by_known_rows(ports):
+    onus = [onu for port in range(1, ports + 1) for onu in one_port(100, port=port)]
+    agent = VirtualAgent(make_mib(onus))
+
+    collected = collect_by(agent, JobKind.TABLE, "serial", "state", onus=onus, learned=WIDE, brand=FEW)
+
+    assert agent.peak == 8
+    assert collected.completeness is Completeness.COMPLETE
+    assert values_of(collected) == all_of(onus, "serial", "state")
+
+
+def test_a_part_asks_for_no_rows_of_the_next_one():
+    agent = VirtualAgent(make_mib(one_port(80)))
+
+    collected = collect_by(agent, JobKind.TABLE, "serial", onus=one_port(80), learned=WIDE, brand=FEW)
+
+    # Only the last part looks for what comes behind the port.
+    assert collected.traffic.varbinds <= 80 + 20
+
+
+def test_a_port_of_few_rows_is_not_divided():
+    agent = VirtualAgent(make_mib(one_port(9)))
+
+    collect_by(agent, JobKind.TABLE, "serial", onus=one_port(9), learned=WIDE, brand=FEW)
 
     assert agent.peak == 1
-    assert len(collected.readings) == 100
+
+
+@pytest.mark.parametrize("version", [Version.V1, Version.V2C])
+@pytest.mark.parametrize("columns", [("serial",), ("serial", "name", "state")])
+@pytest.mark.parametrize(
+    "there",
+    [
+        pytest.param([onu for onu in range(1, 101) if onu % 2], id="every second one is gone"),
+        pytest.param([*range(1, 30), *range(70, 101)], id="parts without a row"),
+        pytest.param(range(1, 30), id="all behind are gone"),
+        pytest.param(range(71, 101), id="all before are gone"),
+        pytest.param([*range(101), 120, 128, 200, 300], id="new ones before and behind"),
+    ],
+)
+def test_nothing_is_missed_between_the_parts_of_a_port(version, columns, there):
+    # The inventory has gaps, and rows that the agent has not: the parts begin behind such rows too.
+    inventory = [at(0, 1, onu) for onu in range(2, 101) if onu % 3]
+    onus = [at(0, 1, onu) for onu in there]
+    agent = VirtualAgent(make_mib(onus))
+
+    collected = collect_by(agent, JobKind.DISCOVERY, *columns, onus=inventory, learned=WIDE, brand=FEW, version=version)
+
+    assert agent.peak > 1
+    assert collected.completeness is Completeness.COMPLETE
+    assert values_of(collected) == all_of(onus, *columns)
+    assert set(collected.absent) == {index_of(onu) for onu in inventory} - {index_of(onu) for onu in onus}
+
+
+def test_rows_out_of_order_inside_a_port_are_found_though_no_part_goes_back():
+    onus = one_port(40)
+    serials = [oid_of("serial", onu) for onu in onus]
+    # The first part meets 36 and believes to be at its end; no part comes to 4 to 10.
+    path = [*serials[:3], serials[35], *serials[3:35], *serials[36:]]
+    agent = VirtualAgent(dict.fromkeys(serials, b"HWTC00000007"), path=path)
+
+    first = collect_by(agent, JobKind.DISCOVERY, "serial", onus=onus, learned=WIDE, brand=FEW)
+    again = VirtualAgent(dict.fromkeys(serials, b"HWTC00000007"), path=path)
+    collect_by(again, JobKind.DISCOVERY, "serial", onus=onus, learned=first.learned, brand=FEW)
+
+    assert len(first.readings) == 40
+    assert first.absent == ()
+    assert again.peak == 1
+
+
+@pytest.mark.parametrize("poisoned", range(1, 41))
+def test_a_poisoned_row_anywhere_costs_only_itself_in_a_divided_port(poisoned):
+    onus = one_port(40)
+    bad = at(0, 1, poisoned)
+    agent = VirtualAgent(make_mib(onus), Faults(gen_err_at=frozenset({oid_of("serial", bad)})))
+
+    collected = collect_by(agent, JobKind.DISCOVERY, "serial", "state", onus=onus, learned=WIDE, brand=FEW)
+
+    others = [onu for onu in onus if onu != bad]
+    assert values_of(collected) == all_of(others, "serial", "state") | all_of([bad], "state")
+    assert collected.failed_onus == (f"ONU 0/1/{poisoned}",)
+    assert collected.absent == ()
+
+
+def test_the_first_request_of_a_run_goes_alone():
+    agent = VirtualAgent(make_mib(ONUS))
+
+    collect_by(agent, JobKind.GET, "serial", learned=WIDE)
+
+    assert [request.at for request in agent.log[:2]] == [0.0, pytest.approx(0.1)]
+
+
+def test_an_automatic_window_goes_up_to_the_limit_of_the_brand():
+    for limit in (3, 8):
+        agent = VirtualAgent(make_mib(ONUS))
+        brand = make_brand(manners=Manners(max_repetitions=2, rows_per_get=2, max_in_flight=limit))
+
+        collect_by(agent, JobKind.TABLE, "serial", "rx_dbm", limit=None, brand=brand)
+
+        assert agent.peak == limit
 
 
 def test_a_table_out_of_order_is_read_again_from_end_to_end_and_not_shared_out_any_more():
@@ -205,10 +307,12 @@ def make_crew(work, *, window=4, limit=4):
         agent,
         make_olt(max_in_flight=limit),
         Manners(),
+        learned=Learned({}),
         clock=agent.clock,
         deadline=agent.clock.now() + timedelta(hours=1),
     )
     requester._lane.pace.window = window
+    requester._lane.timer.measured(0.1)
     waiting = iter(work)
     return Crew(requester, lambda: next(waiting, None))
 

@@ -35,10 +35,10 @@ BEGIN
             VALUES (format('%s said that execution %s was %s, which %s ran', who, NEW.id, NEW.status, runner));
     END IF;
     IF NEW.status = 'RUNNING' AND OLD.status <> 'RUNNING' THEN
-        SELECT token INTO present FROM leases WHERE key = 'olt:' || NEW.olt_id;
+        SELECT token INTO present FROM leases WHERE key = 'device:' || NEW.device;
         IF present IS DISTINCT FROM NEW.lease_token THEN
             INSERT INTO chaos_wrongs (wrong) VALUES (format(
-                'execution %s began with token %s, and the OLT is held with %s', NEW.id, NEW.lease_token, present));
+                'execution %s began with token %s, and the device is held with %s', NEW.id, NEW.lease_token, present));
         END IF;
     END IF;
     IF NEW.status <> OLD.status THEN
@@ -72,13 +72,13 @@ BEGIN
         SELECT format(
             '%s wrote readings of OLT %s from %s while execution %s ran, which is that of %s',
             current_setting('application_name'), harvest.olt_id, harvest.at, e.id, chaos_runner(e.id))
-        FROM (SELECT o.olt_id, n.at FROM fresh n JOIN onu_data o ON o.id = n.onu_id GROUP BY 1, 2) harvest
+        FROM fresh harvest
         LEFT JOIN snmp_executions e ON e.olt_id = harvest.olt_id AND e.status = 'RUNNING'
         LEFT JOIN (SELECT execution_id, max(started_at) AS started_at FROM execution_attempts GROUP BY 1) a
             ON a.execution_id = e.id
         WHERE e.id IS NULL OR harvest.at < a.started_at OR chaos_runner(e.id) <> current_setting('application_name');
     RETURN NULL;
 END $$;
-CREATE TRIGGER chaos_watch AFTER INSERT ON onu_history REFERENCING NEW TABLE AS fresh
+CREATE TRIGGER chaos_watch AFTER INSERT ON onu_history_runs REFERENCING NEW TABLE AS fresh
     FOR EACH STATEMENT EXECUTE FUNCTION chaos_watch_history();
 """

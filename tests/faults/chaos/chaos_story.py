@@ -114,7 +114,7 @@ class Chaos:
         """Return the workers that have been asking a slow OLT for less than two seconds."""
         question = (
             "SELECT l.holder FROM snmp_executions e JOIN olts o ON o.id = e.olt_id"
-            " JOIN leases l ON l.key = 'olt:' || o.id"
+            " JOIN leases l ON l.key = 'device:' || e.device"
             " WHERE e.status = 'RUNNING' AND e.started_at > now() - interval '2 seconds' AND o.name = ANY(%s)"
         )
         names = {str(row["holder"]).split("/")[0] for row in self.ask(question, list(SLOW))}

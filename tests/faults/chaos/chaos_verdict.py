@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from facho.engine import prober
 from facho.simulator.pdulog import Pdu, read_log
 
 Row = Mapping[str, Any]
@@ -32,7 +33,7 @@ QUESTIONS = {
     " JOIN snmp_jobs j ON j.id = n.job_id",
     "quotas": "SELECT olt_id, task_type, period_start, quota_required AS required, quota_completed AS completed,"
     " quota_failed AS failed, quota_skipped AS skipped, quota_pending AS pending FROM quota_tracker",
-    "doubled": "SELECT onu_id, at, count(*) AS times FROM onu_history GROUP BY onu_id, at HAVING count(*) > 1",
+    "doubled": "SELECT olt_id, at, count(*) AS times FROM onu_history_runs GROUP BY olt_id, at HAVING count(*) > 1",
 }
 
 
@@ -127,11 +128,29 @@ def asked_by_two(evidence: Evidence) -> list[str]:
 
 
 def asked_for_nothing(evidence: Evidence) -> list[str]:
-    """Who runs executions asks for nothing else. Probes come from the scheduler, which has a port of its own."""
+    """Who runs executions asks for nothing else, but for checks and probes: small, and few at a time."""
     assigned = _assigned(evidence)
     runners = {pdu.source for pdu, window in assigned if window is not None and _is_well_inside(pdu, window)}
-    stray = Counter((pdu.agent, pdu.source) for pdu, window in assigned if window is None and pdu.source in runners)
-    return [f"{olt} was asked {n} times from port {port} outside of any execution" for (olt, port), n in stray.items()]
+    outside: defaultdict[tuple[str, int], list[Pdu]] = defaultdict(list)
+    for pdu, window in assigned:
+        if window is None and pdu.source in runners:
+            outside[pdu.agent, pdu.source].append(pdu)
+    stray = {key: len(pdus) - _checks(pdus) for key, pdus in outside.items()}
+    return [
+        f"{olt} was asked {count} times from port {port} outside of any execution"
+        for (olt, port), count in stray.items()
+        if count
+    ]
+
+
+def _checks(pdus: list[Pdu]) -> int:
+    """Return how many requests of one process can be checks: one variable by GET, sent again once at most."""
+    checks: list[float] = []
+    for pdu in pdus:
+        recent = [at for at in checks if pdu.arrived - at < prober.TIMEOUT - CLOCKS_DIFFER]
+        if (pdu.kind, pdu.asked) == ("get", 1) and len(recent) < 2:
+            checks.append(pdu.arrived)
+    return len(checks)
 
 
 def _is_well_inside(pdu: Pdu, window: tuple[float, float, int]) -> bool:
@@ -214,7 +233,7 @@ def _counted(evidence: Evidence) -> dict[tuple[int, str, datetime], Counter[str]
 
 
 def doubled_readings(evidence: Evidence) -> list[str]:
-    return [f"ONU {row['onu_id']} has the readings of {row['at']} {row['times']} times" for row in evidence.doubled]
+    return [f"OLT {row['olt_id']} has the readings of {row['at']} {row['times']} times" for row in evidence.doubled]
 
 
 def left_open(evidence: Evidence, before: datetime) -> list[str]:

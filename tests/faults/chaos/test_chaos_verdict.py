@@ -38,9 +38,9 @@ def attempt(execution_id, begin, end):
     return {"execution_id": execution_id, "olt_id": 1, "olt": "OLT-CENTRAL-01", **times}
 
 
-def pdu(second, source=WORKER_1):
+def pdu(second, source=WORKER_1, kind="getbulk"):
     at = (T0 + timedelta(seconds=second)).timestamp()
-    return Pdu(at, at + 0.01, "OLT-CENTRAL-01", source, "get", 1, 1)
+    return Pdu(at, at + 0.01, "OLT-CENTRAL-01", source, kind, 1, 1)
 
 
 def quota(task, **counts):
@@ -76,12 +76,23 @@ def test_an_innocent_story_is_innocent():
     assert wrongs(INNOCENT) == []
 
 
+def test_a_process_that_runs_executions_may_check_an_olt_before_one():
+    checked = [pdu(second, kind="get") for second in (15, 17.5, 22)]
+
+    assert wrongs(replace(INNOCENT, pdus=[*INNOCENT.pdus, *checked])) == []
+
+
 @pytest.mark.parametrize(
     ("guilty", "said"),
     [
         pytest.param({"pdus": [*INNOCENT.pdus, pdu(32, WORKER_1)]}, "was asked from ports", id="two workers at once"),
         pytest.param({"pdus": [*INNOCENT.pdus, pdu(32, SCHEDULER)]}, "was asked from ports", id="a probe in a run"),
         pytest.param({"pdus": [*INNOCENT.pdus, pdu(20)]}, "outside of any execution", id="a worker that goes on"),
+        pytest.param(
+            {"pdus": [*INNOCENT.pdus, *(pdu(second, kind="get") for second in (20, 21, 22))]},
+            "was asked 1 times from port 40001 outside",
+            id="more than a check and its repetition",
+        ),
         pytest.param({"executions": without(3)}, "follows where", id="a slot that nobody knows of"),
         pytest.param(
             {"executions": [*INNOCENT.executions, execution(6, 20, "SKIPPED", claimed=False)]},
@@ -102,7 +113,7 @@ def test_an_innocent_story_is_innocent():
             "and the executions say",
             id="a slot that is counted as what it was not",
         ),
-        pytest.param({"doubled": [{"onu_id": 7, "at": T0, "times": 2}]}, "ONU 7 has", id="a reading twice"),
+        pytest.param({"doubled": [{"olt_id": 7, "at": T0, "times": 2}]}, "OLT 7 has", id="a reading twice"),
     ],
 )
 def test_each_crime_is_seen(guilty, said):

@@ -66,7 +66,8 @@ def failed(stack):
     """Return how runs failed, but for those that had just begun, could not read which ONUs there are, and say so."""
     question = (
         "SELECT DISTINCT e.cause FROM snmp_executions e JOIN olts o ON o.id = e.olt_id"
-        " WHERE o.name <> 'OLT-SUR-03' AND e.status = 'FAILED' AND NOT (e.cause = 'database_away' AND e.pdus = 0)"
+        " WHERE o.name <> 'OLT-SUR-03' AND e.status = 'FAILED'"
+        " AND NOT (e.cause = 'database_unavailable' AND e.pdus = 0)"
     )
     return {row["cause"] for row in stack.database.rows(question)}
 

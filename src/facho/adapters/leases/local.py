@@ -1,4 +1,4 @@
-"""Leases of OLTs within one process."""
+"""Leases of devices within one process."""
 
 import itertools
 import time
@@ -10,22 +10,22 @@ from facho.engine.model import Lease
 
 
 class LocalLeases:
-    """At most one holder an OLT. A ttl is for holders that die; here they die with the process."""
+    """At most one holder per device. A time limit is for holders that die; here they die with the process."""
 
     def __init__(self, first_token: int | None = None) -> None:
         # Tokens go on growing over restarts, without a file to keep them in.
         self._tokens = itertools.count(time.time_ns() if first_token is None else first_token)
-        self._held: dict[int, Lease] = {}
+        self._held: dict[str, Lease] = {}
 
     @asynccontextmanager
-    async def hold(self, olt_id: int, holder: str) -> AsyncIterator[Lease]:
-        if olt_id in self._held:
-            raise OltBusy(f"OLT {olt_id} is held by {self._held[olt_id].holder}")
-        lease = self._held[olt_id] = Lease(olt_id, holder, next(self._tokens))
+    async def hold(self, olt_id: int, holder: str, *, device: str) -> AsyncIterator[Lease]:
+        if device in self._held:
+            raise OltBusy(f"{device} is held by {self._held[device].holder}")
+        lease = self._held[device] = Lease(olt_id, holder, next(self._tokens), device)
         try:
             yield lease
         finally:
-            del self._held[olt_id]
+            del self._held[device]
 
     def is_valid(self, lease: Lease) -> bool:
-        return self._held.get(lease.olt_id) is lease
+        return self._held.get(lease.device) is lease

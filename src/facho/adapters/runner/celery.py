@@ -14,7 +14,8 @@ from typing import Any
 
 from facho.adapters.wire import to_wire
 from facho.engine.model import Cause, Claim, Outcome, Status
-from facho.engine.ports import Clock, EventBus, Ledger, PollerWatch
+from facho.engine.outages import Outages
+from facho.engine.ports import Clock, EventBus, PollerWatch, Slots
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +54,12 @@ class _Given:
 class CeleryRunner:
     """A NodeRunner whose pollers are in other processes."""
 
-    def __init__(self, *, send: Send, ledger: Ledger, bus: EventBus, clock: Clock) -> None:
+    def __init__(
+        self, *, send: Send, slots: Slots, bus: EventBus, clock: Clock, outages: Outages | None = None
+    ) -> None:
         self._send = send
-        self._ledger = ledger
+        self._outages = outages or Outages()
+        self._slots = slots
         self._bus = bus
         self._clock = clock
         self._given: set[_Given] = set()
@@ -89,9 +93,12 @@ class CeleryRunner:
 
     async def _offer(self, given: _Given) -> None:
         """Send until somebody begins, or until it is too late for that."""
-        until = given.claim.next_check or self._clock.now() + LONGEST_OFFER
+        until = given.claim.next_check
+        longest = LONGEST_OFFER if until is None else until - self._clock.now()
+        # By the monotonic clock: the other one may be set meanwhile.
+        ends = self._clock.monotonic() + longest.total_seconds()
         while not given.begun.is_set():
-            left = until - self._clock.now()
+            left = timedelta(seconds=ends - self._clock.monotonic())
             if left <= timedelta(0):
                 # Somebody may have begun since we last looked.
                 await self.look()
@@ -105,18 +112,23 @@ class CeleryRunner:
             message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
             await self._send(queue_of(claim), message, expires.total_seconds())
         except Exception as error:
-            # The broker is away. The next try comes soon enough, as long as the slot lasts.
-            logger.warning("%s could not be given out: %s", claim.composite.master.name, error)
+            # The broker is unavailable. The next try comes soon enough, as long as the slot lasts.
+            self._outages.note("send", Cause.BROKER_UNAVAILABLE, self._clock.now())
+            logger.warning("%s could not be sent to a worker: %s", claim.composite.master.name, error)
+        else:
+            self._outages.note("send", None, self._clock.now())
 
     async def _give_up(self, given: _Given) -> None:
-        """End what nobody began. If somebody does in this moment, one of both finds that the other was first."""
-        late = Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER)
+        """End what no worker began. If one does in this moment, one of both finds that the other was first."""
+        # Since its slot: one that was claimed when an outage was over may have had no time left.
+        cause = self._outages.main_cause(given.claim.composite.slot, self._clock.now())
+        late = Outcome(Status.SKIPPED, cause or Cause.NO_FREE_POLLER)
         while not given.begun.is_set():
             try:
-                await self._ledger.close(given.claim.execution_ids, late, lease=None, now=self._clock.now())
+                await self._slots.close(given.claim.execution_ids, late, now=self._clock.now())
                 return
             except Exception:
-                # The database is away. Nobody else ends it: it is ours until it is over, and its OLT with it.
+                # The database is unavailable. No other process ends this claim, so its OLT stays blocked until we have.
                 logger.exception("%s could not be given up", given.claim.composite.master.name)
             await self._clock.sleep(LOOK_EVERY)
 
@@ -143,9 +155,9 @@ class CeleryRunner:
         if not given:
             return
         try:
-            known = await self._ledger.progress([id_ for each in given for id_ in each.claim.execution_ids])
+            known = await self._slots.progress([id_ for each in given for id_ in each.claim.execution_ids])
         except Exception:
-            # The database is away. What was given out stays ours, and the next look asks again.
+            # The database is unavailable. The runs stay assigned to us, and the next look asks again.
             logger.exception("what became of %d composites cannot be found out now", len(given))
             return
         for each in given:

@@ -12,9 +12,12 @@ that are left over *inside* a message are refused, since a length must be wrong.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from facho.adapters.snmp.ber import (
+    MAX_INTEGER_OCTETS,
     SEQUENCE,
+    UNSIGNED_OCTETS,
     checked_oid,
     encode_value,
     enter,
@@ -26,7 +29,7 @@ from facho.adapters.snmp.ber import (
 )
 from facho.engine.errors import BadAnswer
 from facho.engine.oid import Oid
-from facho.engine.snmp import Answer, Tag, Value, Version
+from facho.engine.snmp import Answer, Asked, Tag, Value, Version, digest
 
 __all__ = [
     "MAX_REQUEST_ID",
@@ -45,6 +48,7 @@ __all__ = [
     "open_answer",
     "prepare",
     "read_answer",
+    "unread_answer",
 ]
 
 # Request ids take four octets, always, so that they can be exchanged in an encoded request.
@@ -73,7 +77,7 @@ class PduType(IntEnum):
 REQUEST_TYPES = frozenset(PduType) - {PduType.RESPONSE}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prepared:
     """A request that is encoded but for its request id. It holds a community: nothing of it shows in a repr."""
 
@@ -93,10 +97,12 @@ def prepare(
     version: Version, community: bytes, pdu_type: PduType, oids: Sequence[Oid], a: int = 0, b: int = 0
 ) -> Prepared:
     """Return a request that can be sent many times. `a` and `b` are non-repeaters and max-repetitions of a GETBULK."""
-    tail = integer(a) + integer(b) + tlv(SEQUENCE, b"".join([_asked(oid) for oid in oids]))
+    variables = oids.variables if oids.__class__ is Asked else b"".join([_asked(oid) for oid in oids])
+    tail = integer(a) + integer(b) + tlv(SEQUENCE, variables)
     pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
     message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
-    expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if pdu_type == PduType.GET else ()
+    is_known = pdu_type == PduType.GET and oids.__class__ is not Asked
+    expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if is_known else ()
     return Prepared(version, community, expected, message[: -len(tail) - 4], tail)
 
 
@@ -108,7 +114,7 @@ def _asked(oid: Oid) -> bytes:
     return tlv(SEQUENCE, tlv(Tag.OBJECT_IDENTIFIER, oid) + NULL_VALUE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Envelope:
     """The beginning of a message: enough to know whose it is. What follows is not yet looked at."""
 
@@ -146,12 +152,114 @@ def _open(data: bytes) -> Envelope:
     return Envelope(version, community, pdu_type, request_id, data, body, pdu_end, end)
 
 
-def read_answer(envelope: Envelope, expected: Sequence[Name] = (), bytes_sent: int = 0) -> Answer:
+class WireAnswer(Answer):
+    """An answer as it was received. Its variables are decoded when somebody looks at them, or by `read_answer`."""
+
+    __slots__ = ("_asked", "_digest", "_expected", "_variables")
+
+    def __init__(
+        self, data: bytes, at: int, end: int, asked: Sequence[Oid] = (), expected: Sequence[Name] = (), sent: int = 0
+    ) -> None:
+        try:
+            self.error_status, self.error_index, at = _numbers(data, at, end)
+        except IndexError:
+            raise BadAnswer(f"the answer is cut off after {len(data)} bytes") from None
+        self._variables = data[at:end]
+        self._asked = asked
+        self._expected = expected
+        self.bytes_sent = sent
+        self.bytes_received = len(data)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_digest":
+            self._digest = digest(self._variables)
+        elif name in DECODED:
+            self._decode()
+        else:
+            raise AttributeError(name)
+        return getattr(self, name)
+
+    def _decode(self) -> None:
+        try:
+            self.oids, self.values, tags = _variables(self._variables, 0, len(self._variables), self._expected)
+        except IndexError:
+            raise BadAnswer(f"the answer is cut off after {self.bytes_received} bytes") from None
+        self.tags = bytes(tags)
+
+    @property
+    def digest(self) -> bytes:
+        return self._digest
+
+    def split(self, lengths: bytes) -> tuple[bytes, list[bytes]] | None:
+        names, values = [], []
+        data, at = self._variables, 0
+        try:
+            for size in lengths:
+                start = at + 4 + size
+                stop = at + 2 + data[at + 1]
+                if (
+                    data[at + 3] != size
+                    or data[at] != SEQUENCE
+                    or data[at + 2] != 0x06
+                    or data[start : start + 2] not in PLAIN_HEADERS
+                    or start + 2 + data[start + 1] != stop
+                    or size > 0x7F
+                    or data[at + 1] > 0x7F
+                ):
+                    return None
+                names.append(data[at + 4 : start])
+                values.append(data[start:stop])
+                at = stop
+        except IndexError:
+            return None
+        return (b"".join(names), values) if at == len(data) else None
+
+    @staticmethod
+    def value_of(encoded: bytes) -> Value:
+        return read_value(encoded[0], encoded[2:])
+
+    def __len__(self) -> int:
+        if isinstance(self._asked, Asked) and self._asked.digest == self.digest:
+            return self._asked.answered
+        return len(self.oids)
+
+
+DECODED = frozenset({"oids", "values", "tags"})
+
+# Tag and length of values that `read_value` takes whatever their content is.
+PLAIN_HEADERS = frozenset(
+    bytes((tag, size))
+    for tag, sizes in {
+        Tag.INTEGER: range(1, MAX_INTEGER_OCTETS + 1),
+        Tag.OCTET_STRING: range(0x80),
+        **{tag: range(1, most + 1) for tag, most in UNSIGNED_OCTETS.items()},
+    }.items()
+    for size in sizes
+)
+
+
+def unread_answer(envelope: Envelope, asked: Sequence[Oid], bytes_sent: int = 0) -> WireAnswer:
+    """Return the answer to a request without a look at its variables; see `Asked`."""
+    _check_is_answer(envelope)
+    return WireAnswer(envelope.data, envelope.body, envelope.end, asked, sent=bytes_sent)
+
+
+def read_answer(envelope: Envelope, expected: Sequence[Name] = (), bytes_sent: int = 0) -> WireAnswer:
     """Return what the message answers. Names that come as `expected` are recognised without being decoded."""
+    _check_is_answer(envelope)
+    return _read(WireAnswer(envelope.data, envelope.body, envelope.end, (), expected, bytes_sent))
+
+
+def _check_is_answer(envelope: Envelope) -> None:
     if envelope.pdu_type != PduType.RESPONSE:
         raise BadAnswer(f"the message is not an answer but a PDU 0x{envelope.pdu_type:02x}")
     _check_lengths(envelope)
-    return _answer(envelope.data, envelope.body, envelope.end, expected, bytes_sent)
+
+
+def _read(answer: WireAnswer) -> WireAnswer:
+    """Decode the variables now, so that what is wrong with them shows here."""
+    answer._decode()
+    return answer
 
 
 def decode_answer(data: bytes, expected: Sequence[Name] | None = None) -> tuple[int, bytes, int, Answer]:
@@ -167,21 +275,12 @@ def decode_pdu(content: bytes) -> tuple[int, Answer]:
         request_id, at = read_integer(content, 0, len(content))
     except IndexError:
         raise BadAnswer("the PDU is cut off before its request id") from None
-    return request_id, _answer(content, at, len(content))
+    return request_id, _read(WireAnswer(content, at, len(content)))
 
 
 def _check_lengths(envelope: Envelope) -> None:
     if envelope.end > len(envelope.data) or envelope.pdu_end != envelope.end:
         raise BadAnswer(f"the lengths in a message of {len(envelope.data)} bytes do not fit together")
-
-
-def _answer(data: bytes, at: int, end: int, expected: Sequence[Name] = (), bytes_sent: int = 0) -> Answer:
-    try:
-        status, index, at = _numbers(data, at, end)
-        oids, values, tags = _variables(data, at, end, expected)
-    except IndexError:
-        raise BadAnswer(f"the answer is cut off after {len(data)} bytes") from None
-    return Answer(status, index, oids, values, bytes(tags), bytes_sent, len(data))
 
 
 def _numbers(data: bytes, at: int, end: int) -> tuple[int, int, int]:

@@ -3,24 +3,24 @@
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterator, Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from facho.adapters.snmp import codec
 from facho.adapters.snmp.codec import PduType, Prepared
 from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Oid
-from facho.engine.snmp import Agent, Answer, Community, Version
+from facho.engine.snmp import Agent, Answer, Asked, Community, Version
 
 # How many encoded requests are kept. One with 60 OIDs takes about 16 kB.
 PREPARED_LIMIT = 2048
-REQUEST_IDS = codec.MAX_REQUEST_ID - codec.MIN_REQUEST_ID + 1
+# How many request ids are drawn at a time: each call to the system costs as much as the rest of a request.
+IDS_AT_A_TIME = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A request that has no answer yet."""
 
     future: "asyncio.Future[codec.Envelope]"
@@ -45,6 +45,7 @@ class CommunitySnmp:
         self._names = names or Names()
         self._sockets = Sockets(self._receive)
         self._waiting: dict[int, Waiting] = {}
+        self._ids = _random_ids()
         self._closed = False
         # GETs of known ONUs come again with every run; a GETBULK begins somewhere else each time.
         self._prepare_get = lru_cache(maxsize=prepared_limit)(codec.prepare)
@@ -55,22 +56,26 @@ class CommunitySnmp:
     def in_flight(self) -> int:
         return len(self._waiting)
 
-    async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+    def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Coroutine[Any, Any, Answer]:
         version, community = _v1_or_v2c(agent)
-        return await self._ask(agent, self._prepare_get(version, community, PduType.GET, tuple(oids)), timeout)
+        if oids.__class__ is Asked:
+            prepared = codec.prepare(version, community, PduType.GET, oids)
+        else:
+            prepared = self._prepare_get(version, community, PduType.GET, tuple(oids))
+        return self._ask(agent, oids, prepared, timeout)
 
-    async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
+    def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Coroutine[Any, Any, Answer]:
         version, community = _v1_or_v2c(agent)
-        return await self._ask(agent, codec.prepare(version, community, PduType.GET_NEXT, oids), timeout)
+        return self._ask(agent, oids, codec.prepare(version, community, PduType.GET_NEXT, oids), timeout)
 
-    async def get_bulk(
+    def get_bulk(
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
-    ) -> Answer:
+    ) -> Coroutine[Any, Any, Answer]:
         if agent.version == Version.V1:
-            return await self.get_next(agent, oids, timeout=timeout)
+            return self.get_next(agent, oids, timeout=timeout)
         version, community = _v1_or_v2c(agent)
         prepared = codec.prepare(version, community, PduType.GET_BULK, oids, non_repeaters, max_repetitions)
-        return await self._ask(agent, prepared, timeout)
+        return self._ask(agent, oids, prepared, timeout)
 
     async def close(self) -> None:
         """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
@@ -80,10 +85,11 @@ class CommunitySnmp:
                 waiting.future.set_exception(NoAnswer(f"Facho stopped before {waiting.address[0]} answered"))
         self._sockets.close()
 
-    async def _ask(self, agent: Agent, prepared: Prepared, timeout: float) -> Answer:
+    async def _ask(self, agent: Agent, oids: Sequence[Oid], prepared: Prepared, timeout: float) -> Answer:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        peer = await self._names.find(agent.host, agent.port, timeout=timeout)
+        host, port = agent.target or agent.host, agent.port
+        peer = self._names.known(host, port) or await self._names.find(host, port, timeout=timeout)
         if self._closed:
             raise NoAnswer(f"Facho stopped before it asked {agent.host}")
         waiting = Waiting(loop.create_future(), peer.address, prepared)
@@ -92,7 +98,10 @@ class CommunitySnmp:
         try:
             datagram = prepared.datagram(request_id)
             self._send(datagram, peer, agent.host)
-            return codec.read_answer(await waiting.future, prepared.expected, len(datagram))
+            envelope = await waiting.future
+            if oids.__class__ is Asked:
+                return codec.unread_answer(envelope, oids, len(datagram))
+            return codec.read_answer(envelope, prepared.expected, len(datagram))
         except BadAnswer as error:
             raise BadAnswer(f"{agent.host} sent an answer that cannot be read: {error}") from None
         finally:
@@ -101,8 +110,7 @@ class CommunitySnmp:
 
     def _enlist(self, waiting: Waiting) -> int:
         """Give a request an id that no other has, and that nobody can foresee."""
-        while (request_id := codec.MIN_REQUEST_ID + secrets.randbelow(REQUEST_IDS)) in self._waiting:
-            pass
+        request_id = next(each for each in self._ids if each not in self._waiting)
         self._waiting[request_id] = waiting
         return request_id
 
@@ -130,6 +138,15 @@ class CommunitySnmp:
             waiting.future.set_result(envelope)
             return len(self._waiting) > 1
         return True
+
+
+def _random_ids() -> Iterator[int]:
+    """Yield request ids that nobody can foresee."""
+    while True:
+        for number in memoryview(secrets.token_bytes(4 * IDS_AT_A_TIME)).cast("I"):
+            request_id = number & codec.MAX_REQUEST_ID
+            if request_id >= codec.MIN_REQUEST_ID:
+                yield request_id
 
 
 def _v1_or_v2c(agent: Agent) -> tuple[Version, bytes]:

@@ -1,34 +1,59 @@
 """The SNMP port for every version: each agent is asked by the adapter that speaks its version."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from time import monotonic
 
 from facho.adapters.snmp.community import CommunitySnmp
-from facho.engine.errors import NoAnswer
+from facho.engine.errors import BadAnswer, NoAnswer, Refused
+from facho.engine.observer import Observer
 from facho.engine.oid import Oid
 from facho.engine.ports import Snmp
 from facho.engine.snmp import Agent, Answer, Version
 
 
 class SnmpByVersion:
-    """Asks v1 and v2c agents with a community, v3 agents as a user."""
+    """Asks v1 and v2c agents with a community, v3 agents as a user. Every request is reported to the observer."""
 
-    def __init__(self, community: Snmp | None = None, usm: Snmp | None = None) -> None:
+    def __init__(
+        self, community: Snmp | None = None, usm: Snmp | None = None, observer: Observer | None = None
+    ) -> None:
         self._community = community or CommunitySnmp()
         self._usm = usm
+        self._observer = observer or Observer()
         self._closed = False
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        return await self._for(agent).get(agent, oids, timeout=timeout)
+        return await self._observed("get", self._for(agent).get(agent, oids, timeout=timeout))
 
     async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        return await self._for(agent).get_next(agent, oids, timeout=timeout)
+        return await self._observed("get_next", self._for(agent).get_next(agent, oids, timeout=timeout))
 
     async def get_bulk(
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
     ) -> Answer:
-        return await self._for(agent).get_bulk(
+        asked = self._for(agent).get_bulk(
             agent, oids, non_repeaters=non_repeaters, max_repetitions=max_repetitions, timeout=timeout
         )
+        return await self._observed("get_bulk", asked)
+
+    async def _observed(self, operation: str, asked: Awaitable[Answer]) -> Answer:
+        began = monotonic()
+        answer, result = None, "given_up"
+        try:
+            answer = await asked
+            result = "agent_error" if answer.error_status else "answered"
+        except NoAnswer:
+            result = "no_answer"
+            raise
+        except BadAnswer:
+            result = "bad_answer"
+            raise
+        except Refused:
+            result = "refused"
+            raise
+        finally:
+            self._observer.request_ended(operation, result, monotonic() - began, answer)
+        return answer
 
     async def close(self) -> None:
         self._closed = True

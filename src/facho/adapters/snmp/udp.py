@@ -26,7 +26,7 @@ Receiver = Callable[[bytes, Address], bool]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where datagrams for an agent go, and whence its answers must come."""
+    """Where datagrams for an agent go, and the address that its answers must come from."""
 
     family: int
     sockaddr: tuple[str, int] | tuple[str, int, int, int]
@@ -43,12 +43,16 @@ class Names:
         self._ttl = ttl
         self._known: dict[tuple[str, int], tuple[float, Peer]] = {}
 
+    def known(self, host: str, port: int) -> Peer | None:
+        """Return where `host` is, if it was found a short time ago."""
+        known = self._known.get((host, port))
+        return known[1] if known is not None and known[0] > asyncio.get_running_loop().time() else None
+
     async def find(self, host: str, port: int, *, timeout: float) -> Peer:
         """Return where `host` is; `NoAnswer` if nobody can say so in time."""
         loop = asyncio.get_running_loop()
-        known = self._known.get((host, port))
-        if known is not None and known[0] > loop.time():
-            return known[1]
+        if (known := self.known(host, port)) is not None:
+            return known
         peer = _numeric(host, port) or await self._look_up(loop, host, port, timeout)
         if len(self._known) >= MAX_NAMES:
             self._known.clear()

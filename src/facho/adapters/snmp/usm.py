@@ -113,7 +113,7 @@ class UsmSnmp:
         user = agent.credentials
         self._refuse_if_closed(agent)
         keys = await self._keys.of(user)
-        peer = await self._names.find(agent.host, agent.port, timeout=timeout)
+        peer = await self._names.find(agent.target or agent.host, agent.port, timeout=timeout)
         self._refuse_if_closed(agent)
         loop = asyncio.get_running_loop()
         if loop is not self._loop:

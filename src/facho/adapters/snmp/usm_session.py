@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from snmp.async_engine import AsyncScheduler
@@ -104,8 +103,9 @@ class Handle(SNMPv3RequestHandle):
 
     def push(self, response: Any) -> None:
         if self.active():
-            sizes = {"bytes_sent": self.bytes_sent, "bytes_received": self.session.size}
-            self.future.set_result(replace(response.answer, **sizes))
+            answer: Answer = response.answer
+            answer.bytes_sent, answer.bytes_received = self.bytes_sent, self.session.size
+            self.future.set_result(answer)
             self.onDeactivate()
 
     def fail(self, sentence: str) -> None:

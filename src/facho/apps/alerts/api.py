@@ -15,9 +15,10 @@ from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
 from facho.apps.alerts.serializers import AlertSerializer, ChannelSerializer, DeliverySerializer, RuleSerializer
 from facho.apps.inventory.filters import LIST_BACKENDS
 from facho.apps.inventory.permissions import needs
+from facho.apps.inventory.strict import StrictView
 
 
-class ChannelViewSet(viewsets.ModelViewSet[Channel]):
+class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
     """The channels. Secrets go in and never come out."""
 
     queryset = Channel.objects.all()
@@ -35,7 +36,7 @@ class ChannelViewSet(viewsets.ModelViewSet[Channel]):
         return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
 
-class RuleViewSet(viewsets.ModelViewSet[Rule]):
+class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
     """The rules: what is worth a message, to whom, and how often."""
 
     queryset = Rule.objects.prefetch_related("olts", "channels")
@@ -46,7 +47,7 @@ class RuleViewSet(viewsets.ModelViewSet[Rule]):
     ordering_fields = ["id", "name", "kind", "severity", "enabled", "updated_at"]
 
 
-class AlertViewSet(viewsets.ReadOnlyModelViewSet[Alert]):
+class AlertViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Alert]):
     """What is wrong, and what was: the open ones first."""
 
     queryset = (
@@ -69,7 +70,7 @@ class AlertViewSet(viewsets.ReadOnlyModelViewSet[Alert]):
         return Response(self.get_serializer(alert).data, status=status.HTTP_202_ACCEPTED)
 
 
-class DeliveryViewSet(viewsets.ReadOnlyModelViewSet[Delivery]):
+class DeliveryViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Delivery]):
     """Every message, and what became of it: the latest first."""
 
     queryset = Delivery.objects.all()

@@ -1,12 +1,10 @@
 """How alerts and deliveries are narrowed."""
 
-import django_filters
-
 from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
-from facho.apps.inventory.filters import IdFilter, MomentFilter
+from facho.apps.inventory.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter
 
 
-class ChannelFilter(django_filters.FilterSet):
+class ChannelFilter(FilterSet):
     """By kind, and whether it is used."""
 
     class Meta:
@@ -14,7 +12,7 @@ class ChannelFilter(django_filters.FilterSet):
         fields = ["kind", "enabled"]
 
 
-class RuleFilter(django_filters.FilterSet):
+class RuleFilter(FilterSet):
     """By kind and severity, and by where it leads."""
 
     channel = IdFilter(field_name="channels", label="a channel that it tells")
@@ -24,15 +22,13 @@ class RuleFilter(django_filters.FilterSet):
         fields = ["kind", "severity", "enabled"]
 
 
-class AlertFilter(django_filters.FilterSet):
+class AlertFilter(FilterSet):
     """By what and where, by time, and whether somebody has to look."""
 
     rule = IdFilter(field_name="rule_id", label="rule")
     olt = IdFilter(field_name="olt_id", label="OLT")
-    is_open = django_filters.BooleanFilter(
-        field_name="recovered_at", lookup_expr="isnull", label="whether it has not recovered"
-    )
-    is_acknowledged = django_filters.BooleanFilter(
+    is_open = YesNoFilter(field_name="recovered_at", lookup_expr="isnull", label="whether it has not recovered")
+    is_acknowledged = YesNoFilter(
         field_name="acknowledged_at", lookup_expr="isnull", exclude=True, label="whether somebody looks after it"
     )
     opened_after = MomentFilter(field_name="opened_at", lookup_expr="gte", label="opened, from")
@@ -43,7 +39,7 @@ class AlertFilter(django_filters.FilterSet):
         fields = ["kind", "severity"]
 
 
-class DeliveryFilter(django_filters.FilterSet):
+class DeliveryFilter(FilterSet):
     """By alert and channel, and what became of it."""
 
     alert = IdFilter(field_name="alert_id", label="alert")

@@ -129,7 +129,7 @@ class QuotaAdmin(HourAdmin):
         word = risk_of(quota, timezone.now())
         return (word, RISKS[word]) if word else None
 
-    @display(description=_("a run took (s)"), empty_value="-")
+    @display(description=_("a run took (s)"), empty_value="-", ordering="avg_duration_ms")
     def mean_seconds(self, quota: QuotaTracker) -> float | None:
         return None if quota.avg_duration_ms is None else quota.avg_duration_ms / 1000
 
@@ -188,6 +188,7 @@ class PlanAdmin(HourAdmin):
         "status_badge",
         "fits_badge",
         "used",
+        "reason",
         "total_tasks",
         "completed_tasks",
         "failed_tasks",
@@ -196,14 +197,15 @@ class PlanAdmin(HourAdmin):
         RunningHourFilter,
         ("olt", RelatedDropdownFilter),
         ("status", ChoicesDropdownFilter),
+        ("reason", ChoicesDropdownFilter),
         ("is_feasible", BooleanRadioFilter),
         ("period_start", PeriodFilter),
     ]
     search_fields = ["olt__name"]
     change_form_before_template = "coordinator/plan.html"
     fields = [
-        ("olt", "hour", "status"),
-        ("total_tasks", "completed_tasks", "failed_tasks"),
+        ("olt", "hour", "status", "reason"),
+        ("total_tasks", "completed_tasks", "failed_tasks", "failures_in_row"),
         ("created_at", "updated_at"),
     ]
     readonly_fields = ["hour"]

@@ -9,7 +9,6 @@ from rest_framework import viewsets
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.filters import LogFilter, PlanFilter, QuotaFilter, ViolationFilter
@@ -24,12 +23,13 @@ from facho.apps.coordinator.serializers import (
     ViolationSerializer,
 )
 from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.inventory.strict import StrictView
 
 # A row shows its OLT's name and nothing else of it; least of all its secrets leave the database.
 OLT_NAME = F("olt__name")
 
 
-class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
+class QuotaViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     """What each job on each OLT owed and got, hour by hour."""
 
     queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME, every=EVERY)
@@ -37,13 +37,22 @@ class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     filter_backends = LIST_BACKENDS
     filterset_class = QuotaFilter
     search_fields = ["task_type", "olt__name"]
-    ordering_fields = ["id", "period_start", "olt__name", "task_type", "quota_required", "quota_completed", "status"]
+    ordering_fields = [
+        "id",
+        "period_start",
+        "olt__name",
+        "task_type",
+        "quota_required",
+        "quota_completed",
+        "avg_duration_ms",
+        "status",
+    ]
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "now": timezone.now()}
 
 
-class ViolationViewSet(viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+class ViolationViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
     """Hours in which a job ran too rarely, with what was found and what to do."""
 
     queryset = QuotaViolation.objects.annotate(olt_name=OLT_NAME)
@@ -54,7 +63,7 @@ class ViolationViewSet(viewsets.ReadOnlyModelViewSet[QuotaViolation]):
     ordering_fields = ["id", "period_start", "olt__name", "task_type", "notified", "created_at"]
 
 
-class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
+class PlanViewSet(StrictView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """What each OLT's hour is expected to look like, and what became of it."""
 
     queryset = ExecutionPlan.objects.annotate(olt_name=OLT_NAME)
@@ -71,7 +80,7 @@ class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
         return PlanSummarySerializer if self.action == "list" else PlanSerializer
 
 
-class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
+class LogViewSet(StrictView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     """What the engine decided, in sentences."""
 
     queryset = CoordinatorLog.objects.annotate(olt_name=OLT_NAME)
@@ -82,7 +91,7 @@ class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     ordering_fields = ["id", "timestamp", "level", "event_type", "olt__name"]
 
 
-class ExplainView(APIView):
+class ExplainView(StrictView):
     """Why is this late? Its last slots and where their time went, the next ones, and what stands in the way now."""
 
     permission_classes = (IsAuthenticated,)

@@ -77,7 +77,7 @@ def explain(node_id: int, now: datetime) -> Explanation:
 
 
 def _is_off(obstacles: Sequence[Obstacle]) -> bool:
-    return any(each.code.endswith("_disabled") for each in obstacles)
+    return any(each.code.endswith(("_disabled", "_reads_nothing")) for each in obstacles)
 
 
 def next_slots(node: WorkflowNode, plans: Sequence[ExecutionPlan], now: datetime) -> list[NextSlot]:

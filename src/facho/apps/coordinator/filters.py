@@ -1,14 +1,13 @@
 """How quotas, violations, plans and the log are narrowed."""
 
 import logging
-from typing import Any
 
 import django_filters
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.inventory.filters import AnyOfFilter, MomentFilter
+from facho.apps.inventory.filters import AnyOfFilter, FilterSet, MomentFilter, YesNoFilter
 from facho.engine.events import Event
 from facho.engine.quota import hour_of
 
@@ -17,15 +16,7 @@ LEVELS = [logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO,
 LEVELS.append(logging.getLevelName(logging.CRITICAL))
 
 
-class YesNoFilter(django_filters.TypedChoiceFilter):
-    """Yes or no, written as people write it; anything else is refused and not passed over."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        words = [(word, word) for word in ("true", "false", "1", "0")]
-        super().__init__(choices=words, coerce=lambda word: word in ("true", "1"), **kwargs)
-
-
-class HourFilter(django_filters.FilterSet):
+class HourFilter(FilterSet):
     """From and until an hour, each told by any time at its beginning or after."""
 
     hour_after = MomentFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
@@ -74,7 +65,7 @@ class PlanFilter(HourFilter):
         return rows.filter(**present) if value else rows.exclude(**present)
 
 
-class LogFilter(django_filters.FilterSet):
+class LogFilter(FilterSet):
     """By whom, what happened, how grave it is at least, and when."""
 
     event = AnyOfFilter(

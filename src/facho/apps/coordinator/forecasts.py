@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.inventory.strict import StrictSerializer, StrictView
 
 # What one forecast may ask for: beyond this it would take the machine for too long.
 MOST_OLTS = 5000
@@ -23,7 +24,7 @@ MOST_WORK = 50_000
 MOST_WAITING = 20
 
 
-class ForecastJobSerializer(serializers.Serializer[Any]):
+class ForecastJobSerializer(StrictSerializer):
     """A job of a made-up fleet, or one more on every OLT that there is."""
 
     name = serializers.RegexField(r"^[^:]+$", max_length=100)
@@ -32,7 +33,7 @@ class ForecastJobSerializer(serializers.Serializer[Any]):
     priority = serializers.IntegerField(min_value=0, max_value=100, default=40)
 
 
-class ForecastParamsSerializer(serializers.Serializer[Any]):
+class ForecastParamsSerializer(StrictSerializer):
     """What to forecast. Without `olts`, the OLTs of this installation with what was learned of them."""
 
     olts = serializers.IntegerField(min_value=1, max_value=MOST_OLTS, required=False)
@@ -74,7 +75,11 @@ class ForecastSerializer(serializers.ModelSerializer[Forecast]):
 
 
 class ForecastViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.CreateModelMixin, viewsets.GenericViewSet[Forecast]
+    StrictView,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.CreateModelMixin,
+    viewsets.GenericViewSet[Forecast],
 ):
     """Whether jobs, OLTs and pollers will do, before anybody depends on it."""
 
@@ -82,6 +87,7 @@ class ForecastViewSet(
     serializer_class = ForecastSerializer
     filter_backends = LIST_BACKENDS
     filterset_fields = ["status"]
+    body_serializer = ForecastParamsSerializer
     ordering_fields = ["id", "requested_at", "status"]
 
     @extend_schema(
@@ -92,10 +98,9 @@ class ForecastViewSet(
         },
     )
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        params = ForecastParamsSerializer(data=request.data)
-        params.is_valid(raise_exception=True)
+        params = self.validated_body()
         if Forecast.objects.filter(status=Forecast.Status.PENDING).count() >= MOST_WAITING:
             detail = _("%(count)d forecasts are waiting already. Wait until some are done.") % {"count": MOST_WAITING}
             return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
-        made = Forecast.objects.create(by_id=request.user.pk, params=params.validated_data)
+        made = Forecast.objects.create(by_id=request.user.pk, params=params)
         return Response(self.get_serializer(self.get_queryset().get(pk=made.pk)).data, status.HTTP_202_ACCEPTED)

@@ -9,11 +9,13 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
+from facho.engine.plan import SEVERAL_FAILURES
 
 
 class QuotaTracker(models.Model):
@@ -48,6 +50,8 @@ class QuotaTracker(models.Model):
     # How many were skipped or failed, by cause; those without a cause by the kind of their error.
     causes = models.JSONField(_("causes"), default=dict)
     total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
+    # Mean of completed and failed runs; null: there are none.
+    avg_duration_ms = models.PositiveBigIntegerField(_("mean time of a run (ms)"), null=True)
     status = models.CharField(_("status"), max_length=20, choices=Status.choices, default=Status.IN_PROGRESS)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -65,20 +69,19 @@ class QuotaTracker(models.Model):
                     quota_required=F("quota_completed") + F("quota_failed") + F("quota_skipped") + F("quota_pending")
                 ),
             ),
+            models.CheckConstraint(
+                name="quota_judged_when_settled",
+                condition=Q(status__in=["IN_PROGRESS", "INTERRUPTED"]) | Q(quota_pending=0),
+            ),
         ]
         indexes = [
             models.Index(name="quota_status", fields=["status"]),
             models.Index(name="quota_by_hour", fields=["period_start"]),
+            models.Index(name="quota_by_olt", fields=["olt", "period_start"]),
         ]
 
     def __str__(self) -> str:
         return f"{self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
-
-    @property
-    def avg_duration_ms(self) -> int | None:
-        """Return what a run took in the mean, skipped ones left out."""
-        runs = self.quota_completed + self.quota_failed
-        return round(self.total_duration_ms / runs) if runs else None
 
 
 class QuotaViolation(models.Model):
@@ -162,13 +165,22 @@ class ExecutionPlan(models.Model):
         # The OLT was disabled within the hour.
         ABORTED = "ABORTED", _("aborted")
 
+    class Reason(models.TextChoices):
+        HOUR = "hour", _("a new hour")
+        CHANGED = "changed", _("the jobs were changed")
+        DURATIONS = "durations", _("runs take longer or shorter than planned")
+        REACHABILITY = "reachability", _("the OLT stopped or started answering")
+        FAILURES = "failures", _("several runs failed")
+
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans", verbose_name=_("OLT"))
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
     # Its shape stands in `engine/plan.py`.
     plan_data = models.JSONField(_("plan"), default=list)
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.ACTIVE)
-    # Of what was set up when it was made: a plan of another state is out of date.
+    # Why it was made. Plans of versions that did not record it have none.
+    reason = models.CharField(_("reason"), max_length=12, choices=Reason.choices, blank=True, default="")
+    # What it depends on, see `store/plans.py`: a plan with another fingerprint is out of date.
     fingerprint = models.CharField(max_length=64, default="")
     # Seconds that an hour of its jobs takes, and these in percent of the hour.
     needed_seconds = models.FloatField(_("needed (s)"), default=0)
@@ -179,7 +191,10 @@ class ExecutionPlan(models.Model):
     total_tasks = models.PositiveIntegerField(_("slots"), default=0)
     completed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "completed"), default=0)
     failed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "failed"), default=0)
-    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    # Failed runs since the last one that was completed.
+    failures_in_row = models.PositiveIntegerField(_("failures in a row"), default=0)
+    # Runs that were claimed before it are not in it.
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
@@ -195,6 +210,9 @@ class ExecutionPlan(models.Model):
         indexes = [
             models.Index(name="plan_by_olt", fields=["olt", "period_start"]),
             models.Index(name="plan_status", fields=["status"]),
+            models.Index(
+                name="plan_failing", fields=["olt"], condition=Q(status="ACTIVE", failures_in_row__gte=SEVERAL_FAILURES)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -44,6 +44,9 @@ def _switched_off(node: WorkflowNode) -> list[Obstacle]:
     if not node.olt.enabled:
         return [Obstacle("olt_disabled", "bad", _("%(olt)s is disabled: nothing is read from it.") % {"olt": node.olt})]
     for each in filter(None, (node, node.master)):
+        if each.job.reads_nothing:
+            said = _("%(job)s reads nothing, so it is not scheduled. Add a column or a raw OID to the job.")
+            return [Obstacle("job_reads_nothing", "bad", said % {"job": each.job}, node=each.pk)]
         if each.own_enabled is False:
             said = _("%(job)s is disabled on %(olt)s.") % {"job": each.job, "olt": node.olt}
             return [Obstacle("node_disabled", "bad", said, node=each.pk)]
@@ -64,8 +67,8 @@ def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:
     }
     said = (
         ngettext(
-            "The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d execution.",
-            "The breaker of %(olt)s has been open for %(span)s: it gave no answer in %(n)d executions.",
+            "The breaker of %(olt)s has been open for %(span)s: it did not answer %(n)d attempt.",
+            "The breaker of %(olt)s has been open for %(span)s: it did not answer %(n)d attempts in a row.",
             olt.failures,
         )
         % known
@@ -87,8 +90,11 @@ def _engine(news: Mapping[str, Any]) -> list[Obstacle]:
 
 
 def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None]) -> list[Obstacle]:
-    """Tell who holds the OLT, unless it is the node itself."""
-    holder = next((each for each in news["pollers"] if each["olt_id"] == node.olt_id), None)
+    """Name the node that keeps the device of the OLT busy, unless it is the node itself."""
+    holders = {each["olt_id"]: each for each in news["pollers"] if each["olt_id"] is not None}
+    holder = holders.get(node.olt_id)
+    if holder is None and holders:
+        holder = holders.get(node.olt.same_device.filter(pk__in=holders).values_list("pk", flat=True).first())
     if holder is None or holder["id"] in at_work:
         return []
     since = parse_datetime(holder["busy_since"]) if holder["busy_since"] else None
@@ -129,6 +135,8 @@ def waiting_for() -> dict[str, str]:
         Cause.OLT_BUSY.value: _("its OLT to be free"),
         Cause.NO_FREE_POLLER.value: _("a free poller"),
         Cause.BREAKER_OPEN.value: _("its OLT to answer again"),
+        Cause.DATABASE_UNAVAILABLE.value: _("the database, which is unavailable"),
+        Cause.BROKER_UNAVAILABLE.value: _("Redis, which is unavailable"),
     }
 
 

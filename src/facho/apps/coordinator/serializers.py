@@ -20,7 +20,9 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
         help_text="Completed, of those that nobody disabled; null where there are none."
     )
     risk = serializers.SerializerMethodField(help_text="Of an hour that is not over: how it is likely to end.")
-    avg_duration_ms = serializers.IntegerField(read_only=True, allow_null=True, help_text="Of the runs that began.")
+    avg_duration_ms = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="Mean of completed and failed runs; null where there are none."
+    )
     causes: serializers.DictField = serializers.DictField(
         child=serializers.IntegerField(), read_only=True, help_text="How many were skipped or failed, by cause."
     )
@@ -125,6 +127,7 @@ class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
             "period_start",
             "period_end",
             "status",
+            "reason",
             "needed_seconds",
             "utilisation",
             "is_feasible",
@@ -132,6 +135,7 @@ class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
             "total_tasks",
             "completed_tasks",
             "failed_tasks",
+            "failures_in_row",
             "created_at",
             "updated_at",
         ]
@@ -211,6 +215,7 @@ class ObstacleSerializer(serializers.Serializer[Any]):
             "olt_disabled",
             "node_disabled",
             "job_disabled",
+            "job_reads_nothing",
             "breaker_open",
             "breaker_waits",
             "engine_silent",

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from facho.apps.inventory.spans import exact, span
 from facho.apps.polling.errors import first_line
-from facho.apps.polling.lateness import IN_CHAIN, PART_LABELS
+from facho.apps.polling.lateness import IN_CHAIN, PART_LABELS, milliseconds
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.queries import with_parts
 from facho.engine.model import Status
@@ -35,7 +35,7 @@ class SlotStory:
     @property
     def lateness(self) -> float | None:
         late = self.execution.lateness
-        return None if late is None else round(late, 3)
+        return None if late is None else milliseconds(late) / 1000
 
     @property
     def waited_for(self) -> str:

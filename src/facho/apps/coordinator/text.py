@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import get_language, gettext, ngettext
 
-from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaViolation
 from facho.apps.polling.errors import in_words
 from facho.apps.polling.models import CAUSE_CHOICES
 from facho.engine.events import Event
@@ -17,6 +17,7 @@ from facho.engine.events import Event
 WORDS: Mapping[str, Mapping[str, Any]] = {
     "cause": dict(CAUSE_CHOICES),
     "severity": dict(QuotaViolation.Severity.choices),
+    "reason": dict(ExecutionPlan.Reason.choices),
 }
 
 # Details that are a time.

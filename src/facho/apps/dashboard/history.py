@@ -5,35 +5,36 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from facho.apps.dashboard.queries import DARK_STATES
-from facho.apps.telemetry.models import OnuHistory
+from facho.apps.telemetry.history import series
 
 POWERS = ("rx_dbm", "olt_rx_dbm", "tx_dbm")
 
 # As many as a wide chart has pixels to tell apart.
 MAX_POINTS = 480
 
-# A month of readings every minute.
-MAX_ROWS = 45_000
+DAY = timedelta(days=1)
 
-Row = tuple[datetime, str | None, float | None, float | None, float | None]
+# A longer chart shows daily values, which are kept longer than readings.
+LONGEST_RAW = 31 * DAY
 
 
 def power_history(onu_id: int, since: datetime, until: datetime) -> dict[str, Any]:
-    """Return the points of each power as [milliseconds, dBm], and when the ONU was dark, as [from, to]."""
-    rows = list(
-        OnuHistory.objects.filter(onu_id=onu_id, at__gte=since, at__lte=until)
-        .order_by("at")
-        .values_list("at", "state", *POWERS)[:MAX_ROWS]
-    )
+    """Return the points of each power as [milliseconds, dBm], and when the ONU was dark, as [from, to].
+
+    A day of a long chart is its lowest value, as any other thinned point is.
+    """
+    is_long = until - since > LONGEST_RAW
+    rows = series(onu_id, ("state", *POWERS), since, until, DAY if is_long else None)
     bucket = (until - since) / MAX_POINTS
+    points = {
+        name: [(row["at"], row[name]["min"] if is_long else row[name]) for row in rows if row[name] is not None]
+        for name in POWERS
+    }
     return {
         "from": _milliseconds(since),
         "to": _milliseconds(until),
-        "series": {
-            name: thin([(row[0], row[position]) for row in rows if row[position] is not None], bucket)
-            for position, name in enumerate(POWERS, 2)
-        },
-        "dark": dark_spans(((row[0], row[1]) for row in rows), until),
+        "series": {name: thin(found, bucket) for name, found in points.items()},
+        "dark": dark_spans(((row["at"], row["state"]) for row in rows), until),
     }
 
 

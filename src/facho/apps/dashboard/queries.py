@@ -13,7 +13,8 @@ from facho.apps.dashboard.power import RX_WEAK
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
-from facho.apps.telemetry.models import Onu
+from facho.apps.polling.queries import with_chains
+from facho.apps.telemetry.models import Onu, OnuQuerySet
 
 State = Onu.State
 
@@ -120,7 +121,7 @@ def _onu_numbers() -> dict[str, Any]:
 
 def olt_rows() -> list[OltRow]:
     """Return every OLT with its ONUs counted, the worst first."""
-    numbers = Onu.objects.order_by().values_list("olt_id").annotate(**_onu_numbers())
+    numbers = Onu.objects.with_freshness().order_by().values_list("olt_id").annotate(**_onu_numbers())
     counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
     olts = Olt.objects.defer(*SECRETS, *ENGINES_OWN)
     rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
@@ -141,6 +142,7 @@ def ports(olt_id: int) -> list[PortRow]:
     """Return the PON ports of an OLT that have ONUs."""
     rows = (
         Onu.objects.filter(olt_id=olt_id)
+        .with_freshness()
         .order_by("slot", "port")
         .values_list("slot", "port")
         .annotate(worst_rx=Min("rx_dbm", filter=~Q(state__in=DARK_STATES) & ~IS_MISSING), **_onu_numbers())
@@ -155,16 +157,15 @@ def weakest_onus(limit: int = 6) -> QuerySet[Onu]:
 
 def latest_dark_onus(limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs that went dark last."""
-    return _with_olt(Onu.objects.filter(IS_DARK)).order_by(F("last_down").desc(nulls_last=True), "-state_at", "id")[
-        :limit
-    ]
+    newest = F("last_down").desc(nulls_last=True), F("state_at").desc(), "id"
+    return _with_olt(Onu.objects.filter(IS_DARK)).order_by(*newest)[:limit]
 
 
-def _with_olt(onus: QuerySet[Onu]) -> QuerySet[Onu]:
-    return onus.select_related("olt").only(
+def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
+    return onus.with_freshness().select_related("olt", "replaced_by").only(
         "slot", "port", "onu", "index", "serial", "name", "description", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm",
-        "distance_m", "last_down", "read_at", "state_at", "power_at", "model", "missing_since",
-        "moved_at", "moved_from", "olt__name",
+        "distance_m", "last_down", "model", "missing_since",
+        "moved_at", "moved_from", "olt__name", "replaced_by__name", "replaced_by__serial", "replaced_by__index",
     )  # fmt: skip
 
 
@@ -253,7 +254,7 @@ def composites(
         masters = masters.filter(Q(status=status) | Exists(links))
     if before is not None:
         masters = masters.filter(pk__lt=before)
-    found = list(masters.order_by("-pk").prefetch_related("links")[: limit + 1])
+    found = list(with_chains(masters.order_by("-pk"))[: limit + 1])
     return found[:limit], found[limit - 1].pk if len(found) > limit else None
 
 

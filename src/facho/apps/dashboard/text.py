@@ -4,8 +4,9 @@ from django.utils.translation import gettext as _
 
 from facho.apps.coordinator.obstacles import waiting_for
 from facho.apps.inventory.spans import exact, interval, span, units
+from facho.apps.polling.models import CAUSE_CHOICES
 
-__all__ = ["exact", "for_scripts", "interval", "span", "units", "waiting_for"]
+__all__ = ["exact", "figures", "for_scripts", "interval", "span", "units", "waiting_for"]
 
 
 def _health() -> dict[str, object]:
@@ -27,6 +28,19 @@ def _health() -> dict[str, object]:
             "never": _("The engine has said nothing yet: it may be starting, or down."),
         },
     }
+
+
+def figures() -> list[tuple[str, str, str]]:
+    """Return the charts of an OLT: the name, the title, and the sentence in place of an empty chart."""
+    nothing = _("Nothing ran in this time.")
+    return [
+        ("success", _("Successful runs (%)"), nothing),
+        ("duration", _("Duration of runs (s)"), _("No run completed in this time.")),
+        ("round_trip", _("Round trip (ms)"), _("The OLT answered nothing in this time.")),
+        ("retransmissions", _("Repeated requests"), nothing),
+        ("retry_gap", _("Time between attempts (s)"), _("No run was tried again in this time.")),
+        ("lost", _("Lost slots by cause"), _("No slot was lost in this time.")),
+    ]
 
 
 def for_scripts() -> dict[str, object]:
@@ -52,6 +66,16 @@ def for_scripts() -> dict[str, object]:
         "noPool": _("Nothing is known of the pool in this time."),
         "busyOf": _("{n} of {m} busy"),
         "onHost": _("on {host}"),
+        "figures": {
+            "success_rate": _("successful runs"),
+            "duration_mean": _("mean"),
+            "duration_p95": _("95 % of runs at most"),
+            "round_trip_p50": _("median"),
+            "round_trip_p95": _("95 % at most"),
+            "retransmissions": _("repeated requests"),
+            "retry_gap_mean": _("mean"),
+        },
+        "causes": {cause: str(label) for cause, label in CAUSE_CHOICES},
         "chart": {
             "rx_dbm": _("ONU receives"),
             "olt_rx_dbm": _("OLT receives"),

@@ -12,6 +12,7 @@ pages = [
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
     path("onus/<int:onu_id>/", views.onu, name="onu"),
+    path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
     path("executions/", views.executions, name="executions"),
     path("events/", stream.events, name="events"),

@@ -22,6 +22,7 @@ from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import freshness, history, power, queries, text
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.telemetry.models import Onu
@@ -34,12 +35,19 @@ POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancesto
 BUSY_MINUTES = 15
 BUSY_RANGES = (24, 7 * 24, 30 * 24)
 
+# What the charts of an OLT can show, in hours, each with the step of a point: about 50 of them.
+FIGURE_RANGES = ((24, "30m"), (7 * 24, "3h"), (30 * 24, "12h"))
+
 OLTS_ON_OVERVIEW = 12
 COMPOSITES_ON_OVERVIEW = 12
 ONUS_PER_PAGE = 50
+EVENTS_ON_ONU = 20
 
 # Powers, times and its place stand elsewhere on an ONU's page; this is the rest.
-SHOWN_ELSEWHERE = {"id", "olt", "slot", "port", "onu", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m", "extra"}
+SHOWN_ELSEWHERE = {
+    "id", "olt", "slot", "port", "onu", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m", "extra",
+    "place_taken", "replaced_by", "pon_port",
+}  # fmt: skip
 ONU_FIELDS = [
     field
     for field in Onu._meta.fields
@@ -47,7 +55,7 @@ ONU_FIELDS = [
 ]
 
 # What the power chart can show, in hours.
-RANGES = (6, 24, 7 * 24, 30 * 24)
+RANGES = (6, 24, 7 * 24, 30 * 24, 365 * 24)
 
 View = Callable[..., HttpResponseBase]
 
@@ -171,8 +179,10 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "plan": (plan := coordination.active_plans(olt_id, now).first()),
         "line": timeline(plan, runs_of(plan), now) if plan else None,
         "advice": plan_advice(plan.advice) if plan else [],
-        "may_run": request.user.has_perm("jobs.change_workflownode"),
+        "may_run": request.user.has_perm(WorkflowNode.RUN_PERMISSION),
         "may_close": request.user.has_perm("inventory.change_olt"),
+        "figures": text.figures(),
+        "figure_ranges": FIGURE_RANGES,
     }
     return show(request, "olt.html", context)
 
@@ -181,7 +191,7 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """Answer why a node is late; the page of its OLT shows the same in a panel."""
     explained = explain(node_id, timezone.now())
-    may_run = request.user.has_perm("jobs.change_workflownode")
+    may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
     return show(request, "node.html", {"active": "olts", "explained": explained, "may_run": may_run})
 
 
@@ -204,19 +214,32 @@ def onus(request: HttpRequest) -> HttpResponse:
 def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
     now = timezone.now()
     hidden = [f"olt__{name}" for name in queries.SECRETS]
-    found = get_object_or_404(Onu.objects.select_related("olt").defer(*hidden), pk=onu_id)
+    found = get_object_or_404(
+        Onu.objects.with_freshness().select_related("olt", "replaced_by").defer(*hidden), pk=onu_id
+    )
     rows = queries.node_rows(found.olt_id)
     news = live.snapshot(now)
     context = {
         "active": "onus",
         "onu": found,
+        "replaced": list(found.replaces.only("index", "name", "serial", "mac", "missing_since")),
         "power": freshness.power_freshness(found, rows, news, now),
         "state": freshness.state_freshness(found, rows, news, now),
         "fields": [(field.verbose_name, getattr(found, field.name)) for field in ONU_FIELDS],
+        "events": found.events.all()[:EVENTS_ON_ONU],
         "ranges": RANGES,
         "boot": {"limits": {"weak": power.RX_WEAK}},
     }
     return show(request, "onu.html", context)
+
+
+@page
+def onu_events(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Show all events of an ONU, the newest first."""
+    hidden = [f"olt__{name}" for name in queries.SECRETS]
+    found = get_object_or_404(Onu.objects.select_related("olt").defer(*hidden), pk=onu_id)
+    events = Paginator(found.events.all(), ONUS_PER_PAGE).get_page(request.GET.get("page"))
+    return show(request, "onu_events.html", {"active": "onus", "onu": found, "page": events, "events": events})
 
 
 @page

@@ -20,8 +20,9 @@ from unfold.forms import BaseDialogForm
 from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, exactly
 from facho.apps.inventory.forms import OltForm, OltImportForm
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, resolve_hosts
 from facho.apps.inventory.queries import with_onu_counts
+from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
 from facho.apps.inventory.resources import OltResource
 
 STATE_COLOURS = {
@@ -64,11 +65,11 @@ class BreakerMixin:
     @display(description=_("breaker"))
     def breaker_story(self, olt: Olt) -> str:
         if olt.breaker_opened_at is None:
-            sentence = gettext("Closed. Silent executions in a row: %(n)d.")
+            sentence = gettext("Closed. Silent attempts in a row: %(n)d.")
         else:
             sentence = ngettext(
-                "Open since %(since)s after %(n)d silent execution; last probe: %(probe)s.",
-                "Open since %(since)s after %(n)d silent executions; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d silent attempt; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d silent attempts; last probe: %(probe)s.",
                 olt.failures,
             )
         probe = exactly(olt.breaker_probed_at) or "-"
@@ -145,6 +146,10 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
         "state_name",
         "breaker_story",
         "suspicion",
+        "device",
+        "device_remark",
+        "remarks",
+        "learned_window",
         "last_answer_at",
         "last_error",
         "extra",
@@ -210,6 +215,30 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
         return gettext("Too many vanished at once at %(time)s; held until the next discovery confirms it.") % {
             "time": exactly(olt.suspect_since)
         }
+
+    @display(description=_("same device"), empty_value="-")
+    def device_remark(self, olt: Olt) -> str | None:
+        return olt.device_note or None
+
+    @display(description=_("remarks"), empty_value="-")
+    def remarks(self, olt: Olt) -> str | None:
+        return " ".join(remarks_on(nodes_with_blanks().filter(olt=olt))) or None
+
+    @display(description=_("learned window"), empty_value="-")
+    def learned_window(self, olt: Olt) -> str | None:
+        return " ".join(olt.learned_pace) or None
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method == "POST":
+            # Before the transaction of the form: nobody waits for a name server with the database locked.
+            resolve_hosts([request.POST.get("host", "").strip()])
+        return super().changeform_view(request, *args, **kwargs)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        olt = kwargs.get("obj")
+        if request.method == "GET" and olt is not None and olt.device_note:
+            messages.warning(request, olt.device_note)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -10,7 +10,11 @@ from django.utils.translation import gettext_lazy as _
 SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
     (
         _("Network"),
-        [(_("OLTs"), "dns", "inventory.olt"), (_("ONUs"), "router", "telemetry.onu")],
+        [
+            (_("OLTs"), "dns", "inventory.olt"),
+            (_("ONUs"), "router", "telemetry.onu"),
+            (_("ONU events"), "swap_vert", "telemetry.onuevent"),
+        ],
     ),
     (
         _("Collection"),

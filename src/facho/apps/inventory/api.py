@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import generics, status, viewsets
+from rest_framework import generics, mixins, status, viewsets
 from rest_framework.authtoken.serializers import AuthTokenSerializer
 from rest_framework.authtoken.views import ObtainAuthToken
 from rest_framework.decorators import action
@@ -16,10 +18,18 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.throttling import ScopedRateThrottle
 
 from facho.apps.inventory.filters import LIST_BACKENDS, OltFilter
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Question
 from facho.apps.inventory.permissions import needs
-from facho.apps.inventory.queries import with_onu_counts
-from facho.apps.inventory.serializers import BrandSerializer, DecoderSerializer, OltSerializer, TokenAnswer
+from facho.apps.inventory.queries import with_onu_counts, with_sharing
+from facho.apps.inventory.remarks import with_remarks
+from facho.apps.inventory.serializers import (
+    BrandSerializer,
+    DecoderSerializer,
+    OltSerializer,
+    QuestionSerializer,
+    TokenAnswer,
+)
+from facho.apps.inventory.strict import StrictView
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.brand import Column
@@ -38,10 +48,10 @@ class TokenLogin(ObtainAuthToken):
         return super().post(request, *args, **kwargs)
 
 
-class OltViewSet(viewsets.ModelViewSet[Olt]):
+class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
     """The OLTs. SNMP secrets go in and never come out."""
 
-    queryset = with_onu_counts(Olt.objects.all())
+    queryset = with_sharing(with_onu_counts(Olt.objects.all())).prefetch_related(with_remarks())
     serializer_class = OltSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OltFilter
@@ -63,10 +73,12 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
         "updated_at",
     ]
 
+    @transaction.atomic
     def perform_create(self, serializer: BaseSerializer[Olt]) -> None:
         # Read again, for the counts that only a query knows.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
+    @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[Olt]) -> None:
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
@@ -106,6 +118,18 @@ class OltViewSet(viewsets.ModelViewSet[Olt]):
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
 
 
+class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Question]):
+    """Questions to OLTs, such as the trial of a job. Only the user who asked can read one, for a day."""
+
+    queryset = Question.objects.select_related("olt").defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
+    serializer_class = QuestionSerializer
+    permission_classes = (IsAuthenticated,)
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[Question]:
+        return super().get_queryset().filter(asked_by=self.request.user.pk)
+
+
 def _brands() -> list[dict[str, Any]]:
     return [
         {
@@ -124,7 +148,7 @@ def _column(column: Column) -> dict[str, Any]:
     return {"field": column.field, "optical": column.optical, "floor_seconds": floor}
 
 
-class _Catalogue(generics.ListAPIView[Any]):
+class _Catalogue(StrictView, generics.ListAPIView[Any]):
     """A list that is part of the program and not of the database."""
 
     permission_classes = (IsAuthenticated,)

@@ -1,15 +1,18 @@
 """How lists are narrowed and ordered."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import django_filters
-from django.core.exceptions import ValidationError
+from django import forms
+from django.core.exceptions import ValidationError as InvalidValue
 from django.core.validators import MaxValueValidator
-from django.db.models import F, QuerySet
+from django.db.models import BooleanField, F, QuerySet
 from django.db.models.expressions import OrderBy
 from django.utils.translation import gettext_lazy as _
 from django_filters.fields import IsoDateTimeField
 from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.exceptions import ValidationError
 from rest_framework.filters import OrderingFilter, SearchFilter
 from rest_framework.request import Request
 
@@ -17,7 +20,7 @@ from facho.apps.inventory.models import Olt
 
 
 class NullsLastOrdering(OrderingFilter):
-    """Orders by what was asked for, rows without a value behind all others, and equal ones always in the same way.
+    """Orders by known fields, rows without a value last, and equal rows always in the same way.
 
     Without the last rule a row could stand on two pages, or on none.
     """
@@ -25,6 +28,16 @@ class NullsLastOrdering(OrderingFilter):
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         names = self.get_ordering(request, queryset, view)
         return queryset.order_by(*map(self._nulls_last, names), "pk") if names else queryset
+
+    def remove_invalid_fields(
+        self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request
+    ) -> list[str]:
+        """Refuse fields that a list is not ordered by, instead of leaving them out."""
+        known = [name for name, _label in self.get_valid_fields(queryset, view, {"request": request})]
+        if unknown := [name for name in fields if name.removeprefix("-") not in known]:
+            said = _("Cannot order by “%(field)s”. Valid fields, each also with a - before it: %(known)s.")
+            raise ValidationError({"ordering": [said % {"field": unknown[0], "known": ", ".join(known)}]})
+        return list(fields)
 
     @staticmethod
     def _nulls_last(name: str) -> OrderBy:
@@ -55,7 +68,7 @@ class MomentField(IsoDateTimeField):
     def clean(self, value: Any) -> Any:
         moment = super().clean(value)
         if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
-            raise ValidationError(self.error_messages["invalid"], code="invalid")
+            raise InvalidValue(self.error_messages["invalid"], code="invalid")
         return moment
 
 
@@ -63,6 +76,32 @@ class MomentFilter(django_filters.IsoDateTimeFilter):
     """A time as the API writes it."""
 
     field_class = MomentField
+
+
+class YesNoField(forms.Field):
+    """True or false; anything else is refused, not taken for "either"."""
+
+    widget = forms.TextInput
+    words: ClassVar[dict[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
+
+    def to_python(self, value: Any) -> bool | None:
+        if value in (None, ""):
+            return None
+        if str(value).lower() not in self.words:
+            raise InvalidValue(_("Write true or false."))
+        return self.words[str(value).lower()]
+
+
+class YesNoFilter(django_filters.BooleanFilter):
+    """A column that is true or false."""
+
+    field_class = YesNoField
+
+
+class FilterSet(django_filters.FilterSet):
+    """The filters of a list: values that make no sense are refused."""
+
+    FILTER_DEFAULTS = {**django_filters.FilterSet.FILTER_DEFAULTS, BooleanField: {"filter_class": YesNoFilter}}
 
 
 class AnyOfFilter(django_filters.MultipleChoiceFilter):
@@ -76,7 +115,7 @@ class AnyOfFilter(django_filters.MultipleChoiceFilter):
 LIST_BACKENDS = (DjangoFilterBackend, SearchFilter, NullsLastOrdering)
 
 
-class OltFilter(django_filters.FilterSet):
+class OltFilter(FilterSet):
     """`state` is what people see: `disabled`, or else the reachability."""
 
     brand = django_filters.CharFilter()
@@ -84,11 +123,11 @@ class OltFilter(django_filters.FilterSet):
         method="by_state", choices=[*Olt.Reachability.choices, ("disabled", _("disabled"))], label="state"
     )
 
-    is_suspect = django_filters.BooleanFilter(
+    is_suspect = YesNoFilter(
         field_name="suspect_since", lookup_expr="isnull", exclude=True, label="whether too many ONUs vanished at once"
     )
 
-    breaker_open = django_filters.BooleanFilter(
+    breaker_open = YesNoFilter(
         field_name="breaker_opened_at", lookup_expr="isnull", exclude=True, label="whether its breaker is open"
     )
 

@@ -8,17 +8,24 @@ from types import MappingProxyType
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from facho.adapters.resolver import RESOLVER
+from facho.apps.inventory import paces
 from facho.apps.inventory.fields import SecretField
 from facho.brands import BRANDS
+from facho.engine import questions
 from facho.engine.brand import Brand
+from facho.engine.device import HostAddress, device_at, host_name, ip_address
 from facho.engine.events import Event, tell
+from facho.engine.model import QuestionKind
 from facho.engine.snmp import Agent, Community, User
 from facho.engine.snmp import Version as WireVersion
 
@@ -46,6 +53,27 @@ def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str],
         left_out = {*engine_owned, *row.get_deferred_fields(), row._meta.pk.attname}
         columns = [field for field in row._meta.concrete_fields if field.attname not in left_out]
         arguments["update_fields"] = [field.name for field in columns]
+
+
+# An address and a port in one text, or a host name and a port.
+DEVICE_LENGTH = 260
+
+# How long a form waits for the name server, in seconds. A name that cannot be resolved now is accepted.
+RESOLVE_TIMEOUT = 2.0
+
+# The columns of a `HostAddress`, from the table of the OLTs.
+HOST_ADDRESS = ("host", "port", "resolved_name", "addresses")
+
+
+def resolve_hosts(hosts: Iterable[str]) -> None:
+    """Resolve host names side by side, so that the checks of OLTs find their addresses in the cache."""
+    names = [host_name(host) for host in hosts if HOST_NAME.fullmatch(host) and not ip_address(host)]
+    RESOLVER.resolve_all(names, timeout=RESOLVE_TIMEOUT)
+
+
+def host_address(host: str, port: int, resolved_name: str, addresses: str) -> HostAddress:
+    """Return where an OLT is, from its columns."""
+    return HostAddress(host, port, resolved_name, tuple(addresses.split()))
 
 
 # Labels of letters, digits, - and _, with dots between them.
@@ -121,9 +149,13 @@ class Olt(models.Model):
 
     max_in_flight = models.PositiveSmallIntegerField(
         _("requests in flight"),
-        default=1,
+        null=True,
+        blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
-        help_text=_("How many requests the OLT may have to answer at once. Most want one."),
+        help_text=_(
+            "How many requests the OLT may have to answer at once. "
+            "Empty: Facho finds out, up to the limit of the brand. A number is a hard limit."
+        ),
     )
     max_pdus_per_second = models.FloatField(
         _("requests a second"),
@@ -141,15 +173,26 @@ class Olt(models.Model):
     extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
     # Since when too many of its ONUs have vanished at once to be believed; the next discovery decides.
     suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
-    # Executions in a row that ended in silence; after some of them the breaker opens.
-    failures = models.PositiveIntegerField(_("silent executions in a row"), default=0, editable=False)
+    # The breaker opens at FACHO_BREAKER_AFTER of them.
+    failures = models.PositiveIntegerField(_("silent attempts in a row"), default=0, editable=False)
     # While open, the OLT is not polled, only probed. The admin's own `enabled` is another matter.
     breaker_opened_at = models.DateTimeField(_("breaker open since"), null=True, editable=False)
     breaker_probed_at = models.DateTimeField(_("last probe"), null=True, editable=False)
     # It answered a probe, and waits for a person: see FACHO_AUTO_RECOVER.
     breaker_answered_at = models.DateTimeField(_("answered a probe"), null=True, editable=False)
+    # The address and port that are asked, or the host name and port while it has no address: see `engine/device.py`.
+    # Two OLTs with the same device are one machine.
+    device = models.CharField(
+        _("device"), max_length=DEVICE_LENGTH, default="", db_default="", editable=False, db_index=True
+    )
+    # What a host name was last resolved to, separated by spaces, the address that is asked first. Both are empty where
+    # `host` is an address.
+    resolved_name = models.CharField(max_length=253, default="", db_default="", editable=False)
+    addresses = models.TextField(_("addresses of the host name"), default="", db_default="", editable=False)
     # What runs found out about its agent. Only the engine understands it.
     learned = models.JSONField(default=dict, editable=False)
+    # Raised by each result that stores readings: by it a process knows whether the ONUs it holds are still those.
+    inventory_version = models.BigIntegerField(default=0, db_default=0, editable=False)
 
     # Grows with every change of what the engine should do with this OLT; see `touch`.
     revision = models.PositiveBigIntegerField(default=1, editable=False)
@@ -165,6 +208,9 @@ class Olt(models.Model):
             models.CheckConstraint(name="olt_port_range", condition=Q(port__gte=1, port__lte=65535)),
             models.CheckConstraint(name="olt_in_flight_positive", condition=Q(max_in_flight__gte=1)),
         ]
+        indexes = [
+            models.Index(name="olt_by_resolved_name", fields=["resolved_name"], condition=~Q(resolved_name="")),
+        ]
 
     ENGINE_OWNED = frozenset(
         {
@@ -177,7 +223,11 @@ class Olt(models.Model):
             "breaker_opened_at",
             "breaker_probed_at",
             "breaker_answered_at",
+            "device",
+            "resolved_name",
+            "addresses",
             "learned",
+            "inventory_version",
             "revision",
         }
     )
@@ -188,13 +238,20 @@ class Olt(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save the OLT and its identification node together, or neither."""
         keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
+        columns = kwargs.get("update_fields")
+        if (columns is None or {"host", "port"} & set(columns)) and self.host_address.device != self.device:
+            self.locate()
+            if columns is not None:
+                kwargs["update_fields"] = {*columns, "device", "resolved_name", "addresses"}
         super().save(*args, **kwargs)
         # By name: jobs know OLTs, and not the other way round.
         nodes = apps.get_model("jobs", "WorkflowNode")
         if "brand" in (kwargs.get("update_fields") or ("brand",)):
-            nodes.settle_identification(self)
+            nodes.settle_identification([self])
         if not self.enabled:
             nodes.objects.filter(olt=self.pk).forget_wishes()
         Olt.touch([self.pk])
@@ -205,10 +262,80 @@ class Olt(models.Model):
         ours_or_nobodys = Q(job__brand="") | Q(job__brand=self.brand)
         if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
             raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Take them off first.")})
+        self._clean_device()
         if self.version == self.Version.V3:
             self._clean_v3()
         elif not SecretField().to_python(self.community):
             raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
+
+    def _clean_device(self) -> None:
+        """Refuse the address and port of another OLT. One that shares its device already can still be changed."""
+        try:
+            validate_host(self.host)
+            port = int(self.port)
+        except (ValidationError, TypeError, ValueError):
+            # The fields themselves are refused.
+            return
+        if self.pk is not None and Olt.objects.filter(pk=self.pk, host=self.host, port=port).exists():
+            return
+        other = self._same_device(port)
+        if other is not None:
+            message = _(
+                "%(olt)s is this device already, at %(host)s port %(port)d. "
+                "Change that OLT, or correct the address and port of this one."
+            )
+            raise ValidationError({"host": message % {"olt": other.name, "host": other.host, "port": other.port}})
+
+    def _same_device(self, port: int) -> "Olt | None":
+        """Return another OLT with this port and one of the addresses of this host, or with the same name."""
+        name = "" if ip_address(self.host) else host_name(self.host)
+        addresses = RESOLVER.resolve(name, timeout=RESOLVE_TIMEOUT) if name else (ip_address(self.host),)
+        devices = [device_at(each, port) for each in (*addresses, name) if each]
+        # The same name, or an address of a name that is not the one asked.
+        alike = Q(resolved_name=name)
+        for address in addresses:
+            alike |= Q(addresses__contains=address)
+        others = Olt.objects.exclude(pk=self.pk).order_by().only("name", "device", *HOST_ADDRESS)
+        # Two indexes lead to them, so that the check costs the same in a large fleet. One query with OR would use none.
+        found = others.filter(device__in=devices).union(others.exclude(resolved_name="").filter(alike, port=port))
+        for each in sorted(found, key=lambda olt: olt.pk):
+            if (
+                each.device in devices
+                or each.resolved_name == name
+                or not {*addresses}.isdisjoint(each.addresses.split())
+            ):
+                return each
+        return None
+
+    @property
+    def learned_pace(self) -> list[str]:
+        """Return what runs measured of the window, in plain words."""
+        return [paces.describe_pace(entry) for entry in paces.learned_pace(self)]
+
+    @property
+    def same_device(self) -> "models.QuerySet[Olt]":
+        """Return the other OLTs that are this device."""
+        others = Olt.objects.exclude(pk=self.pk).order_by("name")
+        return others.filter(device=self.device) if self.device else others.none()
+
+    @property
+    def device_note(self) -> str:
+        """Return a remark on other OLTs that are this device, or nothing."""
+        names = list(self.same_device.values_list("name", flat=True))
+        if not names:
+            return ""
+        return gettext(
+            "This is the same device as %(olts)s: %(device)s. They are polled in turns. "
+            "Delete one of them, or correct its address."
+        ) % {"olts": ", ".join(names), "device": self.device}
+
+    def locate(self) -> None:
+        """Fill in the device from host and port. A name has the addresses that `clean` found, or its last ones."""
+        name = "" if ip_address(self.host) else host_name(self.host)
+        found = RESOLVER.remembered(name) if name else ()
+        if found or self.resolved_name != name:
+            self.resolved_name, self.addresses = name if found else "", " ".join(found)
+        self.device = self.host_address.device
 
     def _clean_v3(self) -> None:
         if not self.v3_user:
@@ -235,9 +362,10 @@ class Olt(models.Model):
 
     def close_breaker(self, by: object) -> bool:
         """Let the OLT be polled again although it has not answered; False if its breaker was not open."""
-        closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
+        with transaction.atomic():
+            closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
+            Olt.touch([self.pk] if closed else [])
         if closed:
-            Olt.touch([self.pk])
             tell(logger, Event.BREAKER_CLOSED_BY_HAND, olt_id=self.pk, olt=self.name, by=str(by))
         self.refresh_from_db(fields=self.CLOSED_BREAKER)
         return bool(closed)
@@ -258,6 +386,10 @@ class Olt(models.Model):
         """Return what a NOC wants to see: the admin's word first, then what was observed."""
         return self.reachability if self.enabled else "disabled"
 
+    @property
+    def host_address(self) -> HostAddress:
+        return host_address(self.host, self.port, self.resolved_name, self.addresses)
+
     def agent(self) -> Agent:
         """Return whom to ask, with the secrets in the clear. For the engine only."""
         if self.version == self.Version.V3:
@@ -268,6 +400,74 @@ class Olt(models.Model):
                 priv=self.v3_priv,
                 priv_key=self.v3_priv_key.reveal(),
             )
-            return Agent(self.host, self.port, WireVersion.V3, user)
+            return Agent(self.host, self.port, WireVersion.V3, user, self.host_address.address)
         version = WireVersion.V1 if self.version == self.Version.V1 else WireVersion.V2C
-        return Agent(self.host, self.port, version, Community(self.community.reveal()))
+        return Agent(self.host, self.port, version, Community(self.community.reveal()), self.host_address.address)
+
+
+class Question(models.Model):
+    """What a person asks of an OLT on demand. The engine takes it within a second, and writes the answer here.
+
+    Neither body nor answer holds a secret. Rows are deleted after a day.
+    """
+
+    class Kind(models.TextChoices):
+        TRY_JOB = QuestionKind.TRY_JOB.value, _("try a job")
+
+    class State(models.TextChoices):
+        PENDING = "pending", _("pending")
+        RUNNING = "running", _("running")
+        ANSWERED = "answered", _("answered")
+        FAILED = "failed", _("failed")
+        EXPIRED = "expired", _("expired")
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", verbose_name=_("OLT"))
+    kind = models.CharField(_("type"), max_length=20, choices=Kind.choices)
+    body = models.JSONField(_("question"), default=dict)
+    # EXPIRED is never stored: it follows from the time.
+    state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.PENDING)
+    answer = models.JSONField(_("answer"), default=dict)
+    error = models.TextField(_("error"), blank=True, default="")
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    asked_at = models.DateTimeField(_("asked"))
+    answered_at = models.DateTimeField(_("answered"), null=True)
+    expires_at = models.DateTimeField(_("expires"))
+
+    OPEN = (State.PENDING, State.RUNNING)
+
+    class Meta:
+        db_table = "questions"
+        ordering = ["-asked_at", "-id"]
+        verbose_name = _("question")
+        verbose_name_plural = _("questions")
+        indexes = [
+            models.Index(name="question_pending", fields=["id"], condition=Q(state="pending")),
+            models.Index(name="question_asked", fields=["asked_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} @ {self.olt_id}"
+
+    @classmethod
+    def ask(cls, olt: Olt, kind: QuestionKind, body: dict[str, Any], by: Any) -> "Question":
+        """Store a question for the engine."""
+        now = timezone.now()
+        return cls.objects.create(
+            olt=olt, kind=kind, body=body, asked_by=by, asked_at=now, expires_at=questions.expiry(now)
+        )
+
+    @property
+    def current_state(self) -> str:
+        is_late = self.state in self.OPEN and self.expires_at <= timezone.now()
+        return self.State.EXPIRED if is_late else self.state
+
+    @property
+    def is_open(self) -> bool:
+        return self.current_state in self.OPEN
+
+    @property
+    def reason(self) -> str:
+        """Return why there is no answer, in the language of the reader; empty where there is one."""
+        if self.current_state == self.State.EXPIRED:
+            return gettext("The engine did not answer in time. Check that it is running.")
+        return gettext(self.error) if self.error else ""

@@ -1,12 +1,15 @@
 """How lists are cut into pages."""
 
+import re
 from typing import Any, cast
 
 from django.core.paginator import EmptyPage, Paginator
 from django.db.models import QuerySet
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import PageNumberPagination
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 # As far as a list is counted, and can be turned over: a month of executions has tens of millions of rows, and to count
@@ -41,13 +44,20 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at r
 
 
 class Pages(PageNumberPagination):
-    """Pages by number. The answer says how large they are, since a wish above the maximum is cut down to it."""
+    """Pages by number. The answer has their size, since one above the maximum is reduced to it."""
 
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 1000
     django_paginator_class = BoundedPaginator
     invalid_page_message = "{message}"
+
+    def get_page_size(self, request: Request) -> int | None:
+        size = request.query_params.get(self.page_size_query_param, "1")
+        if not re.fullmatch("[0-9]{1,9}", size) or not int(size):
+            said = _("Write a number from 1 to %(most)d.") % {"most": self.max_page_size}
+            raise ValidationError({self.page_size_query_param: [said]})
+        return super().get_page_size(request)
 
     def get_paginated_response(self, data: Any) -> Response:
         assert self.page is not None  # noqa: S101  # DRF calls this after `paginate_queryset` only

@@ -3,10 +3,18 @@
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Count, Max, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.models import Olt
+
+# Whether another OLT has the same device.
+SHARES_DEVICE = Exists(Olt.objects.filter(device=OuterRef("device")).exclude(pk=OuterRef("pk")).exclude(device=""))
+
+
+def with_sharing(olts: QuerySet[Olt]) -> QuerySet[Olt]:
+    """Add whether another OLT has the same device: only then are the others worth a query."""
+    return olts.annotate(shares_device=SHARES_DEVICE)
 
 
 def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
@@ -22,7 +30,7 @@ def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
         # What was last read of one that is missing says nothing about now.
         onus_online=Coalesce(_one_number(onus.filter(state="online", missing_since__isnull=True), Count("pk")), 0),
         onus_missing=Coalesce(_one_number(onus.filter(missing_since__isnull=False), Count("pk")), 0),
-        last_read_at=_one_number(onus, Max("read_at")),
+        last_read_at=_one_number(onus.with_freshness(), Max("read_at")),
     )
 
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from import_export.resources import ModelResource
 
 from facho.apps.inventory.forms import SECRETS
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, resolve_hosts
 
 
 class OltResource(ModelResource):
@@ -34,6 +34,12 @@ class OltResource(ModelResource):
         export_order = fields
         clean_model_instances = True
         skip_unchanged = True
+
+    def import_data(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        # All names at once, and before the transaction: nobody waits for a name server with the database locked.
+        if "host" in (dataset.headers or ()):
+            resolve_hosts([str(host) for host in dataset["host"]])
+        return super().import_data(dataset, *args, **kwargs)
 
     def before_import(self, dataset: Any, **kwargs: Any) -> None:
         secret = [name for name in SECRETS if name in (dataset.headers or ())]

@@ -3,16 +3,24 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import Model
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from facho.apps.inventory import paces
 from facho.apps.inventory.changes import save_changes
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Question
+from facho.apps.inventory.queries import SHARES_DEVICE
+from facho.apps.inventory.remarks import HELP as REMARKS
+from facho.apps.inventory.remarks import remarks_on
+from facho.apps.inventory.strict import StrictSerializer
 from facho.brands import BRANDS
 
 Row = TypeVar("Row", bound=Model)
@@ -30,7 +38,7 @@ def refusals() -> Iterator[None]:
         raise serializers.ValidationError(detail) from error
 
 
-class CheckedSerializer(serializers.ModelSerializer[Row]):
+class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
     """Checks a row by the rules of its model, so that API and admin refuse the same in the same words."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +90,7 @@ class BreakerSerializer(serializers.Serializer[Olt]):
 
     is_open = serializers.SerializerMethodField()
     since = serializers.DateTimeField(source="breaker_opened_at", allow_null=True)
-    failures = serializers.IntegerField(help_text="Executions in a row that ended in silence.")
+    failures = serializers.IntegerField(help_text="Attempts in a row that got no answer.")
     probed_at = serializers.DateTimeField(source="breaker_probed_at", allow_null=True, help_text="The last probe.")
     answered_at = serializers.DateTimeField(
         source="breaker_answered_at", allow_null=True, help_text="It answered a probe, and waits for a person."
@@ -90,6 +98,25 @@ class BreakerSerializer(serializers.Serializer[Olt]):
 
     def get_is_open(self, olt: Olt) -> bool:
         return olt.breaker_opened_at is not None
+
+
+class LearnedPaceSerializer(serializers.Serializer[Any]):
+    """How many requests at once suit an OLT, and what came of it."""
+
+    requests = serializers.ChoiceField(choices=["cheap", "optical"], help_text="Which requests.")
+    window = serializers.IntegerField(help_text="Requests in flight at which the next run starts.")
+    limit = serializers.IntegerField(help_text="The window never exceeds it.")
+    values_per_second = serializers.FloatField()
+    round_trip = serializers.FloatField(help_text="Seconds, mean.")
+    reason = serializers.ChoiceField(choices=paces.REASONS, help_text="Why the window is not larger.")
+    explanation = serializers.CharField(help_text="The reason in plain words.")
+
+
+class OltNameSerializer(serializers.Serializer[Olt]):
+    """Another OLT."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
 
 
 class OltSerializer(CheckedSerializer[Olt]):
@@ -118,6 +145,11 @@ class OltSerializer(CheckedSerializer[Olt]):
     onus_online = serializers.IntegerField(read_only=True)
     onus_missing = serializers.IntegerField(read_only=True, help_text="Of the total: discoveries do not find them.")
     last_read_at = serializers.DateTimeField(read_only=True, allow_null=True, help_text="When any ONU was last read.")
+    remarks = serializers.SerializerMethodField(help_text=REMARKS)
+    learned_pace = serializers.SerializerMethodField(help_text=paces.HELP)
+    shares_device_with = serializers.SerializerMethodField(
+        help_text="Other OLTs with the same address and port. They are polled in turns; delete or correct them."
+    )
 
     class Meta:
         model = Olt
@@ -154,15 +186,42 @@ class OltSerializer(CheckedSerializer[Olt]):
             "onus_online",
             "onus_missing",
             "last_read_at",
+            "remarks",
+            "learned_pace",
+            "device",
+            "shares_device_with",
             "created_at",
             "updated_at",
         ]
-        read_only_fields = ["reachability", "last_answer_at", "last_error", "extra", "suspect_since"]
+        read_only_fields = ["reachability", "last_answer_at", "last_error", "extra", "suspect_since", "device"]
         extra_kwargs = {
+            "device": {
+                "help_text": "The IP address and port that are asked; a host name and port while it is not resolved."
+            },
             "suspect_since": {
                 "help_text": "Since when so many ONUs have vanished at once that the next discovery has to confirm it."
-            }
+            },
         }
+
+    @extend_schema_field(LearnedPaceSerializer(many=True))
+    def get_learned_pace(self, olt: Olt) -> list[dict[str, Any]]:
+        return paces.learned_pace(olt)
+
+    @extend_schema_field(OltNameSerializer(many=True))
+    def get_shares_device_with(self, olt: Any) -> list[dict[str, Any]]:
+        if not olt.shares_device:
+            return []
+        others = [each for each in self._sharing if each["device"] == olt.device and each["id"] != olt.pk]
+        return [{"id": each["id"], "name": each["name"]} for each in others]
+
+    @cached_property
+    def _sharing(self) -> list[Any]:
+        """Read all OLTs that share a device, once a page. Few installations have any."""
+        return list(Olt.objects.filter(SHARES_DEVICE).order_by("name").values("id", "name", "device"))
+
+    def get_remarks(self, olt: Olt) -> list[str]:
+        nodes: Any = olt
+        return remarks_on(nodes.nodes_with_blanks)
 
 
 class ColumnSerializer(serializers.Serializer[Any]):
@@ -192,6 +251,58 @@ class DecoderSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field here, not the label of this one
+
+
+class SampleRowSerializer(serializers.Serializer[Any]):
+    """One value, as the OLT sent it and as it decodes."""
+
+    onu = serializers.CharField(help_text="Empty for a value of the OLT itself, or of a row that is not an ONU.")
+    index = serializers.CharField(help_text="The OID suffix.")
+    type = serializers.CharField(help_text="The SNMP type, such as INTEGER.")
+    raw = serializers.CharField(help_text="Text where it is printable, hexadecimal where it is not.")
+    value = serializers.JSONField(help_text="The decoded value; null where it means none.")
+
+
+class SampleColumnSerializer(serializers.Serializer[Any]):
+    """The first rows of a column or OID."""
+
+    name = serializers.CharField()
+    oid = serializers.CharField()
+    decode = serializers.CharField(help_text="How a raw OID is read. Empty for a column of the brand.")
+    rows = SampleRowSerializer(many=True)
+    remark = serializers.SerializerMethodField(help_text="What is wrong with it, or empty.")
+
+    def get_remark(self, column: dict[str, Any]) -> str:
+        return gettext(column["remark"]) if column["remark"] else ""
+
+
+class SampleSerializer(serializers.Serializer[Any]):
+    """What a job would read."""
+
+    columns = SampleColumnSerializer(many=True)
+    problems = serializers.ListField(child=serializers.CharField())
+    requests = serializers.IntegerField()
+    seconds = serializers.FloatField()
+
+
+class QuestionSerializer(serializers.ModelSerializer[Question]):
+    """A question to an OLT, and its answer."""
+
+    olt_name = serializers.CharField(source="olt.name", read_only=True)
+    state = serializers.ChoiceField(source="current_state", choices=Question.State.choices, read_only=True)
+    answer = serializers.SerializerMethodField(help_text="Null until there is one.")
+    error = serializers.CharField(source="reason", read_only=True, help_text="Why there is no answer, or empty.")
+    url = serializers.HyperlinkedIdentityField(view_name="api-question-detail", help_text="Poll it for the answer.")
+
+    class Meta:
+        model = Question
+        fields = ["id", "url", "kind", "olt", "olt_name", "state", "answer", "error"]
+        fields += ["asked_at", "answered_at", "expires_at"]
+        read_only_fields = fields
+
+    @extend_schema_field(SampleSerializer(allow_null=True))
+    def get_answer(self, question: Question) -> Any:
+        return SampleSerializer(question.answer).data if question.state == Question.State.ANSWERED else None
 
 
 class TokenAnswer(serializers.Serializer[Any]):

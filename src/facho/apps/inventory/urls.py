@@ -11,6 +11,7 @@ docs = SpectacularSwaggerView.as_view(url_name="api-schema", http_method_names=[
 
 router = SimpleRouter()
 router.register("olts", api.OltViewSet, basename="api-olt")
+router.register("questions", api.QuestionViewSet, basename="api-question")
 
 urlpatterns = [
     path("auth/token/", api.TokenLogin.as_view(), name="api-token"),

@@ -17,16 +17,39 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin
+from facho.apps.inventory.models import Olt
+from facho.apps.inventory.remarks import remarks_on, with_remarks
 from facho.apps.jobs import admin_workflows as admin_workflows  # registers workflows and nodes
-from facho.apps.jobs.forms import JobForm, ProposeJobsForm
+from facho.apps.jobs.columns import span
+from facho.apps.jobs.forms import JobForm, OidFormSet, ProposeJobsForm
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid
 from facho.apps.jobs.templates import propose
+
+
+def try_text() -> dict[str, str]:
+    """Return the words of `try.js`."""
+    return {
+        "onu": gettext("ONU"),
+        "type": gettext("Type"),
+        "raw": gettext("As the OLT sent it"),
+        "value": gettext("Decoded"),
+        "none": gettext("no value"),
+        "cost": gettext("{n} requests in {seconds} s."),
+        "asking": gettext("Asking the OLT…"),
+        "noOlt": gettext("There is no enabled OLT of this brand."),
+        "offline": gettext("Facho could not be reached. Try again."),
+    }
+
+
+def _follower_line(job: SnmpJob) -> str:
+    return gettext("%(job)s, which follows %(master)s") % {"job": job, "master": job.follows}
 
 
 class OidInline(TabularInline):
     """Raw OIDs of a job."""
 
     model = SnmpJobOid
+    formset = OidFormSet
     fields = ["name", "oid", "decode", "scalar"]
     extra = 0
     tab = True
@@ -37,7 +60,14 @@ class OidInline(TabularInline):
 class JobAdmin(EnablingMixin, PeoplesAdmin):
     """What to ask, and where."""
 
+    class Media:
+        # By name: the cards are the coordinator's, which builds on jobs.
+        css = {"all": ["coordinator/admin.css", "jobs/try.css"]}
+        js = ["jobs/priority.js", "jobs/try.js"]
+
     form = JobForm
+    delete_confirmation_template = "jobs/delete_job.html"
+    delete_selected_confirmation_template = "jobs/delete_jobs.html"
     inlines = [OidInline]
     list_display = [
         "name",
@@ -48,6 +78,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
         "priority",
         "olt_count",
         "pace",
+        "values",
         "enabled",
     ]
     list_filter = [
@@ -58,6 +89,8 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     search_fields = ["name"]
     actions = ["enable_chosen", "disable_chosen"]
     actions_list = ["propose_jobs"]
+    change_form_after_template = "jobs/try_now.html"
+
     what = (None, {"fields": [("name", "brand"), "kind", "columns", "follows", "enabled"]})
     when = (
         _("Timing"),
@@ -67,24 +100,59 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
         },
     )
     fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts", "confirm_removal"]}), when]
+    # Only where there is something to say.
+    remarked_fieldsets = [(None, {"fields": ["remarks"]}), *fieldsets]
     add_fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts"]}), when]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SnmpJob]:
         jobs: QuerySet[SnmpJob] = super().get_queryset(request)
-        return jobs.select_related("follows").annotate(olt_count=Count("nodes")).order_by("brand", "-priority", "name")
+        ordered = jobs.select_related("follows").order_by("brand", "-priority", "name")
+        return ordered.annotate(olt_count=Count("nodes")).prefetch_related(with_remarks())
 
     def get_fieldsets(self, request: HttpRequest, obj: SnmpJob | None = None) -> Any:
-        return self.fieldsets if obj and self.has_change_permission(request, obj) else self.add_fieldsets
+        if obj is None or not self.has_change_permission(request, obj):
+            return self.add_fieldsets
+        return self.remarked_fieldsets if self.remarks(obj) else self.fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: SnmpJob | None = None) -> list[str]:
         # Its columns, its chain and its OLTs are all of this brand.
-        return [] if obj is None else ["brand"]
+        return [] if obj is None else ["brand", "remarks"]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        # An error about the raw OIDs as a whole is shown in their tab, which may be closed.
+        for inline in context["inline_admin_formsets"]:
+            for error in inline.formset.non_form_errors():
+                messages.error(request, error)
+        job = context.get("original")
+        may_try = request.user.has_perm("jobs.change_snmpjob") and not (job and job.kind == SnmpJob.Kind.IDENTIFY)
+        olts = Olt.objects.filter(enabled=True).exclude(brand="").only("name", "brand").order_by("name")
+        context |= {"try_olts": olts if may_try else None, "try_text": try_text()}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def save_related(self, request: HttpRequest, form: JobForm, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         form.apply()
         for warning in form.instance.warnings:
             messages.warning(request, warning)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], Any, set[str], list[Any]]:
+        """Let followers keep their master until a person has chosen what becomes of them."""
+        followers = list(SnmpJob.followers_left_by(objs))
+        if followers and request.POST.get("followers") not in SnmpJob.Followers:
+            return [], {}, set(), [_follower_line(each) for each in followers]
+        objects: tuple[list[Any], Any, set[str], list[Any]] = super().get_deleted_objects([*objs, *followers], request)
+        return objects
+
+    def delete_model(self, request: HttpRequest, obj: SnmpJob) -> None:
+        self._remove(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
+        self._remove(request, list(queryset))
+
+    def _remove(self, request: HttpRequest, jobs: list[SnmpJob]) -> None:
+        for job in SnmpJob.remove(jobs, request.POST.get("followers", "")):
+            said = gettext("%(job)s has its own schedule now: every %(interval)s.")
+            messages.info(request, said % {"job": job, "interval": span(job.interval_seconds)})
 
     @action(
         description=_("Propose jobs"),
@@ -107,9 +175,19 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     def kind_badge(self, job: SnmpJob) -> tuple[str, str]:
         return job.kind, job.get_kind_display()
 
-    @display(description=_("pace"), label={"fast": "warning"}, empty_value="-")
+    @display(description=_("pace"), label={"fast": "warning", "nothing": "danger"}, empty_value="-")
     def pace(self, job: SnmpJob) -> tuple[str, str] | None:
+        if job.reads_nothing:
+            return "nothing", gettext("reads nothing")
         return ("fast", gettext("faster than advised")) if job.warnings else None
+
+    @display(description=_("values"), label={"blank": "warning"}, empty_value="-")
+    def values(self, job: SnmpJob) -> tuple[str, str] | None:
+        return ("blank", gettext("column without values")) if self.remarks(job) else None
+
+    @display(description=_("remarks"))
+    def remarks(self, job: Any) -> str:
+        return " ".join(remarks_on(job.nodes_with_blanks))
 
     @display(description=_("OLTs"))
     def olts(self, job: SnmpJob) -> str:

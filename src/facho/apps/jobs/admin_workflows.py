@@ -1,17 +1,17 @@
 """Workflows and nodes in the admin: when a job runs on an OLT, and running it now."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db.models import Count, F, Max, Min, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseForbidden, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import (
@@ -24,8 +24,13 @@ from unfold.widgets import BUTTON_CLASSES
 
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
 from facho.apps.inventory.admin_tools import PeoplesAdmin, exactly
+from facho.apps.inventory.models import brand_label
+from facho.apps.inventory.permissions import missing
+from facho.apps.jobs import in_effect
 from facho.apps.jobs.forms import ApplyJobsForm, NodeForm, NodeFormSet
 from facho.apps.jobs.models import Workflow, WorkflowNode
+from facho.apps.jobs.templates import apply_usual_jobs
+from facho.brands import BRANDS
 
 
 def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
@@ -35,6 +40,9 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
             messages.error(request, reason)
         elif node.request_run():
             messages.success(request, gettext("%(node)s runs as soon as its OLT is free.") % {"node": node})
+        elif node.run_requested_at is None:
+            changed = gettext("%(node)s has just started, or was disabled or deleted meanwhile. Look at it again.")
+            messages.error(request, changed % {"node": node})
         else:
             messages.info(request, gettext("%(node)s was asked for already, and has not begun.") % {"node": node})
 
@@ -59,22 +67,27 @@ class NodeInline(TabularInline):
         "own_priority",
         "own_enabled",
         "in_effect",
+        "remarks",
         "next_run",
         "last_run",
         "asked_for",
         "run_now",
     ]
-    readonly_fields = ["place", "in_effect", "next_run", "last_run", "asked_for", "run_now"]
+    readonly_fields = ["place", "in_effect", "remarks", "next_run", "last_run", "asked_for", "run_now"]
     extra = 0
     max_num = 0
     hide_title = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         nodes: QuerySet[WorkflowNode] = super().get_queryset(request).select_related("job", "olt", "master__job")
-        return nodes.order_by(Coalesce("master_id", "id"), F("master_id").asc(nulls_first=True), "id")
+        return nodes.order_by(Coalesce("master_id", "id"), *in_effect.CHAIN_ORDER)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
+        return [name for name in self.fields if may_run or name != "run_now"]
 
     @display(description=_("job"))
     def place(self, node: WorkflowNode) -> str:
@@ -82,6 +95,8 @@ class NodeInline(TabularInline):
 
     @display(description=_("in effect"))
     def in_effect(self, node: WorkflowNode) -> str:
+        if node.job.reads_nothing:
+            return gettext("reads nothing, not scheduled")
         if not node.enabled:
             return pgettext("node", "disabled")
         if node.master_id is not None:
@@ -91,6 +106,10 @@ class NodeInline(TabularInline):
             "priority": node.priority,
         }
         return f"{said}, {gettext('faster than advised')}" if node.warnings else said
+
+    @display(description=_("remarks"), empty_value="-")
+    def remarks(self, node: WorkflowNode) -> str | None:
+        return " ".join(node.remarks) or None
 
     @display(description=_("next run"), empty_value="-")
     def next_run(self, node: WorkflowNode) -> str | None:
@@ -123,7 +142,7 @@ class WorkflowAdmin(PeoplesAdmin):
     list_display = ["name", "state_badge", "brand", "node_count", "next_run", "last_run"]
     list_filter = [("brand", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
     search_fields = ["name", "host", "location"]
-    actions = None
+    actions = ["apply_usual"]
     actions_detail = ["apply_jobs"]
     fields = [("name", "brand", "state_name")]
     readonly_fields = ["name", "brand", "state_name"]
@@ -148,8 +167,8 @@ class WorkflowAdmin(PeoplesAdmin):
         """Ask for one run, and go back."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        if not self.has_change_permission(request):
-            raise PermissionDenied
+        if not request.user.has_perm(WorkflowNode.RUN_PERMISSION):
+            return HttpResponseForbidden(missing(WorkflowNode.RUN_PERMISSION))
         get_object_or_404(WorkflowNode, pk=node_id, olt_id=olt_id)
         ask_for_runs(request, WorkflowNode.objects.filter(pk=node_id))
         return redirect("admin:jobs_workflow_change", olt_id)
@@ -175,6 +194,24 @@ class WorkflowAdmin(PeoplesAdmin):
             job.apply_to([workflow])
         messages.success(request, gettext("Applied. The first run is about a minute from now."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_workflow_change", args=[object_id])})
+
+    @action(description=_("Apply the usual jobs"), icon="playlist_add", permissions=["change"])
+    def apply_usual(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
+        """Apply to each OLT the jobs that its brand proposes. Nodes that exist stay as they are."""
+        by_brand: defaultdict[str, list[Workflow]] = defaultdict(list)
+        for workflow in workflows:
+            by_brand[workflow.brand if workflow.brand in BRANDS else ""].append(workflow)
+        for unknown in by_brand.pop("", ()):
+            messages.warning(
+                request, gettext("%(olt)s has no known brand, so it has no usual jobs.") % {"olt": unknown}
+            )
+        for brand_id, olts in by_brand.items():
+            counts = {"brand": brand_label(BRANDS[brand_id]), "n": len(olts)}
+            counts["jobs"] = ", ".join(apply_usual_jobs(brand_id, olts))
+            sentence = ngettext(
+                "%(brand)s: %(jobs)s applied to %(n)d OLT.", "%(brand)s: %(jobs)s applied to %(n)d OLTs.", len(olts)
+            )
+            messages.success(request, sentence % counts)
 
     @display(description=_("state"), label=STATE_COLOURS, ordering="reachability")
     def state_badge(self, olt: Workflow) -> tuple[str, Any]:
@@ -241,7 +278,10 @@ class NodeAdmin(PeoplesAdmin):
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         return {name: each for name, each in super().get_actions(request).items() if name != "delete_selected"}
 
-    @action(description=_("Run now"), icon="play_arrow", permissions=["change"])
+    def has_run_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(WorkflowNode.RUN_PERMISSION)
+
+    @action(description=_("Run now"), icon="play_arrow", permissions=["run"])
     def run_chosen(self, request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
         ask_for_runs(request, nodes)
 

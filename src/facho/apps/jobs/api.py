@@ -1,25 +1,49 @@
 """Jobs and nodes of API v1."""
 
-from typing import Any
+from functools import wraps
+from typing import Any, cast
 
-from django.db.models import F, Prefetch
+from asgiref.sync import sync_to_async
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import APIException
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
+from facho.adapters.clock import SystemClock
 from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.inventory.models import Question
 from facho.apps.inventory.permissions import needs
-from facho.apps.inventory.serializers import refusals
+from facho.apps.inventory.serializers import QuestionSerializer, refusals
+from facho.apps.inventory.strict import StrictView
+from facho.apps.jobs import in_effect
 from facho.apps.jobs.filters import JobFilter, NodeFilter
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
-from facho.apps.jobs.serializers import ApplySerializer, JobSerializer, NodeSerializer, NodesSerializer
+from facho.apps.jobs.serializers import (
+    ApplySerializer,
+    FollowersSerializer,
+    FollowersWish,
+    JobSerializer,
+    NodeSerializer,
+    NodesSerializer,
+    TrySerializer,
+)
+from facho.engine.ports import Clock
 
-NODES = WorkflowNode.objects.select_related("olt", "job", "master__job")
+# How long a request waits for the answer of an OLT, and how often it looks, in seconds.
+WAIT_SECONDS = 20.0
+LOOK_EVERY = 0.2
+CLOCK: Clock = SystemClock()
+
+# With the OIDs: they decide whether a job without columns reads anything.
+NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetch_related("job__oids")
 
 
 class Conflict(APIException):
@@ -28,7 +52,7 @@ class Conflict(APIException):
     status_code = status.HTTP_409_CONFLICT
 
 
-class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
+class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     """The jobs: what to ask, and how often unless a node says otherwise."""
 
     queryset = SnmpJob.objects.select_related("follows").prefetch_related(
@@ -40,29 +64,120 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
     search_fields = ["name"]
     ordering_fields = ["id", "name", "brand", "kind", "interval_seconds", "priority", "enabled", "updated_at"]
 
+    def get_queryset(self) -> QuerySet[SnmpJob]:
+        # Applying a job to one OLT must not read its nodes on all the others.
+        return SnmpJob.objects.select_related("follows") if self.action == "apply" else super().get_queryset()
+
+    def known_parameters(self) -> list[str]:
+        own = list(FollowersWish().fields) if self.action == "destroy" else []
+        return [*own, *super().known_parameters()]
+
+    @transaction.atomic
     def perform_create(self, serializer: BaseSerializer[SnmpJob]) -> None:
         # Read again: a job that follows another one has got nodes by being saved.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
+    @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[SnmpJob]) -> None:
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
+    @extend_schema(
+        parameters=[FollowersWish],
+        responses={
+            200: OpenApiResponse(FollowersSerializer, "Deleted. The followers were detached."),
+            204: OpenApiResponse(description="Deleted, with its followers if there were any."),
+            409: OpenApiResponse(FollowersSerializer, "Other jobs follow this one. Nothing is deleted."),
+        },
+    )
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete a job and its nodes. What was read and run stays. Followers need a choice: see `followers`."""
+        job = self.get_object()
+        wish = FollowersWish(data=request.query_params)
+        wish.is_valid(raise_exception=True)
+        followers = list(SnmpJob.followers_left_by([job]))
+        names = {"job": job, "followers": ", ".join(map(str, followers))}
+        if followers and "followers" not in wish.validated_data:
+            said = _(
+                "%(job)s is followed by %(followers)s. Add ?followers=delete to delete them, too, or "
+                "?followers=detach to give each its own schedule."
+            )
+            answer = FollowersSerializer({"detail": said % names, "followers": followers})
+            return Response(answer.data, status=status.HTTP_409_CONFLICT)
+        detached = SnmpJob.remove([job], wish.validated_data.get("followers", ""))
+        if not detached:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        said = _("%(job)s is deleted. Each with its own schedule now: %(followers)s.")
+        return Response(FollowersSerializer({"detail": said % names, "followers": detached}).data)
+
     @extend_schema(request=ApplySerializer, responses={202: NodesSerializer})
-    @action(detail=True, methods=["post"], permission_classes=[needs("jobs.add_workflownode")])
+    @action(
+        detail=True,
+        methods=["post"],
+        permission_classes=[needs("jobs.add_workflownode")],
+        body_serializer=ApplySerializer,
+    )
     def apply(self, request: Request, pk: str) -> Response:
         """Make this job a node on each of these OLTs, its chain with it. Where it is one already, nothing changes."""
         job = self.get_object()
-        asked = ApplySerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        olts = asked.validated_data["olts"]
+        olts = self.validated_body()["olts"]
         with refusals():
             masters = job.apply_to(olts)
         nodes = NODES.filter(pk__in=[node.pk for node in masters]) | NODES.filter(master__in=masters)
-        answer = NodesSerializer({"nodes": nodes.order_by("olt__name", F("master_id").asc(nulls_first=True), "id")})
+        answer = NodesSerializer({"nodes": nodes.order_by("olt__name", *in_effect.CHAIN_ORDER)})
+        return Response(answer.data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=TrySerializer,
+        responses={
+            200: QuestionSerializer,
+            202: OpenApiResponse(QuestionSerializer, description="There is no answer yet. Poll its `url`."),
+        },
+    )
+    def try_now(self, request: Request) -> Response:
+        """Read the first rows of what a job would read on an OLT. Nothing is stored, neither the job nor what was read.
+
+        Answers as soon as the engine has asked the OLT, or after 20 seconds with 202.
+        """
+        job = TrySerializer(data=request.data)
+        job.is_valid(raise_exception=True)
+        question = job.ask(by=request.user)
+        answer = QuestionSerializer(question, context=self.get_serializer_context())
         return Response(answer.data, status=status.HTTP_202_ACCEPTED)
 
 
-class NodeViewSet(viewsets.ModelViewSet[WorkflowNode]):
+TRY_NOW = JobViewSet.as_view(
+    {"post": "try_now"},
+    detail=False,
+    permission_classes=[needs("jobs.change_snmpjob")],
+    body_serializer=TrySerializer,
+)
+
+
+@wraps(TRY_NOW)
+async def try_job(request: HttpRequest) -> HttpResponseBase:
+    """Ask by `JobViewSet.try_now`, and wait for the answer. Waiting in a sync view would block all other requests."""
+    asked: Any = await sync_to_async(TRY_NOW)(request)
+    if asked.status_code != status.HTTP_202_ACCEPTED:
+        return cast(HttpResponseBase, asked)
+    until = CLOCK.monotonic() + WAIT_SECONDS
+    while CLOCK.monotonic() < until:
+        await CLOCK.sleep(LOOK_EVERY)
+        answer = await sync_to_async(_answer)(request, asked.data["id"])
+        if answer is not None:
+            return HttpResponse(answer, content_type="application/json")
+    return cast(HttpResponseBase, asked)
+
+
+def _answer(request: HttpRequest, question_id: int) -> bytes | None:
+    """Return a question with its answer as JSON; None as long as there is none."""
+    question = Question.objects.select_related("olt").get(pk=question_id)
+    if question.is_open:
+        return None
+    context = {"request": Request(request)}
+    return JSONRenderer().render(QuestionSerializer(question, context=context).data)
+
+
+class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
     """The nodes: each one job on one OLT. Jobs that follow another come and go with it."""
 
     queryset = NODES

@@ -1,6 +1,6 @@
 """What a job reads, and how often the OLTs of its brand can bear to be asked for that."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -12,6 +12,19 @@ from facho.engine import oid
 from facho.engine.model import JobKind
 
 MINUTE, HOUR = 60, 3600
+
+
+# A job of these kinds reads what it names. A discovery without columns reads what its brand says.
+READS_WHAT_IT_NAMES = frozenset({JobKind.GET.value, JobKind.WALK.value, JobKind.TABLE.value})
+
+
+def reads_nothing(kind: str, columns: Collection[str], oids: Collection[object]) -> bool:
+    """Return whether such a job would ask for nothing, and so fail in every slot."""
+    return kind in READS_WHAT_IT_NAMES and not columns and not oids
+
+
+def reads_nothing_refusal() -> str:
+    return _("Choose at least one column or add a raw OID. A job of this type reads only what it names.")
 
 
 def raw_decoder_choices() -> list[tuple[str, str]]:

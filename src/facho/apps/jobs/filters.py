@@ -3,30 +3,28 @@
 import django_filters
 from django.db.models import QuerySet
 
-from facho.apps.inventory.filters import IdFilter
+from facho.apps.inventory.filters import FilterSet, IdFilter, YesNoFilter
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 
 
-class JobFilter(django_filters.FilterSet):
+class JobFilter(FilterSet):
     """`olt` finds the jobs that are applied to it."""
 
     brand = django_filters.CharFilter()
     olt = IdFilter(field_name="nodes__olt_id", label="olt")
-    is_master = django_filters.BooleanFilter(field_name="follows", lookup_expr="isnull", label="is_master")
+    is_master = YesNoFilter(field_name="follows", lookup_expr="isnull", label="is_master")
 
     class Meta:
         model = SnmpJob
         fields = ["kind", "enabled", "follows"]
 
 
-class NodeFilter(django_filters.FilterSet):
+class NodeFilter(FilterSet):
     """`enabled` is what counts: the node's own word, else its job's."""
 
-    enabled = django_filters.BooleanFilter(method="by_enabled", label="enabled")
-    is_chained = django_filters.BooleanFilter(
-        field_name="master", lookup_expr="isnull", exclude=True, label="is_chained"
-    )
+    enabled = YesNoFilter(method="by_enabled", label="enabled")
+    is_chained = YesNoFilter(field_name="master", lookup_expr="isnull", exclude=True, label="is_chained")
 
     class Meta:
         model = WorkflowNode

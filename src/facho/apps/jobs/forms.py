@@ -1,5 +1,6 @@
 """The forms of jobs and nodes."""
 
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -19,8 +20,10 @@ from unfold.widgets import (
 
 from facho.apps.inventory.changes import save_changes
 from facho.apps.inventory.models import Olt, brand_choices
+from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.brands import BRANDS
+from facho.engine.model import JobKind, default_priority
 
 # A column that nearly all brands have is best told by a few of them.
 MOST_LABELS = 3
@@ -94,6 +97,10 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
             # There is one identification, and nobody has to make it.
             kind: Any = self.fields["kind"]
             kind.choices = [choice for choice in kind.choices if choice[0] != SnmpJob.Kind.IDENTIFY]
+        if "priority" in self.fields:
+            # For priority.js: the value that a kind is given when it is chosen.
+            defaults = {kind.value: default_priority(kind) for kind in JobKind}
+            self.fields["priority"].widget.attrs["data-defaults"] = json.dumps(defaults)
         if "interval_seconds" in self.fields:
             self.fields["interval_seconds"].help_text = " ".join(self.instance.warnings)
         if "follows" in self.fields:
@@ -140,6 +147,18 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         chosen: Collection[Olt] = self.cleaned_data["olts"]
         job.nodes.exclude(olt__in=chosen).delete()
         job.apply_to(chosen)
+
+
+class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic only in the stubs
+    """The raw OIDs of a job. They are known here only, so a job that would read nothing is refused here."""
+
+    def clean(self) -> None:
+        super().clean()
+        kept = [
+            form for form in self.forms if form not in self.deleted_forms and (form.instance.pk or form.has_changed())
+        ]
+        if reads_nothing(self.instance.kind, self.instance.columns, kept):
+            raise ValidationError(reads_nothing_refusal())
 
 
 class OwnEnabledSelect(UnfoldAdminNullBooleanSelectWidget):

@@ -5,22 +5,24 @@ that follow it become that node's chain. Whatever a person changes here bumps
 the revision of the OLTs concerned; the engine reads it at its next tick.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
-from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, validate_oid
+from facho.apps.inventory.remarks import remarks_on
+from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, reads_nothing, validate_oid
 from facho.apps.jobs.querysets import NodeQuerySet, TouchingQuerySet
 from facho.brands import BRANDS
-from facho.engine.model import JobKind
+from facho.engine.model import JobKind, default_priority
 
 # Below this an OLT would be asked without a pause; above it, a quota of an hour means nothing.
 SHORTEST_INTERVAL = 10
@@ -40,6 +42,12 @@ class SnmpJob(models.Model):
         TABLE = JobKind.TABLE.value, _("table")
         IDENTIFY = JobKind.IDENTIFY.value, _("identification")
 
+    class Followers(models.TextChoices):
+        """What becomes of the followers of a job that is deleted."""
+
+        DELETE = "delete", _("delete them, too")
+        DETACH = "detach", _("keep them, each with its own schedule")
+
     name = models.CharField(_("name"), max_length=100)
     # Empty for the one job that finds out what an OLT is.
     brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
@@ -49,7 +57,8 @@ class SnmpJob(models.Model):
     )
     follows = models.ForeignKey(
         "self",
-        models.CASCADE,
+        # Deleting a master must not delete its followers by accident: see `remove`.
+        models.RESTRICT,
         null=True,
         blank=True,
         related_name="followers",
@@ -62,7 +71,12 @@ class SnmpJob(models.Model):
         validators=[MinValueValidator(SHORTEST_INTERVAL), MaxValueValidator(LONGEST_INTERVAL)],
     )
     priority = models.PositiveSmallIntegerField(
-        _("priority"), default=40, validators=[MaxValueValidator(100)], help_text=_("Higher is more urgent.")
+        _("priority"),
+        # Empty until it is saved: see `_set_priority`.
+        default=None,
+        blank=True,
+        validators=[MaxValueValidator(100)],
+        help_text=_("Higher is more urgent. Empty: 90 for a discovery, 40 for other jobs."),
     )
     timeout_seconds = models.PositiveIntegerField(
         _("time limit (s)"),
@@ -102,19 +116,26 @@ class SnmpJob(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
-        with transaction.atomic():
-            super().save(*args, **kwargs)
-            self._follow_its_master()
-            if not self.enabled:
-                self.nodes.all().forget_wishes()
-            Olt.touch(self.olt_ids())
+        self._set_priority()
+        super().save(*args, **kwargs)
+        self._follow_its_master()
+        if not self.enabled:
+            self.nodes.all().forget_wishes()
+        Olt.touch(self.olt_ids())
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
         super().clean_fields({*(exclude or ()), *(["brand"] if self._is_identification else [])})
 
+    def _set_priority(self) -> None:
+        if cast(int | None, self.priority) is None:
+            self.priority = default_priority(JobKind(self.kind))
+
     def clean(self) -> None:
         super().clean()
+        if self.kind in self.Kind:
+            self._set_priority()
         if self.kind == self.Kind.IDENTIFY and not self._is_identification:
             raise ValidationError({"kind": _("There is one identification, and it is there already.")})
         self._clean_brand()
@@ -165,18 +186,55 @@ class SnmpJob(models.Model):
         if self.follows.brand != self.brand:
             raise ValidationError({"follows": _("A job can only follow one of the same brand.")})
 
+    @transaction.atomic
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         olt_ids = self.olt_ids()
         result = super().delete(*args, **kwargs)
         Olt.touch(olt_ids)
         return result
 
+    @classmethod
+    def followers_left_by(cls, jobs: Iterable["SnmpJob"]) -> QuerySet["SnmpJob"]:
+        """Return the followers of these jobs that are not among them."""
+        ids = [job.pk for job in jobs]
+        return cls.objects.filter(follows__in=ids).exclude(pk__in=ids).select_related("follows").order_by("name")
+
+    @classmethod
+    @transaction.atomic
+    def remove(cls, jobs: Iterable["SnmpJob"], followers: str) -> list["SnmpJob"]:
+        """Delete jobs. Their followers are deleted with them or detached. Return those that were detached."""
+        ids = [job.pk for job in jobs]
+        left = list(cls.followers_left_by(cls(pk=id_) for id_ in ids))
+        detached = left if followers == cls.Followers.DETACH else []
+        for follower in detached:
+            follower.detach()
+        cls.objects.filter(pk__in=[*ids, *(job.pk for job in left if job not in detached)]).delete()
+        return detached
+
+    @transaction.atomic
+    def detach(self) -> None:
+        """Make a follower a master, at the interval at which it has run. The first run is about a minute from now."""
+        if self.follows is None:
+            return
+        masters = WorkflowNode.objects.filter(pk=OuterRef("master_id")).order_by()
+        self.nodes.all().update(own_interval_seconds=Subquery(masters.values("own_interval_seconds")))
+        self.interval_seconds, self.follows = self.follows.interval_seconds, None
+        self.save(update_fields=["interval_seconds", "follows", "updated_at"])
+
     def olt_ids(self) -> list[int]:
         return list(self.nodes.values_list("olt_id", flat=True))
 
     @property
+    def reads_nothing(self) -> bool:
+        """Return whether it names neither columns nor raw OIDs. Such jobs are refused; earlier versions saved them."""
+        oids = () if self.columns or self.pk is None else self.oids.all()
+        return self.pk is not None and reads_nothing(self.kind, self.columns, oids)
+
+    @property
     def warnings(self) -> list[str]:
         """Return what a person should think twice about. None of it is refused."""
+        if self.reads_nothing:
+            return [gettext("Reads nothing, so it is not scheduled. Add a column or a raw OID to the job.")]
         scheduled = self if self.follows is None else self.follows
         return floor_warnings(self.brand, self.kind, self.columns, scheduled.interval_seconds)
 
@@ -194,24 +252,44 @@ class SnmpJob(models.Model):
                 _("%(job)s is for %(brand)s; %(olts)s is of another brand.")
                 % {"job": self, "brand": self.get_brand_display(), "olts": ", ".join(strangers)}
             )
+        olt_ids = [olt.pk for olt in olts]
         with transaction.atomic():
-            nodes = [WorkflowNode.objects.get_or_create(olt=olt, job=self)[0] for olt in olts]
+            nodes = self._add_nodes(dict.fromkeys(olt_ids))
             for follower in self.followers.all():
-                follower._follow_its_master()
-            Olt.touch([olt.pk for olt in olts])
-        return nodes
+                follower._chain_behind({olt_id: node.pk for olt_id, node in nodes.items()})
+            Olt.touch(olt_ids)
+        return [nodes[olt_id] for olt_id in olt_ids]
+
+    def _add_nodes(self, masters: Mapping[int, int | None]) -> dict[int, "WorkflowNode"]:
+        """Create the nodes of this job that these OLTs lack, each behind its master, and return all of them by OLT."""
+        found = {node.olt_id: node for node in WorkflowNode.objects.filter(job=self, olt__in=masters).order_by()}
+        missing = [
+            WorkflowNode(olt_id=olt_id, job=self, master_id=master)
+            for olt_id, master in masters.items()
+            if olt_id not in found
+        ]
+        # Another request may create the same node at the same time: its row is then taken, with its id.
+        created = WorkflowNode.objects.bulk_create(
+            missing, update_conflicts=True, unique_fields=["olt", "job"], update_fields=["job"]
+        )
+        return found | {node.olt_id: node for node in created}
+
+    def _chain_behind(self, masters: Mapping[int, int]) -> None:
+        """Chain this job behind its master on these OLTs, given by OLT as the id of the master node."""
+        links = self._add_nodes(masters)
+        moved = [link for olt_id, link in links.items() if link.master_id != masters[olt_id]]
+        for link in moved:
+            link.master_id, link.next_run_at = masters[link.olt_id], None
+        WorkflowNode.objects.bulk_update(moved, ["master", "next_run_at"])
 
     def _follow_its_master(self) -> None:
         """Make the nodes of this job agree with what it follows: the same OLTs, chained, without a schedule."""
         if self.follows_id is None:
             self.nodes.filter(master__isnull=False).update(master=None)
             return
-        masters = {node.olt_id: node for node in WorkflowNode.objects.filter(job_id=self.follows_id)}
-        self.nodes.exclude(olt_id__in=masters).delete()
-        for olt_id, master in masters.items():
-            WorkflowNode.objects.update_or_create(
-                olt_id=olt_id, job=self, defaults={"master": master, "next_run_at": None}
-            )
+        masters = WorkflowNode.objects.filter(job_id=self.follows_id).order_by()
+        self.nodes.exclude(olt__in=masters.values("olt")).delete()
+        self._chain_behind(dict(masters.values_list("olt_id", "pk")))
 
 
 class SnmpJobOid(models.Model):
@@ -241,10 +319,12 @@ class SnmpJobOid(models.Model):
     def __str__(self) -> str:
         return f"{self.name} = {self.oid}"
 
+    @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
         super().save(*args, **kwargs)
         Olt.touch(self.olt_ids())
 
+    @transaction.atomic
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         olt_ids = self.olt_ids()
         result = super().delete(*args, **kwargs)
@@ -290,6 +370,8 @@ class WorkflowNode(models.Model):
     run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
     # What its runs have taken so far. Only `engine/predict.py` understands it.
     durations = models.JSONField(default=dict, editable=False)
+    # Runs in a row in which a column or OID had no value, by name. A column with a value is not in it.
+    blank_runs = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     objects = NodeQuerySet.as_manager()
@@ -299,6 +381,7 @@ class WorkflowNode(models.Model):
         ordering = ["olt", "job"]
         verbose_name = _("node")
         verbose_name_plural = _("nodes")
+        permissions = [("run_workflownode", "Can run node now")]
         indexes = [models.Index(name="node_next_run", fields=["next_run_at"])]
         constraints = [
             models.UniqueConstraint(name="job_once_per_olt", fields=["olt", "job"]),
@@ -314,11 +397,15 @@ class WorkflowNode(models.Model):
             ),
         ]
 
-    ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at", "durations"})
+    # The right to ask for a run; it takes no right to change the node.
+    RUN_PERMISSION = "jobs.run_workflownode"
+
+    ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at", "durations", "blank_runs"})
 
     def __str__(self) -> str:
         return f"{self.job} @ {self.olt}"
 
+    @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
         keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
         super().save(*args, **kwargs)
@@ -346,25 +433,51 @@ class WorkflowNode(models.Model):
 
     @property
     def enabled(self) -> bool:
+        """Return whether it is scheduled. The same rule as `in_effect.enabled`."""
+        if self.job.reads_nothing:
+            return False
         return self.job.enabled if self.own_enabled is None else self.own_enabled
 
     @property
     def warnings(self) -> list[str]:
         """Return what a person should think twice about here."""
+        if self.job.reads_nothing:
+            return self.job.warnings
         every = self.interval_seconds if self.master is None else self.master.interval_seconds
         return floor_warnings(self.job.brand, self.job.kind, self.job.columns, every)
 
-    @classmethod
-    def settle_identification(cls, olt: Olt) -> None:
-        """Let the engine find out the brand of an OLT that has none, at once, and stop asking when it has one."""
-        asked = cls.objects.filter(olt=olt, job__kind=SnmpJob.Kind.IDENTIFY)
-        if olt.brand:
-            asked.delete()
-        elif not asked.exists():
-            job, _created = SnmpJob.objects.get_or_create(brand="", kind=SnmpJob.Kind.IDENTIFY, defaults=IDENTIFICATION)
-            [node] = job.apply_to([olt])
-            node.request_run()
+    @property
+    def remarks(self) -> list[str]:
+        """Return the columns and OIDs of this node that never have a value, as sentences."""
+        return remarks_on([self])
 
+    @classmethod
+    @transaction.atomic
+    def settle_identification(cls, olts: Iterable[Olt]) -> None:
+        """Give each OLT without a brand an identification node with a run requested; delete those of other OLTs."""
+        olts = list(olts)
+        found = cls.objects.filter(olt__in=olts, job__kind=SnmpJob.Kind.IDENTIFY).order_by()
+        node_ids = dict(found.values_list("olt_id", "pk"))
+        answered = [node_ids[olt.pk] for olt in olts if olt.brand and olt.pk in node_ids]
+        if answered:
+            cls.objects.filter(pk__in=answered).delete()
+        unknown = [olt for olt in olts if not olt.brand and olt.pk not in node_ids]
+        if unknown:
+            job, _created = SnmpJob.objects.get_or_create(brand="", kind=SnmpJob.Kind.IDENTIFY, defaults=IDENTIFICATION)
+            now = timezone.now()
+            nodes = [
+                cls(olt=olt, job=job, run_requested_at=now if olt.enabled and job.enabled else None) for olt in unknown
+            ]
+            cls.objects.bulk_create(nodes, ignore_conflicts=True)
+            Olt.touch([olt.pk for olt in unknown])
+
+    @classmethod
+    def unsettled(cls) -> QuerySet[Olt]:
+        """Return the OLTs that lack an identification node, or have one although their brand is known."""
+        asked = Exists(cls.objects.filter(olt=OuterRef("pk"), job__kind=SnmpJob.Kind.IDENTIFY))
+        return Olt.objects.filter(Q(brand="") & ~asked | ~Q(brand="") & asked)
+
+    @transaction.atomic
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         olt_id = self.olt_id
         result = super().delete(*args, **kwargs)
@@ -378,6 +491,8 @@ class WorkflowNode(models.Model):
         """Return why asking for a run would lead nowhere, or None."""
         if not self.olt.enabled:
             return _("%(olt)s is disabled. Enable it first.") % {"olt": self.olt}
+        if self.job.reads_nothing:
+            return _("%(job)s reads nothing. Add a column or a raw OID to the job first.") % {"job": self.job}
         if not self.enabled:
             return _("%(node)s is disabled. Enable it first.") % {"node": self}
         return None
@@ -385,11 +500,13 @@ class WorkflowNode(models.Model):
     def request_run(self, now: datetime | None = None) -> bool:
         """Ask the engine to run this node now. False if that was asked for already and has not begun.
 
-        False, too, if it is not polled: somebody may have disabled it since `why_not_runnable` was asked.
+        False, too, if it was disabled or deleted since it was read. `run_requested_at` is then empty.
         """
-        waiting = WorkflowNode.objects.filter(pk=self.pk, run_requested_at__isnull=True)
-        asked = waiting.polled().update(run_requested_at=now or timezone.now())
-        if asked:
-            Olt.touch([self.olt_id])
-        self.refresh_from_db(fields=["run_requested_at"])
-        return bool(asked)
+        at = now or timezone.now()
+        row = WorkflowNode.objects.filter(pk=self.pk).order_by()
+        with transaction.atomic():
+            asked = bool(row.filter(run_requested_at__isnull=True).polled().update(run_requested_at=at))
+            if asked:
+                Olt.touch([self.olt_id])
+        self.run_requested_at = at if asked else row.values_list("run_requested_at", flat=True).first()
+        return asked

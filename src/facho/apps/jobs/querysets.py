@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import models
+from django.db import models, transaction
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs import in_effect
@@ -11,6 +11,7 @@ from facho.apps.jobs import in_effect
 class TouchingQuerySet(models.QuerySet[Any]):
     """Deleting rows tells the engine, also where nobody calls the rows' own `delete`."""
 
+    @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:
         olt_ids = {olt_id for row in self for olt_id in row.olt_ids()}
         result = super().delete()

@@ -1,16 +1,22 @@
 """Jobs, their raw OIDs and their nodes on the wire."""
 
+from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
 from django.db import transaction
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Question
+from facho.apps.inventory.remarks import HELP as REMARKS
+from facho.apps.inventory.remarks import remarks_on
 from facho.apps.inventory.serializers import BrandField, CheckedSerializer, refusals
-from facho.apps.jobs.columns import validate_oid
+from facho.apps.inventory.strict import StrictSerializer
+from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal, validate_oid
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.brands.decode import RAW_DECODERS
+from facho.engine.model import QuestionKind
 
 WARNINGS = "What to think twice about, such as asking an OLT oftener than it can bear. Nothing of it is refused."
 
@@ -28,7 +34,7 @@ class DecoderField(serializers.CharField):
         return name
 
 
-class OidSerializer(serializers.ModelSerializer[SnmpJobOid]):
+class OidSerializer(StrictSerializer, serializers.ModelSerializer[SnmpJobOid]):
     """A raw OID of a job."""
 
     oid = serializers.CharField(max_length=400, validators=[validate_oid])
@@ -37,6 +43,12 @@ class OidSerializer(serializers.ModelSerializer[SnmpJobOid]):
     class Meta:
         model = SnmpJobOid
         fields = ["id", "name", "oid", "decode", "scalar"]
+
+    def present(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the raw OID of the job that has this name."""
+        job = self.root.instance
+        stored = job.oids.filter(name=data.get("name")).first() if isinstance(job, SnmpJob) else None
+        return self.to_representation(stored) if stored else {}
 
 
 class AppliedSerializer(serializers.Serializer[Any]):
@@ -50,7 +62,8 @@ class AppliedSerializer(serializers.Serializer[Any]):
 class JobSerializer(CheckedSerializer[SnmpJob]):
     """A job. `oids` replaces the raw OIDs by those given, matched by name; left out, they stay."""
 
-    brand = BrandField()
+    # The job that identifies OLTs has none. The model refuses any other without one.
+    brand = BrandField(allow_blank=True)
     columns = serializers.ListField(child=serializers.CharField(), required=False)
     oids = OidSerializer(many=True, required=False)
     followers: serializers.PrimaryKeyRelatedField[SnmpJob] = serializers.PrimaryKeyRelatedField(
@@ -58,6 +71,7 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
     )
     olts = AppliedSerializer(source="nodes", many=True, read_only=True)
     warnings = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=WARNINGS)
+    remarks = serializers.SerializerMethodField(help_text=REMARKS)
 
     class Meta:
         model = SnmpJob
@@ -78,11 +92,15 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
             "enabled",
             "olts",
             "warnings",
+            "remarks",
             "created_at",
             "updated_at",
         ]
         # The model says the same in better words.
         validators: list[Any] = []
+
+    def get_remarks(self, job: SnmpJob) -> list[str]:
+        return remarks_on(job.nodes.all())
 
     def validate_oids(self, oids: list[dict[str, Any]]) -> list[dict[str, Any]]:
         names = [oid["name"] for oid in oids]
@@ -92,6 +110,15 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
                 _("Each raw OID needs a name of its own: %(names)s is there twice.") % {"names": ", ".join(twice)}
             )
         return oids
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        job = self.instance if isinstance(self.instance, SnmpJob) else SnmpJob()
+        if attrs.keys() & {"kind", "columns", "oids"}:
+            oids = attrs.get("oids", () if job.pk is None else job.oids.all())
+            if reads_nothing(attrs.get("kind", job.kind), attrs.get("columns", job.columns), oids):
+                raise serializers.ValidationError({"columns": reads_nothing_refusal()})
+        return attrs
 
     def create(self, validated_data: dict[str, Any]) -> SnmpJob:
         oids = validated_data.pop("oids", [])
@@ -116,7 +143,63 @@ def _replace_oids(job: SnmpJob, oids: list[dict[str, Any]]) -> None:
         SnmpJobOid.objects.update_or_create(job=job, name=oid["name"], defaults={"scalar": False, **oid})
 
 
-class ApplySerializer(serializers.Serializer[Any]):
+class TrySerializer(JobSerializer):
+    """A job as for creating it, and the OLT to try it on. The name is optional, and may be taken."""
+
+    name = serializers.CharField(max_length=100, required=False, default="Try")
+    olt: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
+        queryset=Olt.objects.defer("community", "v3_auth_key", "v3_priv_key")
+    )
+
+    class Meta(JobSerializer.Meta):
+        fields = ["olt", *JobSerializer.Meta.fields]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        olt: Olt = attrs["olt"]
+        # Nothing is saved, so the name of another job is no conflict.
+        super().validate({**attrs, "name": f"try {uuid4()}"})
+        if not olt.enabled:
+            raise serializers.ValidationError({"olt": _("%(olt)s is disabled. Enable it first.") % {"olt": olt}})
+        if olt.brand != attrs["brand"]:
+            said = _("%(olt)s is not of this brand. Choose an OLT of the brand of the job.") % {"olt": olt}
+            raise serializers.ValidationError({"olt": said})
+        return attrs
+
+    def ask(self, by: Any) -> Question:
+        """Store the question for the engine."""
+        job = self.validated_data
+        oids = [{"scalar": False, **oid} for oid in job.get("oids", [])]
+        body = {"name": job["name"], "kind": job["kind"], "columns": job.get("columns", []), "oids": oids}
+        return Question.ask(job["olt"], QuestionKind.TRY_JOB, body, by)
+
+
+class FollowersWish(serializers.Serializer[Any]):
+    """What becomes of the followers of a job that is deleted."""
+
+    followers = serializers.ChoiceField(
+        choices=SnmpJob.Followers.choices,
+        required=False,
+        help_text="`delete`: they are deleted, too. `detach`: each keeps its interval and gets its own schedule.",
+    )
+
+
+class FollowerSerializer(serializers.ModelSerializer[SnmpJob]):
+    """A job that follows, or followed, one that is deleted."""
+
+    class Meta:
+        model = SnmpJob
+        fields = ["id", "name", "interval_seconds"]
+        read_only_fields = fields
+
+
+class FollowersSerializer(serializers.Serializer[Any]):
+    """The followers of a job that is deleted, and what becomes of them."""
+
+    detail = serializers.CharField()
+    followers = FollowerSerializer(many=True)
+
+
+class ApplySerializer(StrictSerializer):
     """Which OLTs a job is to be applied to."""
 
     olts: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
@@ -135,6 +218,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
     priority = serializers.IntegerField(read_only=True, help_text="The priority that counts.")
     enabled = serializers.BooleanField(read_only=True, help_text="Whether it counts as enabled.")
     warnings = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=WARNINGS)
+    remarks = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=REMARKS)
 
     class Meta:
         model = WorkflowNode
@@ -154,6 +238,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
             "priority",
             "enabled",
             "warnings",
+            "remarks",
             "next_run_at",
             "last_run_at",
             "run_requested_at",

@@ -1,10 +1,11 @@
 """Jobs that make sense for a maker, from its profile to rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from django.db import transaction
 
+from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob
 from facho.brands import brand
 from facho.engine.brand import JobTemplate
@@ -32,6 +33,15 @@ def usual_jobs(brand_id: str) -> list[SnmpJob]:
     """
     names = [template.name for template in brand(brand_id).templates]
     return list(SnmpJob.objects.filter(brand=brand_id, name__in=names)) or propose(brand_id)
+
+
+def apply_usual_jobs(brand_id: str, olts: Collection[Olt]) -> list[str]:
+    """Apply the usual jobs of a brand to OLTs of it, and return the names of the masters. Followers come along."""
+    masters = [job for job in usual_jobs(brand_id) if job.follows_id is None]
+    with transaction.atomic():
+        for job in masters:
+            job.apply_to(olts)
+    return [job.name for job in masters]
 
 
 def _values(template: JobTemplate, interval: Callable[[timedelta], timedelta]) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Jobs and nodes."""
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from facho.apps.jobs import api
@@ -8,4 +9,8 @@ router = SimpleRouter()
 router.register("jobs", api.JobViewSet, basename="api-job")
 router.register("nodes", api.NodeViewSet, basename="api-node")
 
-urlpatterns = router.urls
+urlpatterns = [
+    # Before the routes of the view set, which would take "try" for an id.
+    path("jobs/try/", api.try_job, name="api-job-try"),
+    *router.urls,
+]

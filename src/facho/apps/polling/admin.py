@@ -24,7 +24,7 @@ from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, Period
 from facho.apps.polling.errors import in_words
 from facho.apps.polling.lateness import PART_LABELS
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller, PollerStats
-from facho.apps.polling.queries import with_names, with_parts
+from facho.apps.polling.queries import with_chains, with_names, with_parts
 
 STATUS_COLOURS = {
     "PENDING": "info",
@@ -233,10 +233,8 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
         executions: QuerySet[Execution] = super().get_queryset(request)
-        return (
-            with_parts(executions)
-            .prefetch_related("links")
-            .defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+        return with_chains(with_parts(executions)).defer(
+            "olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned"
         )
 
     @display(description=_("due"), ordering="slot")
@@ -286,6 +284,7 @@ class PollerAdmin(EnginesAdmin):
         "busy_since",
         "tasks_completed",
         "tasks_delayed",
+        "created_at",
         "reported",
     ]
     list_filter = [("status", ChoicesRadioFilter)]
@@ -327,6 +326,7 @@ class PollerStatsAdmin(EnginesAdmin):
     list_display = [
         "timestamp",
         "total_pollers",
+        "free_pollers",
         "busy_pollers",
         "busy_percentage",
         "queue_size",

@@ -4,28 +4,34 @@ from typing import Any
 
 from django.db.models import F, Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
-from rest_framework.views import APIView
 
 from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.inventory.models import Olt
 from facho.apps.inventory.permissions import needs
+from facho.apps.inventory.strict import StrictView
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.filters import ExecutionFilter
 from facho.apps.polling.models import Execution
+from facho.apps.polling.olt_stats import olt_stats
 from facho.apps.polling.pool_history import pool_history
 from facho.apps.polling.queries import with_parts
 from facho.apps.polling.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
+    OltStatsQuerySerializer,
+    OltStatsSerializer,
     PeriodSerializer,
     PollersSerializer,
     PoolHistorySerializer,
+    QueueQuerySerializer,
     QueueSerializer,
     RunSerializer,
     StatsSerializer,
@@ -44,7 +50,7 @@ def _news() -> tuple[dict[str, Any], dict[str, Any]]:
     return snapshot, {name: snapshot[name] for name in ("at", "age", "stale")}
 
 
-class PollersView(APIView):
+class PollersView(StrictView):
     """What each poller does, as the engine last told."""
 
     permission_classes = (IsAuthenticated,)
@@ -52,21 +58,24 @@ class PollersView(APIView):
     @extend_schema(responses=PollersSerializer, operation_id="pollers_list")
     def get(self, request: Request) -> Response:
         snapshot, age = _news()
-        return Response({**age, "pollers": snapshot["pollers"]})
+        return Response(PollersSerializer({**age, **snapshot["stats"], "pollers": snapshot["pollers"]}).data)
 
 
-class QueueView(APIView):
+class QueueView(StrictView):
     """What waits for a poller or for its OLT, the most urgent first."""
 
     permission_classes = (IsAuthenticated,)
+    query_serializer = QueueQuerySerializer
 
-    @extend_schema(responses=QueueSerializer)
+    @extend_schema(parameters=[QueueQuerySerializer], responses=QueueSerializer)
     def get(self, request: Request) -> Response:
+        limit = self.validated_query()["limit"]
         snapshot, age = _news()
-        return Response({**age, **snapshot["queue"]})
+        queue = snapshot["queue"]
+        return Response(QueueSerializer({**age, **queue, "next_nodes": queue["next"][:limit]}).data)
 
 
-class StatsView(APIView):
+class StatsView(StrictView):
     """How busy the pollers are, and whether there are too few of them."""
 
     permission_classes = (IsAuthenticated,)
@@ -74,13 +83,14 @@ class StatsView(APIView):
     @extend_schema(responses=StatsSerializer)
     def get(self, request: Request) -> Response:
         snapshot, age = _news()
-        return Response({**age, **snapshot["stats"]})
+        return Response(StatsSerializer({**age, **snapshot["stats"]}).data)
 
 
-class StatsHistoryView(APIView):
+class StatsHistoryView(StrictView):
     """How busy the pollers were over time, in a few hundred points at most."""
 
     permission_classes = (IsAuthenticated,)
+    query_serializer = PeriodSerializer
 
     @extend_schema(
         parameters=[PeriodSerializer],
@@ -90,25 +100,44 @@ class StatsHistoryView(APIView):
         },
     )
     def get(self, request: Request) -> Response:
-        asked = PeriodSerializer(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        period = asked.validated_data
+        period = self.validated_query()
         step, points = pool_history(**period)
         answer = PoolHistorySerializer({**period, "step": step.total_seconds(), "points": points})
         return Response(answer.data)
 
 
-class RunNodeView(APIView):
+class OltStatsView(StrictView):
+    """The figures of one OLT over time: success, durations, round trips, retries and lost slots."""
+
+    permission_classes = (IsAuthenticated,)
+    query_serializer = OltStatsQuerySerializer
+
+    @extend_schema(
+        parameters=[OltStatsQuerySerializer],
+        responses={
+            200: OltStatsSerializer,
+            400: OpenApiResponse(description="The time or the step is not possible; the answer says why."),
+            404: OpenApiResponse(description="There is no such OLT."),
+        },
+    )
+    def get(self, request: Request, olt_id: int) -> Response:
+        query = self.validated_query()
+        olt = get_object_or_404(Olt.objects.only("name"), pk=olt_id)
+        answer = {**query, "olt": olt.pk, "olt_name": olt.name, "points": olt_stats(olt_id, **query)}
+        return Response(OltStatsSerializer(answer).data)
+
+
+class RunNodeView(StrictView):
     """Ask for a run. The engine takes it up at its next tick; asking twice gives one run."""
 
-    permission_classes = (needs("jobs.change_workflownode"),)
+    permission_classes = (needs(WorkflowNode.RUN_PERMISSION),)
 
     @extend_schema(
         request=None,
         responses={
             202: RunSerializer,
             404: OpenApiResponse(description="There is no such node."),
-            409: OpenApiResponse(description="The node or its OLT is disabled; `detail` says which."),
+            409: OpenApiResponse(description="The node or its OLT is disabled, or changed meanwhile; see `detail`."),
         },
     )
     def post(self, request: Request, node_id: int) -> Response:
@@ -116,13 +145,16 @@ class RunNodeView(APIView):
         if reason := node.why_not_runnable():
             return Response({"detail": reason}, status=status.HTTP_409_CONFLICT)
         is_new = node.request_run()
+        if node.run_requested_at is None:
+            detail = _("%(node)s has just started, or was disabled or deleted meanwhile. Look at it again.")
+            return Response({"detail": detail % {"node": node}}, status=status.HTTP_409_CONFLICT)
         answer = RunSerializer(
             {"node": node.pk, "run_requested_at": node.run_requested_at, "already_requested": not is_new}
         )
         return Response(answer.data, status=status.HTTP_202_ACCEPTED)
 
 
-class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
+class ExecutionViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Execution]):
     """What ran, what did not, and why. One of them has its chain and its attempts with it."""
 
     queryset = EXECUTIONS

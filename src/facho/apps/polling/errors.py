@@ -28,6 +28,7 @@ SENTENCES = (
     gettext_noop("and %(n)s more like these"),
     gettext_noop("%(host)s gave no answer in %(seconds)s s"),
     gettext_noop("%(host)s is not known to the name service"),
+    gettext_noop("The name %(host)s could not be resolved. Check the name and the name server."),
     gettext_noop("OLT %(olt)s was disabled before its turn came"),
     gettext_noop("OLT %(olt)s was deleted before its turn came"),
     gettext_noop("the agent answered error %(n)s"),

@@ -1,20 +1,18 @@
 """How executions are narrowed."""
 
-import django_filters
-
-from facho.apps.inventory.filters import AnyOfFilter, IdFilter, MomentFilter
+from facho.apps.inventory.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution
 
 
-class ExecutionFilter(django_filters.FilterSet):
+class ExecutionFilter(FilterSet):
     """By whom and when, how it ended, and by its place in a chain."""
 
     node = IdFilter(field_name="node_id", label="node")
     poller = IdFilter(field_name="poller_id", label="poller")
     status = AnyOfFilter(choices=STATUS_CHOICES, label="status, may be repeated")
     master = IdFilter(field_name="master_execution_id", label="the execution of the master")
-    is_master = django_filters.BooleanFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
-    is_retrying = django_filters.BooleanFilter(
+    is_master = YesNoFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
+    is_retrying = YesNoFilter(
         field_name="retry_at", lookup_expr="isnull", exclude=True, label="whether it waits for a further attempt"
     )
     slot_after = MomentFilter(field_name="slot", lookup_expr="gte", label="slot, from")

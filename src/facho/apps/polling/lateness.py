@@ -17,6 +17,9 @@ PART_LABELS: dict[str, Any] = {
     Cause.BREAKER_OPEN.value: _("the breaker of the OLT was open"),
     Cause.OLT_BUSY.value: _("the OLT was busy"),
     Cause.NO_FREE_POLLER.value: _("no poller was free"),
+    Cause.DATABASE_UNAVAILABLE.value: _("the database was unavailable"),
+    Cause.BROKER_UNAVAILABLE.value: _("Redis was unavailable"),
+    Cause.CLOCK_SET.value: _("the clock was set forward"),
     STARTING: _("it was being started"),
     IN_CHAIN: _("the links before it were running"),
 }

@@ -3,10 +3,11 @@
 The snapshot, published once a tick on the topic "snapshot":
 
     at        when, ISO 8601 in UTC
-    pollers   [{id, status, olt_id, olt, node_id, node, link, links, busy_since, seconds,
-                busy_time, total_time, tasks_completed, tasks_delayed, worker, host}]
-    queue     {size, delayed, next: [{node_id, node, olt_id, olt, slot, late, priority, trigger, links, attempt,
-                waiting_for}]}
+    pollers   [{id, status, olt_id, olt, node_id, node, link, links, current_execution_id,
+                active_executions: [{id, node_id, node, status}], busy_since, seconds, busy_time, total_time,
+                tasks_completed, tasks_delayed, created_at, updated_at, worker, host}]
+    queue     {size, delayed, is_overload, next: [{node_id, node, olt_id, olt, slot, late, priority, trigger, links,
+                attempt, waiting_for}]}
     stats     {total_pollers, free_pollers, busy_pollers, busy_percentage, samples, is_saturated,
                queue_size, delayed, total_tasks_completed, total_tasks_delayed}
 
@@ -33,7 +34,7 @@ STALE_AFTER = timedelta(seconds=5)
 EMPTY: Mapping[str, Any] = {
     "at": None,
     "pollers": [],
-    "queue": {"size": 0, "delayed": 0, "next": []},
+    "queue": {"size": 0, "delayed": 0, "is_overload": False, "next": []},
     "stats": {
         "total_pollers": 0,
         "free_pollers": 0,

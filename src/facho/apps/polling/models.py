@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import DEVICE_LENGTH, Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import coverage, lateness
 from facho.engine.model import Cause, Completeness, Status, Trigger
@@ -30,7 +30,9 @@ CAUSE_CHOICES = [
     (Cause.DISABLED.value, _("it was disabled")),
     (Cause.UNREACHABLE.value, _("the OLT is unreachable")),
     (Cause.LEASE_LOST.value, _("the lease of the OLT was lost")),
-    (Cause.DATABASE_AWAY.value, _("the database was away")),
+    (Cause.DATABASE_UNAVAILABLE.value, _("the database was unavailable")),
+    (Cause.BROKER_UNAVAILABLE.value, _("Redis was unavailable")),
+    (Cause.CLOCK_SET.value, _("the clock was set forward")),
 ]
 TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("by hand"))]
 
@@ -62,6 +64,8 @@ class Execution(models.Model):
     started_at = models.DateTimeField(_("started"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     lease_token = models.BigIntegerField(null=True)
+    # Where it runs, or ran last: see `engine/device.py`. NULL, and not empty, so that a large table gets it at once.
+    device = models.CharField(_("device"), max_length=DEVICE_LENGTH, null=True)
     # Pending, and waiting for a further attempt at this time.
     retry_at = models.DateTimeField(_("tried again"), null=True)
 
@@ -94,6 +98,11 @@ class Execution(models.Model):
             models.UniqueConstraint(
                 name="one_running_execution_per_olt", fields=["olt"], condition=Q(status=Status.RUNNING.value)
             ),
+            models.UniqueConstraint(
+                name="one_running_execution_per_device",
+                fields=["device"],
+                condition=Q(status=Status.RUNNING.value),
+            ),
             models.CheckConstraint(
                 name="a_running_execution_has_started",
                 condition=~Q(status=Status.RUNNING.value) | Q(started_at__isnull=False),
@@ -117,12 +126,13 @@ class Execution(models.Model):
         """Return the seconds from the start of its first attempt to its end."""
         if self.started_at is None or self.ended_at is None:
             return None
-        return (self.ended_at - self.started_at).total_seconds()
+        return max((self.ended_at - self.started_at).total_seconds(), 0.0)
 
     @property
     def lateness(self) -> float | None:
         """Return the seconds between its slot and the start of its first attempt."""
-        return (self.started_at - self.slot).total_seconds() if self.started_at else None
+        # A run that was waiting when the clock was set back starts before its slot.
+        return max((self.started_at - self.slot).total_seconds(), 0.0) if self.started_at else None
 
     @property
     def parts(self) -> dict[str, float]:
@@ -188,6 +198,8 @@ class Poller(models.Model):
     total_time = models.FloatField(_("time in all (s)"), default=0)
     tasks_completed = models.PositiveBigIntegerField(_("composites run"), default=0)
     tasks_delayed = models.PositiveBigIntegerField(_("of these late"), default=0)
+    # When the process of this poller started.
+    created_at = models.DateTimeField(_("started"), null=True)
     updated_at = models.DateTimeField(_("reported"))
 
     class Meta:
@@ -201,10 +213,10 @@ class Poller(models.Model):
 
 
 class Lease(models.Model):
-    """Who may ask an OLT, or who the active scheduler is. Times are the database's own: it is the one clock of all."""
+    """Who may ask a device, or who the active scheduler is. Times are those of the database's clock."""
 
-    # "olt:7", or "scheduler".
-    key = models.CharField(_("what"), max_length=60, primary_key=True)
+    # "device:10.0.0.7:161", or "scheduler".
+    key = models.CharField(_("what"), max_length=DEVICE_LENGTH + 10, primary_key=True)
     holder = models.CharField(_("holder"), max_length=200)
     # Grows with each holder, so that a late one can be told from the present one.
     token = models.BigIntegerField(_("token"))
@@ -227,6 +239,7 @@ class PollerStats(models.Model):
 
     timestamp = models.DateTimeField(_("time"), unique=True)
     total_pollers = models.PositiveIntegerField(_("pollers"))
+    free_pollers = models.PositiveIntegerField(_("free"))
     busy_pollers = models.PositiveIntegerField(_("busy"))
     busy_percentage = models.FloatField(_("busy (%)"))
     queue_size = models.PositiveIntegerField(_("queue"))

@@ -15,9 +15,9 @@ MAX_POINTS = 480
 # What may be asked for at once: there is a row a minute.
 LONGEST = timedelta(days=31)
 
-COLUMNS = ("timestamp", "total_pollers", "busy_percentage", "queue_size", "delayed", "is_saturated")
+COLUMNS = ("timestamp", "total_pollers", "free_pollers", "busy_percentage", "queue_size", "delayed", "is_saturated")
 
-Row = tuple[datetime, int, float, int, int, bool]
+Row = tuple[datetime, int, int, float, int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Point:
     at: datetime
     minutes: int
     total_pollers: int
+    free_pollers: int
     busy_percentage: float
     busiest: float
     queue_size: int
@@ -55,11 +56,12 @@ def points(rows: Iterable[Row], since: datetime, step: timedelta) -> list[Point]
 
 
 def _point(at: datetime, rows: list[Row]) -> Point:
-    _, pollers, busy, queued, delayed, saturated = zip(*rows, strict=True)
+    _, pollers, free, busy, queued, delayed, saturated = zip(*rows, strict=True)
     return Point(
         at=at,
         minutes=len(rows),
         total_pollers=min(pollers),
+        free_pollers=min(free),
         busy_percentage=round(sum(busy) / len(busy), 1),
         busiest=max(busy),
         queue_size=max(queued),

@@ -1,11 +1,16 @@
 """Questions about executions and pollers that the API, the admin and the pages ask alike."""
 
-from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller
+
+
+def with_chains(executions: QuerySet[Execution]) -> QuerySet[Execution]:
+    """Read the links of each master with it, in the order in which they run. Executions are sorted newest first."""
+    return executions.prefetch_related(Prefetch("links", Execution.objects.order_by("pk")))
 
 
 def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:

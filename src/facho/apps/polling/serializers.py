@@ -1,16 +1,22 @@
 """Executions on the wire, and the shape of the engine's news as `live.py` gives it."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from facho.apps.polling import olt_stats
 from facho.apps.polling.models import STATUS_CHOICES, TRIGGER_CHOICES, Execution, ExecutionAttempt
 from facho.apps.polling.pool_history import LONGEST
+from facho.engine.snapshot import QUEUE_SHOWN
 
 DAY = timedelta(days=1)
+STEP_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": DAY}
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -42,7 +48,8 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
         child=serializers.FloatField(),
         read_only=True,
         help_text="Where its lateness went, in seconds: scheduler_late, breaker_open, olt_busy, no_free_poller, "
-        "in_chain, starting. They add up to `lateness`; before the start, to what it has waited.",
+        "database_unavailable, broker_unavailable, in_chain, starting. They add up to `lateness`; before the start, to "
+        "what it has waited.",
     )
     attempts_made = serializers.IntegerField(read_only=True, help_text="How often it was tried.")
     retry_at = serializers.DateTimeField(
@@ -146,10 +153,20 @@ class NewsSerializer(serializers.Serializer[Any]):
     stale = serializers.BooleanField()
 
 
+class ActiveExecutionSerializer(serializers.Serializer[Any]):
+    """An execution of the composite that a poller runs."""
+
+    id = serializers.IntegerField()
+    node_id = serializers.IntegerField()
+    node = serializers.CharField()
+    status = serializers.CharField(help_text="PENDING or RUNNING.")
+
+
 class PollerSerializer(serializers.Serializer[Any]):
     """A poller: FREE, or BUSY with link `link` of `links` of a composite."""
 
     id = serializers.IntegerField()
+    poller_id = serializers.IntegerField(source="id", help_text="The same as `id`.")
     status = serializers.CharField(help_text="FREE or BUSY.")
     olt_id = serializers.IntegerField(allow_null=True)
     olt = serializers.CharField(allow_null=True)
@@ -157,20 +174,47 @@ class PollerSerializer(serializers.Serializer[Any]):
     node = serializers.CharField(allow_null=True)
     link = serializers.IntegerField(allow_null=True)
     links = serializers.IntegerField(allow_null=True)
+    current_node_id = serializers.IntegerField(source="node_id", allow_null=True, help_text="The same as `node_id`.")
+    current_node_name = serializers.CharField(source="node", allow_null=True, help_text="The same as `node`.")
+    current_execution_id = serializers.IntegerField(
+        allow_null=True, help_text="The execution of the current node; null while its slot is being claimed."
+    )
+    active_executions = ActiveExecutionSerializer(
+        many=True,
+        default=list,
+        help_text="The PENDING and RUNNING executions of the composite: master first, then the chain in order.",
+    )
     busy_since = serializers.DateTimeField(allow_null=True)
     seconds = serializers.FloatField(allow_null=True)
     busy_time = serializers.FloatField()
     total_time = serializers.FloatField()
     tasks_completed = serializers.IntegerField()
     tasks_delayed = serializers.IntegerField()
+    created_at = serializers.DateTimeField(allow_null=True, help_text="When the process of this poller started.")
+    updated_at = serializers.DateTimeField(allow_null=True, help_text="When it last reported.")
     worker = serializers.CharField(
         allow_blank=True, help_text="The worker that it belongs to; empty where everything is one process."
     )
     host = serializers.CharField(allow_blank=True, help_text="The machine of that worker.")
 
 
-class PollersSerializer(NewsSerializer):
-    """All pollers at one moment."""
+class TotalsSerializer(NewsSerializer):
+    """The pool in numbers at one moment."""
+
+    timestamp = serializers.DateTimeField(source="at", allow_null=True, help_text="The same as `at`.")
+    total_pollers = serializers.IntegerField()
+    free_pollers = serializers.IntegerField()
+    busy_pollers = serializers.IntegerField()
+    busy_percentage = serializers.FloatField(help_text="Mean of the last 60 samples.")
+    is_saturated = serializers.BooleanField()
+    queue_size = serializers.IntegerField()
+    delayed = serializers.IntegerField()
+    total_tasks_completed = serializers.IntegerField()
+    total_tasks_delayed = serializers.IntegerField()
+
+
+class PollersSerializer(TotalsSerializer):
+    """All pollers at one moment, and their totals."""
 
     pollers = PollerSerializer(many=True)
 
@@ -191,27 +235,30 @@ class QueuedSerializer(serializers.Serializer[Any]):
     waiting_for = serializers.CharField(allow_null=True)
 
 
+class QueueQuerySerializer(serializers.Serializer[Any]):
+    """How much of the queue is wanted."""
+
+    limit = serializers.IntegerField(
+        default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="The length of `next_nodes`."
+    )
+
+
 class QueueSerializer(NewsSerializer):
     """The queue at one moment, the most urgent first."""
 
     size = serializers.IntegerField()
-    delayed = serializers.IntegerField()
-    next = QueuedSerializer(many=True)
+    delayed = serializers.IntegerField(help_text="Nodes that are more than 5 s behind their slot.")
+    is_overload = serializers.BooleanField(default=False, help_text="More nodes are delayed than there are pollers.")
+    next = QueuedSerializer(many=True, help_text=f"The first {QUEUE_SHOWN}.")
+    next_nodes = QueuedSerializer(many=True, help_text="The first `limit`.")
 
 
-class StatsSerializer(NewsSerializer):
-    """The pool at one moment."""
+class StatsSerializer(TotalsSerializer):
+    """The pool in numbers, with the last minute of its load."""
 
-    total_pollers = serializers.IntegerField()
-    free_pollers = serializers.IntegerField()
-    busy_pollers = serializers.IntegerField()
-    busy_percentage = serializers.FloatField(help_text="Mean of the last 60 samples.")
-    samples = serializers.ListField(child=serializers.FloatField())
-    is_saturated = serializers.BooleanField()
-    queue_size = serializers.IntegerField()
-    delayed = serializers.IntegerField()
-    total_tasks_completed = serializers.IntegerField()
-    total_tasks_delayed = serializers.IntegerField()
+    samples = serializers.ListField(
+        child=serializers.FloatField(), help_text="Busy pollers in percent, one value a second, the latest last."
+    )
 
 
 class PeriodSerializer(serializers.Serializer[Any]):
@@ -232,12 +279,108 @@ class PeriodSerializer(serializers.Serializer[Any]):
         return {"since": since, "until": until}
 
 
+@extend_schema_field({"type": "string", "example": "1h"})
+class StepField(serializers.Field[timedelta, str, str, Any]):
+    """A duration of whole minutes, hours or days: 5m, 1h, 1d."""
+
+    default_error_messages = {"step": _("Write a number of minutes, hours or days, such as 5m, 1h or 1d.")}
+
+    def to_internal_value(self, data: str) -> timedelta:
+        written = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", data)
+        if not written:
+            self.fail("step")
+        return int(written[1]) * STEP_UNITS[written[2]]
+
+    def to_representation(self, value: timedelta) -> str:
+        unit = next(name for name in ("d", "h", "m") if not value % STEP_UNITS[name])
+        return f"{value // STEP_UNITS[unit]}{unit}"
+
+
+class OltStatsQuerySerializer(serializers.Serializer[Any]):
+    """The time and the step of the figures of an OLT: the last day, unless it is given."""
+
+    step = StepField(required=False, help_text="Such as 5m, 1h or 1d. Left out, it is chosen by the time asked for.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        # Not attributes: `from` is a word of Python.
+        return {
+            "from": serializers.DateTimeField(
+                source="since", required=False, help_text="A day before `to`, if it is left out."
+            ),
+            "to": serializers.DateTimeField(source="until", required=False, help_text="Now, if it is left out."),
+            **super().get_fields(),
+        }
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        until = attrs.get("until") or timezone.now()
+        since = attrs.get("since") or until - min(DAY, until - EARLIEST)
+        if since >= until:
+            raise serializers.ValidationError({"from": _("This must lie before the end.")})
+        if until - since > olt_stats.LONGEST:
+            raise serializers.ValidationError(
+                {"from": _("No more than %(days)d days can be asked for at once.") % {"days": olt_stats.LONGEST.days}}
+            )
+        step = attrs.get("step") or olt_stats.step_for(until - since)
+        points = ceil((until - since) / step)
+        if points > olt_stats.MOST_POINTS:
+            known = {"points": points, "most": olt_stats.MOST_POINTS}
+            raise serializers.ValidationError(
+                {"step": _("That makes %(points)d points. At most %(most)d are possible: use a longer step.") % known}
+            )
+        return {"since": olt_stats.first_bucket(since, step), "until": until, "step": step}
+
+
+class OltPointSerializer(serializers.Serializer[Any]):
+    """The executions of one step, by their slot. Everything is null in a step in which nothing ended."""
+
+    at = serializers.DateTimeField(help_text="When the step begins.")
+    completed = serializers.IntegerField(allow_null=True, help_text="Runs that ended in SUCCESS or PARTIAL.")
+    failed = serializers.IntegerField(allow_null=True)
+    interrupted = serializers.IntegerField(allow_null=True)
+    success_rate = serializers.FloatField(
+        allow_null=True, help_text="Percentage: completed of completed, failed and interrupted. Null without any run."
+    )
+    duration_mean = serializers.FloatField(allow_null=True, help_text="Seconds, of the completed runs.")
+    duration_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, of the completed runs.")
+    round_trip_p50 = serializers.FloatField(
+        allow_null=True, help_text="Seconds: the median of each run, averaged with the requests of the run as weight."
+    )
+    round_trip_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, averaged in the same way.")
+    pdus = serializers.IntegerField(allow_null=True, help_text="Requests sent.")
+    retransmissions = serializers.IntegerField(allow_null=True, help_text="Requests sent again for lack of an answer.")
+    retries = serializers.IntegerField(allow_null=True, help_text="Attempts after the first of their execution.")
+    retry_gap_mean = serializers.FloatField(
+        allow_null=True, help_text="Seconds from the end of an attempt to the start of the next."
+    )
+    lost_slots: serializers.DictField = serializers.DictField(
+        child=serializers.IntegerField(), allow_null=True, help_text="Slots that did not run, by cause."
+    )
+
+
+class OltStatsSerializer(serializers.Serializer[Any]):
+    """The figures of one OLT over time."""
+
+    olt = serializers.IntegerField()
+    olt_name = serializers.CharField()
+    step = StepField()
+    points = OltPointSerializer(many=True)
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        own = super().get_fields()
+        period = {
+            "from": serializers.DateTimeField(source="since", help_text="The start of the first step."),
+            "to": serializers.DateTimeField(source="until"),
+        }
+        return {"olt": own.pop("olt"), "olt_name": own.pop("olt_name"), **period, **own}
+
+
 class PoolPointSerializer(serializers.Serializer[Any]):
     """Some minutes of the pool in a row."""
 
     at = serializers.DateTimeField(help_text="When it begins.")
     minutes = serializers.IntegerField(help_text="Of how many minutes something is known.")
     total_pollers = serializers.IntegerField(help_text="The fewest that there were.")
+    free_pollers = serializers.IntegerField(help_text="The fewest that were free.")
     busy_percentage = serializers.FloatField(help_text="The mean.")
     busiest = serializers.FloatField(help_text="The busiest minute, in percent.")
     queue_size = serializers.IntegerField(help_text="The longest that the queue was.")

@@ -13,6 +13,7 @@ urlpatterns = [
     path("pollers/queue/", api.QueueView.as_view(), name="api-queue"),
     path("pollers/stats/", api.StatsView.as_view(), name="api-stats"),
     path("pollers/stats/history/", api.StatsHistoryView.as_view(), name="api-stats-history"),
+    path("olts/<int:olt_id>/stats/", api.OltStatsView.as_view(), name="api-olt-stats"),
     path("pollers/nodes/<int:node_id>/run/", api.RunNodeView.as_view(), name="api-run-node"),
     path("", include(router.urls)),
 ]

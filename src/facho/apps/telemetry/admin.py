@@ -1,10 +1,16 @@
-"""ONUs in the admin. The engine owns them: they are there to be looked at."""
+"""ONUs and their events in the admin, read-only: the engine owns them."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import (
@@ -15,9 +21,15 @@ from unfold.contrib.filters.admin import (
     SingleNumericFilter,
 )
 from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
 
-from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, exactly
-from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
+from facho.apps.telemetry.history import series
+from facho.apps.telemetry.models import Onu, OnuEvent, OnuQuerySet
+from facho.engine.chunks import FIELDS
+
+# As many as fit on a screen; the page of the ONU and the API have the others.
+SHOWN_READINGS = 20
 
 STATE_COLOURS = {
     "online": "success",
@@ -34,6 +46,10 @@ STATE_COLOURS = {
 }
 
 
+# Lists show the name of an OLT: its secrets stay in the database.
+OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
+
 class PresenceFilter(RadioFilter):
     """All ONUs, those that are there, or those that discoveries do not find any more."""
 
@@ -48,21 +64,6 @@ class PresenceFilter(RadioFilter):
         if self.value() not in ("yes", "no"):
             return queryset
         return queryset.filter(missing_since__isnull=self.value() == "no")
-
-
-class HistoryInline(EnginesInline):
-    """The latest readings of an ONU."""
-
-    model = OnuHistory
-    fields = ["exact_time", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "temperature_c", "in_octets", "out_octets"]
-    readonly_fields = fields
-    ordering = ["-at"]
-    per_page = 20
-    hide_title = True
-
-    @display(description=_("read"))
-    def exact_time(self, reading: OnuHistory) -> str | None:
-        return exactly(reading.at)
 
 
 @admin.register(Onu)
@@ -93,7 +94,7 @@ class OnuAdmin(EnginesAdmin):
     ]
     search_fields = ["name", "serial", "mac", "description"]
     list_per_page = 50
-    inlines = [HistoryInline]
+    readonly_fields = ["replaced_onus", "read_at", "state_at", "power_at", "readings"]
     fieldsets = [
         (
             None,
@@ -118,6 +119,7 @@ class OnuAdmin(EnginesAdmin):
                     ("last_up", "last_down"),
                     "state_at",
                     ("missing_since", "misses"),
+                    ("replaced_by", "replaced_onus"),
                     ("moved_from", "moved_at"),
                 ],
             },
@@ -134,13 +136,13 @@ class OnuAdmin(EnginesAdmin):
                 ],
             },
         ),
+        (_("Readings"), {"classes": ["tab"], "fields": ["readings"]}),
         (_("More"), {"classes": ["tab"], "fields": ["extra", "first_seen_at", "read_at"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
-        onus: QuerySet[Onu] = super().get_queryset(request)
-        # The list shows the OLT's name: its secrets stay in the database.
-        return onus.defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+        onus: OnuQuerySet = super().get_queryset(request)
+        return onus.with_freshness().defer(*OLT_HEAVY)
 
     @display(description=_("name"), ordering="name")
     def name_or_index(self, onu: Onu) -> str:
@@ -171,8 +173,78 @@ class OnuAdmin(EnginesAdmin):
     def read(self, onu: Onu) -> str | None:
         return exactly(onu.read_at)
 
+    @display(description=_("last read"))
+    def read_at(self, onu: Onu) -> datetime | None:
+        return onu.read_at
+
+    @display(description=_("state read"), empty_value="-")
+    def state_at(self, onu: Onu) -> datetime | None:
+        return onu.state_at
+
+    @display(description=_("power read"), empty_value="-")
+    def power_at(self, onu: Onu) -> datetime | None:
+        return onu.power_at
+
+    @display(description=_("replaces"), empty_value="-")
+    def replaced_onus(self, onu: Onu) -> SafeString:
+        links = ((reverse("admin:telemetry_onu_change", args=[each.pk]), str(each)) for each in onu.replaces.all())
+        return format_html_join(", ", '<a href="{}">{}</a>', links)
+
+    @display(description=_("latest readings"), empty_value="-")
+    def readings(self, onu: Onu) -> str:
+        """Return the last ones of the last day as a table."""
+        now = timezone.now()
+        rows = series(onu.pk, list(FIELDS), now - timedelta(days=1), now)[: -SHOWN_READINGS - 1 : -1]
+        names = {field.name: field.verbose_name for field in Onu._meta.concrete_fields}
+        return render_to_string(
+            "telemetry/readings.html",
+            {
+                "headings": [_("read"), *(names[name] for name in FIELDS)],
+                "rows": [[exactly(row["at"]), *(row[name] for name in FIELDS)] for row in rows],
+            },
+        )
+
     @display(description=_("state"), label=STATE_COLOURS, ordering="state")
     def state_badge(self, onu: Onu) -> tuple[str, Any]:
         if onu.missing_since is not None:
             return "missing", gettext("missing since %(time)s") % {"time": exactly(onu.missing_since)}
         return onu.state, onu.get_state_display()
+
+
+@admin.register(OnuEvent)
+class OnuEventAdmin(EnginesAdmin):
+    """What changed of the ONUs."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = ["exact_time", "olt", "onu", "field", "before", "after", "why"]
+    list_select_related = ["olt", "onu"]
+    list_filter = [
+        ("olt", RelatedDropdownFilter),
+        ("field", MultipleChoicesDropdownFilter),
+        ("at", PeriodFilter),
+    ]
+    search_fields = ["onu__name", "onu__serial"]
+    list_per_page = 50
+    fields = [("exact_time", "olt", "onu"), ("field", "before", "after"), "why"]
+    readonly_fields = ["exact_time", "before", "after", "why"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OnuEvent]:
+        events: QuerySet[OnuEvent] = super().get_queryset(request)
+        return events.defer(*OLT_HEAVY)
+
+    @display(description=_("time"), ordering="at")
+    def exact_time(self, event: OnuEvent) -> str | None:
+        return exactly(event.at)
+
+    @display(description=_("before"), empty_value="-")
+    def before(self, event: OnuEvent) -> str:
+        return event.old_text
+
+    @display(description=_("after"), empty_value="-")
+    def after(self, event: OnuEvent) -> str:
+        return event.new_text
+
+    @display(description=_("cause"), empty_value="-")
+    def why(self, event: OnuEvent) -> str:
+        return event.cause_text

@@ -1,28 +1,48 @@
-"""ONUs of API v1."""
+"""ONUs and their events of API v1."""
 
-from datetime import timedelta
 from typing import Any
 
-from django.db.models import F, QuerySet
-from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from django.db.models import F, Prefetch
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import viewsets
 from rest_framework.decorators import action
+from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.apps.inventory.filters import LIST_BACKENDS
-from facho.apps.telemetry.filters import OnuFilter
-from facho.apps.telemetry.models import Onu
+from facho.apps.inventory.strict import StrictView
+from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
+from facho.apps.telemetry.history import series
+from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.apps.telemetry.queries import summary
-from facho.apps.telemetry.serializers import HistorySerializer, HistoryWish, OnuSerializer, SummarySerializer
+from facho.apps.telemetry.serializers import (
+    EventSerializer,
+    HistoryBucketSerializer,
+    HistorySerializer,
+    HistoryWish,
+    OnuSerializer,
+    OtherOnuSerializer,
+    SummarySerializer,
+)
+
+# The newest first. Of its OLT an event shows the name; the secrets stay in the database.
+EVENTS = OnuEvent.objects.annotate(
+    olt_name=F("olt__name"), onu_name=F("onu__name"), onu_serial=F("onu__serial")
+).order_by("-at", "-id")
 
 
-class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
+class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
     """The ONUs, as they were last read."""
 
     # By place; two ONUs whose place is unknown would else change places between pages.
-    queryset = Onu.objects.annotate(olt_name=F("olt__name")).order_by("olt__name", "slot", "port", "onu", "id")
+    queryset = (
+        Onu.objects.with_freshness()
+        .annotate(olt_name=F("olt__name"))
+        .select_related("replaced_by")
+        .prefetch_related(Prefetch("replaces", Onu.objects.only(*OtherOnuSerializer.Meta.fields, "replaced_by")))
+        .order_by("olt__name", "slot", "port", "onu", "id")
+    )
     serializer_class = OnuSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OnuFilter
@@ -52,19 +72,51 @@ class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
         "read_at",
     ]
 
-    @extend_schema(parameters=[HistoryWish], responses=HistorySerializer(many=True))
-    @action(detail=True, filter_backends=[], filterset_class=None)
+    @extend_schema(
+        parameters=[HistoryWish],
+        responses=PolymorphicProxySerializer(
+            component_name="HistoryResult",
+            serializers=[HistorySerializer, HistoryBucketSerializer],
+            resource_type_field_name=None,
+            many=True,
+        ),
+    )
+    @action(detail=True, filter_backends=[], filterset_class=None, query_serializer=HistoryWish)
     def history(self, request: Request, pk: str) -> Response:
-        """Return what was read of this ONU in the last hours, the latest first."""
-        wish = HistoryWish(data=request.query_params)
-        wish.is_valid(raise_exception=True)
-        since = timezone.now() - timedelta(hours=wish.validated_data["hours"])
-        readings: QuerySet[Any] = self.get_object().history.filter(at__gte=since)
-        page: Any = self.paginate_queryset(readings)
-        return self.get_paginated_response(HistorySerializer(page, many=True).data)
+        """Return what was read of this ONU, the latest first: each reading, or with `step` buckets of them."""
+        wish = self.validated_query()
+        rows: Any = series(self.get_object().pk, wish["fields"], wish["since"], wish["until"], wish["step"])[::-1]
+        shown = HistorySerializer if wish["step"] is None else HistoryBucketSerializer
+        return self.get_paginated_response(shown(self.paginate_queryset(rows), many=True).data)
+
+    @extend_schema(responses=EventSerializer(many=True))
+    @action(
+        detail=True,
+        queryset=EVENTS,
+        filterset_class=OnuEventFilter,
+        search_fields=None,
+        ordering_fields=["id", "at", "field"],
+    )
+    def events(self, request: Request, pk: str) -> Response:
+        """Return the changes of this ONU: presence, place, serial, MAC, state and down cause, the latest first."""
+        onu = get_object_or_404(Onu.objects.only("pk"), pk=pk)
+        events: Any = EVENTS.filter(onu=onu)
+        page: Any = self.paginate_queryset(self.filter_queryset(events))
+        return self.get_paginated_response(EventSerializer(page, many=True).data)
 
     @extend_schema(responses=SummarySerializer)
     @action(detail=False, pagination_class=None, filter_backends=[], filterset_class=None)
     def summary(self, request: Request) -> Response:
         """Count the ONUs by state, in all and on each OLT."""
         return Response(SummarySerializer(summary()).data)
+
+
+class EventViewSet(StrictView, viewsets.ReadOnlyModelViewSet[OnuEvent]):
+    """What changed of the ONUs, the latest first."""
+
+    queryset = EVENTS
+    serializer_class = EventSerializer
+    filter_backends = LIST_BACKENDS
+    filterset_class = OnuEventFilter
+    search_fields = ["onu__name", "onu__serial"]
+    ordering_fields = ["id", "at", "field", "olt__name"]

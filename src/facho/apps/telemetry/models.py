@@ -1,10 +1,60 @@
-"""What is known of the ONUs: their latest state, and how it went over time. Written by `store/writer.py` only."""
+"""What is known of the ONUs: their latest state, their events and their history. Written by `store/` only."""
+
+from datetime import UTC, datetime
+from typing import Self
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Coalesce, NullIf
+from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
+
+# In a column of an ONU that overrides its port's time: never read, although its port was.
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class PonPort(models.Model):
+    """A PON port of an OLT, and when runs last read anything, states and powers on it."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="pon_ports", verbose_name=_("OLT"), db_index=False)
+    # NULL where the device does not report it: all ONUs of unknown place share one row.
+    slot = models.IntegerField(_("slot"), null=True)
+    port = models.IntegerField(_("port"), null=True)
+    read_at = models.DateTimeField(_("last read"), null=True)
+    state_at = models.DateTimeField(_("state read"), null=True)
+    power_at = models.DateTimeField(_("power read"), null=True)
+
+    class Meta:
+        db_table = "pon_ports"
+        verbose_name = _("PON port")
+        verbose_name_plural = _("PON ports")
+        constraints = [
+            # Two NULLs are equal here: NULLS NOT DISTINCT does not exist in SQLite.
+            models.UniqueConstraint(
+                "olt", Coalesce("slot", Value(-1)), Coalesce("port", Value(-1)), name="pon_port_once_per_olt"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return "/".join("?" if part is None else str(part) for part in (self.slot, self.port))
+
+
+def _effective(name: str) -> NullIf:
+    """Return when something of an ONU was last read: its own time, or that of its port."""
+    return NullIf(Coalesce(f"own_{name}", f"pon_port__{name}"), Value(NEVER))
+
+
+class OnuQuerySet(models.QuerySet["Onu"]):
+    """ONUs with the times at which they were read."""
+
+    def with_freshness(self) -> Self:
+        """Add `read_at`, `state_at` and `power_at`, to filter and order by them."""
+        return self.annotate(
+            read_at=_effective("read_at"), state_at=_effective("state_at"), power_at=_effective("power_at")
+        )
 
 
 class Onu(models.Model):
@@ -24,6 +74,8 @@ class Onu(models.Model):
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     index = models.CharField(_("index"), max_length=120, help_text=_("The OID suffix that names it on its OLT."))
+    # Another ONU has this index now; this one was not found anywhere since, and is missing.
+    place_taken = models.BooleanField(_("place taken"), default=False, db_default=False)
     slot = models.IntegerField(_("slot"), null=True)
     port = models.IntegerField(_("port"), null=True)
     onu = models.IntegerField(_("ONU"), null=True)
@@ -53,22 +105,40 @@ class Onu(models.Model):
     # Discoveries in a row that read its port to the end without it; after some of them it is missing.
     misses = models.PositiveIntegerField(_("misses"), default=0)
     missing_since = models.DateTimeField(_("missing since"), null=True)
+    # The ONU that was found at its place; empty again when this one is found elsewhere.
+    replaced_by = models.ForeignKey(
+        "self", models.SET_NULL, null=True, related_name="replaces", verbose_name=_("replaced by")
+    )
     # Where it last came from, and when it was found elsewhere.
     moved_at = models.DateTimeField(_("moved"), null=True)
     moved_from = models.CharField(_("moved from"), max_length=120, blank=True, default="")
 
     first_seen_at = models.DateTimeField(_("first seen"))
-    # When a run last brought anything of it, its state, its power.
-    read_at = models.DateTimeField(_("last read"))
-    state_at = models.DateTimeField(_("state read"), null=True)
-    power_at = models.DateTimeField(_("power read"), null=True)
+    # A run that reads a port moves the times of the port. An ONU has times of its own only where they differ, because
+    # it failed or was left out while its port was read. NULL: as its port. `NEVER`: not read at all.
+    pon_port = models.ForeignKey(
+        # No index: nothing looks for the ONUs of a row, and every index costs each update on PostgreSQL.
+        PonPort, models.DO_NOTHING, null=True, related_name="onus", verbose_name=_("PON port"), db_index=False
+    )  # fmt: skip
+    own_read_at = models.DateTimeField(null=True)
+    own_state_at = models.DateTimeField(null=True)
+    own_power_at = models.DateTimeField(null=True)
+
+    objects = OnuQuerySet.as_manager()
 
     class Meta:
         db_table = "onu_data"
         ordering = ["olt", "slot", "port", "onu"]
         verbose_name = _("ONU")
         verbose_name_plural = _("ONUs")
-        constraints = [models.UniqueConstraint(name="onu_once_per_olt", fields=["olt", "index"])]
+        constraints = [
+            models.UniqueConstraint(
+                name="onu_holds_index_alone", fields=["olt", "index"], condition=Q(place_taken=False)
+            ),
+            models.CheckConstraint(
+                name="onu_was_read", condition=Q(pon_port__isnull=False) | Q(own_read_at__isnull=False)
+            ),
+        ]
         indexes = [
             models.Index(name="onu_place", fields=["olt", "slot", "port", "onu"]),
             models.Index(name="onu_serial", fields=["serial"]),
@@ -79,6 +149,28 @@ class Onu(models.Model):
 
     def __str__(self) -> str:
         return self.name or self.serial or self.index
+
+    # `with_freshness` sets these three; without it they are worked out from the row of the port.
+    @cached_property
+    def read_at(self) -> datetime | None:
+        """When a run last read anything of it."""
+        return self._effective("read_at")
+
+    @cached_property
+    def state_at(self) -> datetime | None:
+        """When a run last read its state."""
+        return self._effective("state_at")
+
+    @cached_property
+    def power_at(self) -> datetime | None:
+        """When a run last read its power."""
+        return self._effective("power_at")
+
+    def _effective(self, name: str) -> datetime | None:
+        own: datetime | None = getattr(self, f"own_{name}")
+        if own is None and self.pon_port is not None:
+            own = getattr(self.pon_port, name)
+        return None if own == NEVER else own
 
     @property
     def called(self) -> str:
@@ -91,33 +183,163 @@ class Onu(models.Model):
     def is_missing(self) -> bool:
         return self.missing_since is not None
 
+    @property
+    def missing_cause(self) -> str:
+        """Return why it is missing, in plain words; empty where it is not."""
+        if self.missing_since is None:
+            return ""
+        if self.replaced_by is None:
+            return gettext("not found by discoveries")
+        return gettext("replaced by %(onu)s") % {"onu": self.replaced_by.identity}
 
-class OnuHistory(models.Model):
-    """What one run read of one ONU, of the values that change.
+    @property
+    def identity(self) -> str:
+        return self.serial or self.mac or self.called
 
-    On PostgreSQL its table has a partition for each day, and so `at` in its primary key: see `store/partitions.py`.
-    """
 
-    # No index of its own: the one below begins with it.
-    onu = models.ForeignKey(Onu, models.CASCADE, related_name="history", db_index=False)
-    at = models.DateTimeField(_("read"))
-    state = models.CharField(_("state"), max_length=12, null=True)
-    rx_dbm = models.FloatField(_("received power (dBm)"), null=True)
-    tx_dbm = models.FloatField(_("sent power (dBm)"), null=True)
-    olt_rx_dbm = models.FloatField(_("received by the OLT (dBm)"), null=True)
-    temperature_c = models.FloatField(_("temperature (°C)"), null=True)
-    in_octets = models.BigIntegerField(_("octets from the ONU"), null=True)
-    out_octets = models.BigIntegerField(_("octets to the ONU"), null=True)
+class OnuEvent(models.Model):
+    """One change of an ONU: what it was, what it is now, and why. Values are short text; "" stands for no value."""
+
+    class Field(models.TextChoices):
+        PRESENCE = "presence", _("presence")
+        PLACE = "place", _("place")
+        SERIAL = "serial", _("serial")
+        MAC = "mac", _("MAC")
+        STATE = "state", _("state")
+        DOWN_CAUSE = "down_cause", _("why it went down")
+
+    class Presence(models.TextChoices):
+        PRESENT = "present", _("present")
+        MISSING = "missing", _("missing")
+        REPLACED = "replaced", _("replaced")
+
+    # No index of its own: the ones below begin with them.
+    onu = models.ForeignKey(Onu, models.CASCADE, related_name="events", db_index=False, verbose_name=_("ONU"))
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="onu_events", db_index=False, verbose_name=_("OLT"))
+    at = models.DateTimeField(_("time"))
+    field = models.CharField(_("field"), max_length=12, choices=Field.choices)
+    old = models.CharField(_("before"), max_length=120)
+    new = models.CharField(_("after"), max_length=120)
+    # In English, or the down cause as the device reports it.
+    cause = models.CharField(_("cause"), max_length=160)
 
     class Meta:
-        db_table = "onu_history"
-        ordering = ["-at"]
-        verbose_name = _("reading")
-        verbose_name_plural = _("readings")
+        db_table = "onu_events"
+        ordering = ["-at", "-id"]
+        verbose_name = _("ONU event")
+        verbose_name_plural = _("ONU events")
         indexes = [
-            models.Index(name="history_by_onu", fields=["onu", "at"]),
-            models.Index(name="history_by_time", fields=["at"]),
+            models.Index(name="event_by_onu", fields=["onu", "at"]),
+            models.Index(name="event_by_olt", fields=["olt", "at"]),
+            models.Index(name="event_by_field", fields=["field", "at"]),
+            models.Index(name="event_by_time", fields=["at"]),
         ]
 
     def __str__(self) -> str:
-        return f"{self.onu_id} @ {self.at:%Y-%m-%d %H:%M}"
+        return f"{self.onu_id} {self.field}: {self.old} → {self.new}"
+
+    @property
+    def old_text(self) -> str:
+        return self._text(self.old)
+
+    @property
+    def new_text(self) -> str:
+        return self._text(self.new)
+
+    @property
+    def cause_text(self) -> str:
+        """Return the cause in the language of the viewer."""
+        if self.cause.startswith(REPLACED_BY):
+            return gettext("replaced by %(onu)s") % {"onu": self.cause.removeprefix(REPLACED_BY)}
+        return str(CAUSES.get(self.cause, self.cause))
+
+    def _text(self, value: str) -> str:
+        words = {"state": Onu.State.choices, "presence": self.Presence.choices}.get(self.field, [])
+        return str(dict(words).get(value, value))
+
+
+# The causes that Facho itself finds; `REPLACED_BY` is followed by the serial, MAC or place of the other ONU.
+FOUND, FOUND_AGAIN, NOT_FOUND, MOVED, REPLACED_BY = (
+    "found",
+    "found again",
+    "not found by discoveries",
+    "moved",
+    "replaced by ",
+)
+CAUSES = {
+    FOUND: _("found"),
+    FOUND_AGAIN: _("found again"),
+    NOT_FOUND: _("not found by discoveries"),
+    MOVED: _("moved"),
+}
+
+
+class PackedRun(models.Model):
+    """Values of many ONUs of an OLT at one time, as `engine/chunks.py` packs them."""
+
+    # No index of its own: the one below begins with it.
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    data = models.BinaryField()
+
+    class Meta:
+        abstract = True
+        indexes = [
+            models.Index(name="%(class)s_by_olt", fields=["olt", "at"]),
+            models.Index(name="%(class)s_by_time", fields=["at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt_id} @ {self.at:%Y-%m-%d %H:%M}"
+
+
+class PackedChunk(models.Model):
+    """One field of some ONUs of an OLT over a period, as `engine/chunks.py` packs it. Never changed, only replaced."""
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
+    field = models.CharField(max_length=24)
+    # The period begins here. The last value is the one by which retention goes.
+    start = models.DateTimeField()
+    last_at = models.DateTimeField()
+    # The chunk has ids from one to the other, but not all of them.
+    first_onu = models.BigIntegerField()
+    last_onu = models.BigIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        abstract = True
+        indexes = [
+            models.Index(name="%(class)s_by_onu", fields=["olt", "field", "start", "first_onu", "last_onu"]),
+            models.Index(name="%(class)s_by_time", fields=["last_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt_id} {self.field} @ {self.start:%Y-%m-%d}"
+
+
+class HistoryRun(PackedRun):
+    """What one run read, until its day is closed."""
+
+    class Meta(PackedRun.Meta):
+        db_table = "onu_history_runs"
+
+
+class HistoryChunk(PackedChunk):
+    """A field of some ONUs over one day of UTC."""
+
+    class Meta(PackedChunk.Meta):
+        db_table = "onu_history_chunks"
+
+
+class HistoryDay(PackedRun):
+    """Minimum, mean and maximum of one day of UTC, until its month is closed."""
+
+    class Meta(PackedRun.Meta):
+        db_table = "onu_history_days"
+
+
+class HistoryMonth(PackedChunk):
+    """Daily values of some ONUs over one month."""
+
+    class Meta(PackedChunk.Meta):
+        db_table = "onu_history_months"

@@ -1,15 +1,35 @@
 """ONUs and their history on the wire. A value that the device does not have is null."""
 
+import re
+from datetime import timedelta
 from typing import Any
 
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from facho.apps.telemetry.models import Onu, OnuHistory
+from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.engine.brand import ONU_FIELDS
+from facho.engine.chunks import FIELDS
 
 # History is asked for by the day, or by the year at most.
 LONGEST_HISTORY = 366 * 24
+
+# Bounds that give a number 64 bits in the schema.
+INT64: dict[str, Any] = {"min_value": -(2**63), "max_value": 2**63 - 1}
+
+STEP = re.compile(r"([0-9]{1,9})(s|m|h|d|)")
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class OtherOnuSerializer(serializers.ModelSerializer[Onu]):
+    """Another ONU that held, or holds, the same place."""
+
+    class Meta:
+        model = Onu
+        fields = ["id", "serial", "mac", "name"]
 
 
 class OnuSerializer(serializers.ModelSerializer[Onu]):
@@ -18,6 +38,19 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     olt_name = serializers.CharField(read_only=True)
     state = serializers.ChoiceField(choices=Onu.State.choices, read_only=True)
     is_missing = serializers.BooleanField(read_only=True)
+    missing_cause = serializers.CharField(
+        read_only=True, help_text="Why it is missing, such as `replaced by HWTC12345678`. Empty if it is not missing."
+    )
+    replaced_by = OtherOnuSerializer(
+        read_only=True, allow_null=True, help_text="The ONU that was found at its place. Null again when it is found."
+    )
+    replaces = OtherOnuSerializer(
+        read_only=True, many=True, help_text="The missing ONUs at whose places this one was found."
+    )
+
+    read_at = serializers.DateTimeField(read_only=True)
+    state_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    power_at = serializers.DateTimeField(read_only=True, allow_null=True)
 
     class Meta:
         model = Onu
@@ -34,6 +67,9 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "misses",
             "is_missing",
             "missing_since",
+            "missing_cause",
+            "replaced_by",
+            "replaces",
             "moved_at",
             "moved_from",
             "first_seen_at",
@@ -47,23 +83,137 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
         }
 
 
-class HistorySerializer(serializers.ModelSerializer[OnuHistory]):
-    """What one run read of one ONU."""
+class EventSerializer(serializers.ModelSerializer[OnuEvent]):
+    """One change of an ONU. An empty text stands for no value."""
+
+    olt_name = serializers.CharField(read_only=True)
+    onu_name = serializers.CharField(read_only=True, allow_null=True)
+    onu_serial = serializers.CharField(read_only=True, allow_null=True)
+    field = serializers.ChoiceField(choices=OnuEvent.Field.choices, read_only=True)
 
     class Meta:
-        model = OnuHistory
-        fields = ["at", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "temperature_c", "in_octets", "out_octets"]
+        model = OnuEvent
+        fields = ["id", "at", "olt", "olt_name", "onu", "onu_name", "onu_serial", "field", "old", "new", "cause"]
+        extra_kwargs = {
+            "old": {"help_text": "The value before. Of `presence`: `present`, `missing` or `replaced`."},
+            "cause": {
+                "help_text": "Of a state the down cause that was read with it; of others such as `found`, `moved` or "
+                "`replaced by HWTC12345678`."
+            },
+        }
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """What one run read of one ONU, of the fields asked for. A field that the run did not read is null."""
+
+    at = serializers.DateTimeField()
+    state = serializers.CharField(allow_null=True, required=False)
+    rx_dbm = serializers.FloatField(allow_null=True, required=False)
+    tx_dbm = serializers.FloatField(allow_null=True, required=False)
+    olt_rx_dbm = serializers.FloatField(allow_null=True, required=False)
+    temperature_c = serializers.FloatField(allow_null=True, required=False)
+    in_octets = serializers.IntegerField(allow_null=True, required=False, **INT64)
+    out_octets = serializers.IntegerField(allow_null=True, required=False, **INT64)
+
+    def to_representation(self, row: Any) -> dict[str, Any]:
+        """Leave out the fields that were not asked for."""
+        return {
+            name: None if row[name] is None else field.to_representation(row[name])
+            for name, field in self.fields.items()
+            if name in row
+        }
+
+
+class GaugeBucketSerializer(serializers.Serializer[Any]):
+    """What was read of a field in one bucket."""
+
+    min = serializers.FloatField()
+    mean = serializers.FloatField()
+    max = serializers.FloatField()
+
+
+class CounterBucketSerializer(serializers.Serializer[Any]):
+    """By how much a counter grew in one bucket. A counter that is lower than before has started again from 0."""
+
+    sum = serializers.IntegerField(**INT64)
+
+
+class HistoryBucketSerializer(HistorySerializer):
+    """The readings of one ONU from `at` on, for one `step`. The state is the last one."""
+
+    rx_dbm = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+    tx_dbm = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+    olt_rx_dbm = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+    temperature_c = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+    in_octets = CounterBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+    out_octets = CounterBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
+
+
+class FieldNames(serializers.ListField):
+    """Fields with a history: the parameter repeated, or names with commas between them."""
+
+    child = serializers.ChoiceField(choices=list(FIELDS))
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        names = [name.strip() for text in data for name in str(text).split(",")]
+        if unknown := [name for name in names if name not in FIELDS]:
+            said = _("There is no history of %(name)s. Fields: %(fields)s.")
+            raise serializers.ValidationError(said % {"name": unknown[0], "fields": ", ".join(FIELDS)})
+        return [name for name in FIELDS if name in names]
+
+
+@extend_schema_field(OpenApiTypes.STR)
+class StepField(serializers.Field[Any, Any, Any, Any]):
+    """A span of time: seconds, or a number and s, m, h or d."""
+
+    default_error_messages = {"invalid": _("Write seconds, or a number and s, m, h or d, such as 5m, 1h or 1d.")}
+
+    def to_internal_value(self, data: Any) -> timedelta:
+        match = STEP.fullmatch(str(data))
+        seconds = int(match[1]) * UNITS[match[2]] if match else 0
+        if not 1 <= seconds <= LONGEST_HISTORY * 3600:
+            self.fail("invalid")
+        return timedelta(seconds=seconds)
 
 
 class HistoryWish(serializers.Serializer[Any]):
-    """How far back."""
+    """Which fields, of which time, and how fine."""
 
     hours = serializers.FloatField(
         default=24,
         min_value=0,
         max_value=LONGEST_HISTORY,
         error_messages={"invalid": _("Write a number of hours, such as 24.")},
+        help_text="The hours before `to`. Not together with `from`.",
     )
+    field = FieldNames(
+        required=False, help_text="The fields wanted: repeated, or with commas between them. All if left out."
+    )
+    to = serializers.DateTimeField(required=False, help_text="The end of the time wanted. Now if left out.")
+    step = StepField(
+        required=False,
+        help_text="The length of a bucket: seconds, or like `5m`, `1h`, `1d`. Then a result is a bucket that begins at "
+        "`at`: minimum, mean and maximum of a field, the growth of a counter, the last state. Buckets are counted from "
+        "1970-01-01T00:00:00Z. Steps of whole days use daily values, which are kept longer than readings.",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is a word of Python.
+        since = serializers.DateTimeField(required=False, help_text="The beginning of the time wanted.")
+        return {**super().get_fields(), "from": since}
+
+    def validate(self, wish: dict[str, Any]) -> dict[str, Any]:
+        """Return what is wanted as `since`, `until`, `fields` and `step`."""
+        if "from" in wish and "hours" in self.initial_data:
+            raise serializers.ValidationError({"hours": [_("Write hours or from, not both.")]})
+        until = wish.get("to") or timezone.now()
+        try:
+            since = wish.get("from") or until - timedelta(hours=wish["hours"])
+        except OverflowError:
+            raise serializers.ValidationError({"to": [_("This is too long ago.")]}) from None
+        if since > until:
+            raise serializers.ValidationError({"from": [_("This must lie before the end.")]})
+        return {"since": since, "until": until, "fields": wish.get("field") or list(FIELDS), "step": wish.get("step")}
 
 
 class StateCountsSerializer(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""ONUs."""
+"""ONUs and their events."""
 
 from rest_framework.routers import SimpleRouter
 
@@ -6,5 +6,6 @@ from facho.apps.telemetry import api
 
 router = SimpleRouter()
 router.register("onus", api.OnuViewSet, basename="api-onu")
+router.register("events", api.EventViewSet, basename="api-event")
 
 urlpatterns = router.urls

@@ -70,6 +70,11 @@ class ColumnCoverage:
         self.broken[port] = reason
         self._unseen.add(port)
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every row was read, from end to end, whatever order the agent has them in."""
+        return not any(walk.gaps or walk.left or walk.stopped for walk in self._walks)
+
     def _port_at(self, index: bytes | None, walk: ColumnWalk) -> Port | None:
         """Return the port of a row, or of the last row before it."""
         for each in (index, walk.last, walk.port and walk.port + b"\x01"):

@@ -26,17 +26,15 @@ class Crew:
 
     async def run(self) -> None:
         """Do everything."""
-        if self._requester.limit == 1:
-            while work := self._next_work():
-                await work
-            return
         self._done = asyncio.get_running_loop().create_future()
         self._requester.on_wider = self._begin_more
+        self._requester.is_busy = True
         try:
             self._begin_more()
             await self._done
         finally:
             self._requester.on_wider = None
+            self._requester.is_busy = False
             await self._stop()
         if self._failure is not None:
             raise self._failure
@@ -45,7 +43,9 @@ class Crew:
         while not self._is_over and self._failure is None and len(self._tasks) < self._requester.window:
             work = self._next_work()
             if work is None:
+                self._requester.is_busy = False
                 break
+            self._requester.is_busy = True
             task = asyncio.ensure_future(work)
             self._tasks.add(task)
             task.add_done_callback(self._ended)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, pairwise
 
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.learned import Learned
@@ -24,6 +24,23 @@ class Guide:
     def rows_before(self, cursor: Arcs, pitfall: Arcs) -> int:
         """Return how many rows are known to lie between a cursor and a pitfall."""
         return max(0, bisect_left(self._order, pitfall) - bisect_right(self._order, cursor))
+
+    def rows_until(self, cursor: Arcs, last: Arcs) -> int:
+        """Return how many known rows lie behind a cursor and not behind the last one; at least 1."""
+        return max(1, bisect_right(self._order, last) - bisect_right(self._order, cursor))
+
+    def parts(self, port: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """Return known rows that divide a port into so many parts of the same size: each goes on behind one.
+
+        The first part begins and the last one ends with the port; an empty index stands for that.
+        """
+        rows = [index for index in map(pack, self._order) if index.startswith(port)]
+        cuts = [rows[len(rows) * part // count - 1] for part in range(1, count)] if len(rows) >= count else []
+        return list(pairwise((b"", *cuts, b"")))
+
+    def count(self, port: bytes) -> int:
+        """Return how many rows of a port are known."""
+        return sum(pack(index).startswith(port) for index in self._order)
 
     def next_row(self, walk: ColumnWalk, siblings: Iterable[ColumnWalk]) -> bytes | None:
         """Return the row at which a walk stands still: the next that is known, or that another column came to there."""

@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 # Where an ONU sits may be a value like any other: a column or a rule of its brand fills these.
 PLACE_FIELDS = ("slot", "port", "onu")
+PLACES = frozenset(PLACE_FIELDS)
 
 
 class Row:
@@ -57,13 +58,22 @@ class Harvest:
         self._spaces: dict[IndexSpace, dict[bytes, Row | None]] = {}
         self._unreadable: dict[str, set[Row]] = {}
         self._remarks: list[str] = []
+        # Fields of columns for which the agent had any value of an ONU.
+        self.answered: set[str] = set()
         # The OLT has no row of them any more: what is known of them stays as it is.
         self._doubtful: set[Row] = set()
+        # Which of the place fields the rules of the brand filled: each combination that occurred.
+        self.placed: set[frozenset[str]] = set()
 
     @property
     def rows(self) -> Iterable[Row]:
         """Return the ONUs so far."""
         return [row for row in self._rows.values() if row.is_onu]
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether every value could be decoded, every ONU has rows, and the rules treat places alike."""
+        return not self._unreadable and not self._doubtful and len(self.placed) < 2
 
     def row_of(self, space: IndexSpace, index: bytes) -> Row | None:
         """Return the row with this index in this space; None if that is not an ONU."""
@@ -155,11 +165,15 @@ class Harvest:
                 _put(row, decoded)
             else:
                 row.values[field] = decoded
+        if rows:
+            self.answered.add(field)
         return rows
 
     def add_value(self, row: Row, column: Column, value: Value) -> None:
         """Decode one value that was asked for by its index."""
         row.is_read = True
+        if value is not None and value.__class__ is not Missing:
+            self.answered.add(column.field)
         try:
             decoded = decode_value(column.decode, value)
         # As above: one value, not the run.
@@ -213,7 +227,9 @@ class Harvest:
 
     def _reading(self, row: Row) -> Reading:
         values = dict(self._finish(row))
-        if values.keys().isdisjoint(PLACE_FIELDS):
+        placed = frozenset(values.keys() & PLACES)
+        self.placed.add(placed)
+        if not placed:
             return Reading(row.index, *row.slot_port_onu, values)
         slot, port, onu = (values.pop(name, told) for name, told in zip(PLACE_FIELDS, row.slot_port_onu, strict=True))
         return Reading(row.index, slot, port, onu, values)

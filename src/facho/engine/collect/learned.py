@@ -1,8 +1,9 @@
-"""What was found out about one agent, from run to run: sizes that it can answer, and values that it cannot."""
+"""What was found out about one agent, from run to run: sizes and windows that suit it, and values it cannot read."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from facho.engine.collect.pace import Pace
 from facho.engine.collect.size import Size
 from facho.engine.oid import Oid, parse, text
 
@@ -16,6 +17,8 @@ class Learned:
     def __init__(self, stored: Mapping[str, Any]) -> None:
         self._stored = {key: rows for key, rows in _mapping(stored, "sizes").items() if isinstance(rows, int)}
         self._sizes: dict[str, Size] = {}
+        self._stored_paces = _mapping(stored, "pace")
+        self._paces: dict[str, Pace] = {}
         self._poisoned = dict.fromkeys(_oids(stored.get("poisoned")))
         self._unordered = dict.fromkeys(_strings(stored.get("unordered")))
 
@@ -25,6 +28,10 @@ class Learned:
             known = self._stored.get(table)
             self._sizes[table] = Size(known or rows, columns, is_proven=known is not None)
         return self._sizes[table]
+
+    def pace(self, kind: str, limit: int) -> Pace:
+        """Return the window of one kind of request, where the last run left it."""
+        return self._paces.setdefault(kind, Pace(limit, _mapping(self._stored_paces, kind)))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -58,6 +65,7 @@ class Learned:
             "sizes": {**self._stored, **self.sizes},
             "poisoned": [text(oid) for oid in self._poisoned],
             "unordered": list(self._unordered),
+            "pace": {kind: pace for kind, each in self._paces.items() if (pace := each.as_json())},
         }
 
 

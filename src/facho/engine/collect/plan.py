@@ -26,6 +26,8 @@ class Plan:
     problems: tuple[str, ...]
     # The column that decides which ONUs exist; None where a run does not decide that.
     anchor: Column | None = None
+    # The columns and OIDs that the job names. The others are read because these need them.
+    named: frozenset[str] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -48,7 +50,8 @@ def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> 
     if not (columns or scalars or problems):
         problems.append(f"{node.name}: the job names no columns and no OIDs, so there is nothing to ask")
     anchor = columns[0] if node.kind is JobKind.DISCOVERY and columns else None
-    return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor)
+    named = {*(node.columns or brand.discovery), *(raw.name for raw in node.oids)}
+    return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor, frozenset(named))
 
 
 def _brand_columns(node: Node, brand: Brand, problems: list[str]) -> list[Column]:

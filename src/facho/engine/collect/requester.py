@@ -4,16 +4,20 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from facho.engine.brand import Manners
+from facho.engine.collect.learned import Learned
 from facho.engine.collect.pace import Pace
 from facho.engine.collect.timer import Timer
-from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer, SnmpError
+from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
 from facho.engine.ports import Clock, Snmp
-from facho.engine.snmp import Answer, Version
+from facho.engine.snmp import Answer, Asked, ErrorStatus, Version
 
 # Whatever a view hides, an agent has something to say to this: a value, or that there is none.
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
@@ -24,7 +28,35 @@ MAX_PDUS = 250_000
 # How often the question whether the agent is there at all is repeated.
 ALIVE_RETRIES = 1
 
-Send = Callable[[float], Awaitable[Answer]]
+# The kinds of request, as the SNMP port calls them.
+GET = "get"
+NEXT = "get_next"
+BULK = "get_bulk"
+
+
+class Send(Protocol):
+    """Sends one request, once."""
+
+    def __call__(self, *, timeout: float) -> Awaitable[Answer]: ...
+
+
+# Looks at an answer when it comes, and returns how many variables it has; `BadAnswer` if it is none.
+Read = Callable[[Answer], int]
+
+
+class Exchange(NamedTuple):
+    """A request of a run, and its answer."""
+
+    kind: str
+    oids: Sequence[Oid]
+    repetitions: int
+    optical: bool
+    answer: Answer
+
+
+def request_key(kind: str, oids: Sequence[Oid], repetitions: int) -> tuple[str, int, bytes]:
+    """Return what two requests have in common only if they ask for the same; ValueError for OIDs of absurd length."""
+    return kind, repetitions, oids.variables if isinstance(oids, Asked) else Asked(oids).variables
 
 
 class RunOver(Exception):
@@ -34,9 +66,14 @@ class RunOver(Exception):
 class Lane:
     """One kind of request: cheap, or read by the OLT from its ONUs. Each has its own times and its own pace."""
 
-    def __init__(self, manners: Manners, longest: float, limit: int) -> None:
-        self.timer = Timer(manners.min_timeout, longest)
-        self.pace = Pace(limit)
+    def __init__(self, timer: Timer, pace: Pace) -> None:
+        self.timer = timer
+        self.pace = pace
+
+    @property
+    def window(self) -> int:
+        """How many requests may be in flight. The first goes alone: only its answer tells how long to wait."""
+        return self.pace.window if self.timer.is_measured else 1
 
 
 class Requester:
@@ -45,10 +82,17 @@ class Requester:
     A request that brings nothing usable is sent again, as it was. When that
     does not help, the agent is asked for its uptime: if it answers, the request
     was the trouble and `NoAnswer` or `BadAnswer` says so; if not, the run is
-    over, because asking a dead agent for less only takes longer.
+    over, because asking a dead agent for less only takes longer. Before the
+    first answer of a run all of this happens within one time-out: an agent that
+    is silent from the beginning keeps a poller no longer than that.
+
+    Cheap and optical requests share the OLT: all in flight together never exceed
+    the window of the kind that is sent.
     """
 
-    def __init__(self, snmp: Snmp, olt: Olt, manners: Manners, *, clock: Clock, deadline: datetime) -> None:
+    def __init__(
+        self, snmp: Snmp, olt: Olt, manners: Manners, *, learned: Learned, clock: Clock, deadline: datetime
+    ) -> None:
         self._snmp = snmp
         self._olt = olt
         self._manners = manners
@@ -56,10 +100,22 @@ class Requester:
         # Counted on the monotonic clock: a step of the wall clock must neither cut a run nor let it go on.
         self._started = clock.monotonic()
         self._ends = self._started + (deadline - clock.now()).total_seconds()
-        self.limit = max(1, olt.max_in_flight)
-        cheap = Lane(manners, manners.timeout, self.limit)
-        self._lanes = {False: cheap, True: Lane(manners, manners.optical_timeout, self.limit)}
-        self._lane = cheap
+        # An admin's number is a hard cap. Without one it is the brand's.
+        limit = olt.max_in_flight or manners.max_in_flight
+        self._lanes = {
+            False: Lane(Timer(manners.min_timeout, manners.timeout), learned.pace("cheap", limit)),
+            True: Lane(Timer(manners.min_timeout, manners.optical_timeout), learned.pace("optical", limit)),
+        }
+        self._lane = self._lanes[False]
+        # Answers that came before anybody asked for them, by the key of their request: each is given out once.
+        self.early: dict[tuple[str, int, bytes], Answer] = {}
+        # What was asked and answered so far, in order; None: nobody wants to know. Errors are left out: they decide
+        # how much is asked at once, and not what there is.
+        self.trace: list[Exchange] | None = None
+        # An error said what there is: by noSuchName SNMPv1 ends a table.
+        self.has_telling_errors = False
+        # Whether there is more to ask than the window holds; the crew keeps it up to date.
+        self.is_busy = False
         # Called when more may be under way than before.
         self.on_wider: Callable[[], None] | None = None
         self.on_answer: Callable[[], None] | None = None
@@ -73,6 +129,8 @@ class Requester:
         self.is_disowned = False
         # How many answers there were when the last request was given up.
         self._answers_at_silence = -1
+        # Whether somebody asks for the uptime while the first request of the run waits.
+        self._is_insisting = False
         # Whether an agent that should know GETBULK has answered one; None before the first.
         self._knows_bulk: bool | None = None
         self._has_doubted_bulk = False
@@ -92,8 +150,12 @@ class Requester:
 
     @property
     def window(self) -> int:
-        """How many requests may be under way now."""
-        return self._lane.pace.window
+        """How many requests may be in flight now."""
+        return self._lane.window
+
+    def pace(self, *, optical: bool) -> Pace:
+        """Return the pace of one kind of request."""
+        return self._lanes[optical].pace
 
     @property
     def seconds(self) -> float:
@@ -121,8 +183,7 @@ class Requester:
         self, oids: Sequence[Oid], *, optical: bool = False, retries: int | None = None, checks: bool = True
     ) -> Answer:
         """Return the values of these OIDs, or the agent's error. `checks` off: silence means nothing more."""
-        agent = self._olt.agent
-        return await self._ask(lambda timeout: self._snmp.get(agent, oids, timeout=timeout), optical, retries, checks)
+        return await self._answer(GET, oids, 1, optical, retries, checks)
 
     async def rows_after(
         self,
@@ -134,29 +195,43 @@ class Requester:
         checks: bool = True,
     ) -> Answer:
         """Return up to `repetitions` successors of each OID, or the agent's error."""
-        agent, snmp = self._olt.agent, self._snmp
-        # Asked for 0 repetitions some agents hang.
-        wanted = max(1, repetitions)
-        if not self.has_bulk or self._doubted == oids:
-            return await self._next(oids, optical, retries, checks)
-        answer = await self._ask(
-            lambda timeout: snmp.get_bulk(agent, oids, max_repetitions=wanted, timeout=timeout),
-            optical,
-            retries,
-            checks,
-        )
-        if not answer.error_status:
-            self._knows_bulk = True
-        return answer
-
-    async def _next(self, oids: Sequence[Oid], optical: bool, retries: int | None, checks: bool) -> Answer:
-        agent, snmp = self._olt.agent, self._snmp
+        if self.has_bulk and self._doubted != oids:
+            # Asked for 0 repetitions some agents hang.
+            answer = await self._answer(BULK, oids, max(1, repetitions), optical, retries, checks)
+            if not answer.error_status:
+                self._knows_bulk = True
+            return answer
         is_doubted, self._doubted = self._doubted == oids, []
-        answer = await self._ask(lambda timeout: snmp.get_next(agent, oids, timeout=timeout), optical, retries, checks)
+        answer = await self._answer(NEXT, oids, 1, optical, retries, checks)
         if is_doubted and not answer.error_status:
             # Only now GETBULK is to blame, and not the row.
             self._knows_bulk = False
         return answer
+
+    async def repeat(self, kind: str, asked: Asked, repetitions: int, *, optical: bool, read: Read) -> Answer:
+        """Send a request of an earlier run. `read` looks at whatever answer comes."""
+        answer = await self._ask(self._sender(kind, asked, repetitions), optical, None, read=read)
+        if kind is BULK and not answer.error_status:
+            self._knows_bulk = True
+        return answer
+
+    async def _answer(
+        self, kind: str, oids: Sequence[Oid], repetitions: int, optical: bool, retries: int | None, checks: bool
+    ) -> Answer:
+        answer = self.early.pop(request_key(kind, oids, repetitions), None) if self.early else None
+        if answer is None:
+            answer = await self._ask(self._sender(kind, oids, repetitions), optical, retries, checks)
+        if answer.error_status == ErrorStatus.NO_SUCH_NAME:
+            self.has_telling_errors = True
+        if self.trace is not None and not answer.error_status:
+            self.trace.append(Exchange(kind, oids, repetitions, optical, answer))
+        return answer
+
+    def _sender(self, kind: str, oids: Sequence[Oid], repetitions: int) -> Send:
+        agent, snmp = self._olt.agent, self._snmp
+        if kind is BULK:
+            return partial(snmp.get_bulk, agent, oids, max_repetitions=repetitions)
+        return partial(snmp.get if kind is GET else snmp.get_next, agent, oids)
 
     def traffic(self) -> Traffic:
         """Return what the run has cost so far."""
@@ -171,30 +246,25 @@ class Requester:
             rtt_p95=percentile(trips, 0.95),
             rtt_p99=percentile(trips, 0.99),
             peak_in_flight=self._peak,
+            answers_decoded=len(trips),
         )
 
-    async def _ask(self, send: Send, optical: bool, retries: int | None, checks: bool = True) -> Answer:
+    async def _ask(
+        self, send: Send, optical: bool, retries: int | None, checks: bool = True, read: Read = len
+    ) -> Answer:
+        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there."""
         self._lane = lane = self._lanes[optical]
         attempts = range((self._manners.retries if retries is None else retries) + 1)
-        if not self.answers:
-            # Nobody has answered in this run yet: a dead OLT is told by asking for little, not for much again.
+        if not self._round_trips:
             try:
-                return await self._try(send, lane, attempts[:1])
-            except BadAnswer as error:
-                failure: SnmpError = error
-            except NoAnswer as error:
-                failure = error
-                await self.check_alive()
-            attempts = attempts[1:]
-            if not attempts:
-                raise failure
-        return await self._repeat(send, lane, attempts, checks)
-
-    async def _repeat(self, send: Send, lane: Lane, attempts: range, checks: bool) -> Answer:
-        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there."""
+                return await self._first(send, lane, read)
+            except (NoAnswer, BadAnswer):
+                attempts = attempts[1:]
+                if not attempts:
+                    raise
         answers_before = self.answers
         try:
-            return await self._try(send, lane, attempts)
+            return await self._try(send, lane, attempts, read)
         except (NoAnswer, BadAnswer):
             if self.answers == answers_before:
                 was_silent, self._answers_at_silence = self._answers_at_silence == self.answers, self.answers
@@ -202,69 +272,112 @@ class Requester:
                     await self.check_alive()
             raise
 
+    async def _first(self, send: Send, lane: Lane, read: Read = len) -> Answer:
+        """Send the first request of a run; `RunOver` if its time-out passes without any answer.
+
+        It keeps its whole time-out, for an agent may be slow. The uptime is asked for meanwhile: that tells an agent
+        that is silent from a request that got lost, or that the agent cannot answer.
+        """
+        if self._is_insisting:
+            # Another task of this run is already asking.
+            return await self._try(send, lane, range(1), read)
+        self._is_insisting = True
+        insisting = asyncio.ensure_future(self._insist(min(lane.timer.timeout, self._time_left())))
+        try:
+            return await self._try(send, lane, range(1), read)
+        except NoAnswer:
+            if not await insisting:
+                raise self._end("the OLT stopped answering") from None
+            raise
+        finally:
+            self._is_insisting = False
+            insisting.cancel()
+            await asyncio.gather(insisting, return_exceptions=True)
+
+    async def _insist(self, patience: float) -> bool:
+        """Ask for the uptime in the second half of a time-out, twice at most; return whether the agent is there."""
+        await self._clock.sleep(patience / 2)
+        for attempt in range(2):
+            if self.answers:
+                break
+            await self._wait_for_turn()
+            try:
+                # Beside the window: the request that it replaces is as good as lost.
+                await self._exchange(self._ask_uptime, self._lanes[False], patience / 4, attempt)
+            except NoAnswer:
+                continue
+            except BadAnswer:
+                # Something that cannot be read is a sign of life too.
+                return True
+        return bool(self.answers)
+
     async def check_alive(self) -> None:
         """Ask for the least there is; `RunOver` if nobody answers that either."""
-        try:
-            await self._try(self._ask_uptime, self._lanes[False], range(ALIVE_RETRIES + 1))
-        except NoAnswer:
-            raise self._end("the OLT stopped answering") from None
-        except BadAnswer:
-            # Something that cannot be read is a sign of life too.
-            return
+        # Something that cannot be read is a sign of life too.
+        with suppress(BadAnswer):
+            if not self.answers:
+                with suppress(NoAnswer):
+                    await self._first(self._ask_uptime, self._lanes[False])
+                return
+            try:
+                await self._try(self._ask_uptime, self._lanes[False], range(ALIVE_RETRIES + 1))
+            except NoAnswer:
+                raise self._end("the OLT stopped answering") from None
 
-    async def _ask_uptime(self, timeout: float) -> Answer:
+    async def _ask_uptime(self, *, timeout: float) -> Answer:
         return await self._snmp.get(self._olt.agent, [SYS_UP_TIME], timeout=timeout)
 
-    async def _try(self, send: Send, lane: Lane, attempts: range) -> Answer:
+    async def _try(self, send: Send, lane: Lane, attempts: range, read: Read = len) -> Answer:
         failure: NoAnswer | BadAnswer = NoAnswer("no answer")
         for attempt in attempts:
+            if self._under_way >= lane.window:
+                await self._wait_for_room(lane)
+            self._under_way += 1
+            if self._under_way > self._peak:
+                self._peak = self._under_way
             try:
-                answer = await self._send(send, lane, attempt)
-            except (NoAnswer, BadAnswer) as error:
-                failure = error
-                continue
-            # An answer without variables says nothing: neither a value nor the end of a table.
-            if answer.oids or answer.error_status:
-                return answer
-            failure = BadAnswer("an answer without variables")
-        raise failure
-
-    async def _send(self, send: Send, lane: Lane, attempt: int) -> Answer:
-        await self._enter(lane)
-        try:
-            await self._wait_for_turn()
-            allowed = min(lane.timer.timeout, self._time_left())
-            self._pdus += 1
-            self._retransmissions += attempt > 0
-            sent = self._clock.monotonic()
-            try:
-                answer = await send(allowed)
-            except NoAnswer:
+                await self._wait_for_turn()
+                return await self._exchange(send, lane, lane.timer.timeout, attempt, read)
+            except NoAnswer as error:
                 lane.timer.expired()
                 lane.pace.lost(self._clock.monotonic(), self._under_way - 1)
-                raise
-            except LeaseLost:
-                # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
-                self._pdus -= 1
-                self.is_disowned = True
-                raise self._end("the lease of the OLT was over") from None
-            self._count(answer, lane, sent, attempt)
-        finally:
-            self._leave(lane)
+                failure = error
+            except BadAnswer as error:
+                failure = error
+            finally:
+                self._leave(lane)
+        raise failure
+
+    async def _exchange(self, send: Send, lane: Lane, timeout: float, attempt: int, read: Read = len) -> Answer:
+        """Send a request now, and return its answer; `BadAnswer` for one without variables and without an error."""
+        sent = self._clock.monotonic()
+        allowed = min(timeout, self._time_left(sent))
+        self._pdus += 1
+        self._retransmissions += attempt > 0
+        try:
+            answer = await send(timeout=allowed)
+        except LeaseLost:
+            # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
+            self._pdus -= 1
+            self.is_disowned = True
+            raise self._end("the lease of the OLT was over") from None
+        variables = read(answer)
+        self._count(answer, variables, lane, sent, attempt)
+        if not variables and not answer.error_status:
+            # It says nothing: neither a value nor the end of a table.
+            raise BadAnswer("an answer without variables")
         return answer
 
-    async def _enter(self, lane: Lane) -> None:
+    async def _wait_for_room(self, lane: Lane) -> None:
         """Wait until one more may be under way."""
-        while self._under_way >= lane.pace.window:
+        while self._under_way >= lane.window:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
-        self._under_way += 1
-        self._peak = max(self._peak, self._under_way)
 
     def _leave(self, lane: Lane) -> None:
         self._under_way -= 1
-        free = lane.pace.window - self._under_way
+        free = lane.window - self._under_way
         while self._waiting and free > 0:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -288,8 +401,8 @@ class Requester:
         if turn > now:
             await self._clock.sleep(turn - now)
 
-    def _time_left(self) -> float:
-        left = self._ends - self._clock.monotonic()
+    def _time_left(self, now: float | None = None) -> float:
+        left = self._ends - (self._clock.monotonic() if now is None else now)
         if left <= 0:
             raise self._end("the deadline passed")
         return left
@@ -299,12 +412,12 @@ class Requester:
         self._over = self._over or reason
         return RunOver(reason)
 
-    def _count(self, answer: Answer, lane: Lane, sent: float, attempt: int) -> None:
+    def _count(self, answer: Answer, variables: int, lane: Lane, sent: float, attempt: int) -> None:
         now = self._clock.monotonic()
         self._round_trips.append(now - sent)
         lane.timer.measured(now - sent)
-        lane.pace.answered(now, now - sent, len(answer), self._under_way - 1)
-        self._varbinds += len(answer)
+        lane.pace.answered(now, now - sent, variables, self._under_way - 1, is_full=self.is_busy)
+        self._varbinds += variables
         # What was lost before had the same size; only an answer tells it.
         self._bytes_sent += answer.bytes_sent * (attempt + 1)
         self._bytes_received += answer.bytes_received

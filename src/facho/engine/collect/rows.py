@@ -1,6 +1,6 @@
 """Reads columns of known ONUs by their index: what to ask of which ONU, and what became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from facho.engine.brand import Column, IndexSpace
 from facho.engine.collect.batches import BatchReader
@@ -40,6 +40,14 @@ class Turn:
         """Ask for every value that has an OID."""
         rows = ([oid for oid in row if oid is not None] for row in self._oids)
         await self._reader.read(row for row in rows if row)
+
+    def names_of(self, column: Column) -> Iterator[tuple[Oid, Row]]:
+        """Return the names that were asked for in a column, and the ONU that each belongs to."""
+        if column in self.columns:
+            place = self.columns.index(column)
+            for row, oids in zip(self._onus, self._oids, strict=True):
+                if (oid := oids[place]) is not None:
+                    yield oid, row
 
     def store(self, harvest: Harvest, reason: str) -> list[str]:
         """Put the values into the harvest; return what was not asked, in a sentence, and note what failed."""

@@ -1,43 +1,37 @@
 """One node on one OLT, from plan to harvest."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand, Column, Decoder, Position
 from facho.engine.collect.batches import BatchReader
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
 from facho.engine.collect.harvest import Harvest, Row, decode_value
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.plan import Plan, groups, make_plan
+from facho.engine.collect.memory import Memory
+from facho.engine.collect.plan import Plan, Scalar, groups, make_plan
+from facho.engine.collect.progress import Progress
+from facho.engine.collect.replay import Replay
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.rows import DARK, Turn
 from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
 from facho.engine.collect.size import Size
 from facho.engine.collect.tables import Table, table_name
+from facho.engine.collect.values import had_values
 from facho.engine.errors import FachoError, LeaseLost, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
+from facho.engine.oid import Oid, pack
 from facho.engine.ports import Clock, Snmp
+from facho.engine.snmp import Missing
 
 logger = logging.getLogger(__name__)
 
 NOBODY_KNOWN = "no ONU of this OLT is known yet: a discovery has to find them first"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: parts that are done (ports of a table, or ONUs), rows that were read, requests that were sent.
-
-    `ports` is None as long as nobody can say how many there are.
-    """
-
-    ports_done: int
-    ports: int | None
-    rows: int
-    pdus: int
 
 
 async def collect(
@@ -51,37 +45,41 @@ async def collect(
     known: Sequence[KnownOnu],
     raw_decoders: Mapping[str, Decoder],
     watch: Callable[[Progress], None] | None = None,
+    memory: Memory | None = None,
 ) -> Collected:
     """Read what the node asks for, and return what there is of it by the deadline.
 
     `OltUnreachable` if the OLT answered nothing at all, `Refused` if it does
     not accept us. Anything less leaves a harvest that says what is missing.
+    With the memory of the last run, only what differs from it is decoded.
     """
     plan = make_plan(node, brand, raw_decoders)
     if plan.is_empty:
         return Collected(Completeness.PARTIAL, errors=tuple(limited(plan.problems)))
-    requester = Requester(snmp, olt, brand.manners, clock=clock, deadline=deadline)
-    run = Run(plan, node.kind, brand, known, requester, Learned(olt.learned))
-    if watch is not None:
-        requester.on_answer = lambda: watch(run.progress())
+    learned = Learned(olt.learned)
+    requester = Requester(snmp, olt, brand.manners, learned=learned, clock=clock, deadline=deadline)
+    run = Run(plan, node.kind, brand, known, requester, learned)
     try:
+        if memory is not None:
+            requester.trace = []
+            if memory.is_usable(plan, node.kind, olt, brand, known):
+                replay = Replay(memory, plan, node.kind, brand, known, requester, learned)
+                requester.on_answer = None if watch is None else lambda: watch(replay.progress())
+                if await replay.read():
+                    return replay.collected()
+        requester.on_answer = None if watch is None else lambda: watch(run.progress())
         await run.read()
         if requester.is_disowned and not requester.answers:
             raise LeaseLost("the lease of the OLT was over before it answered anything")
         if requester.pdus and not requester.answers:
-            raise _unreachable(olt, requester)
+            raise OltUnreachable.after(olt.name, requester.pdus, requester.seconds)
     except FachoError as error:
         error.traffic = requester.traffic()
         raise
-    return run.collected()
-
-
-def _unreachable(olt: Olt, requester: Requester) -> OltUnreachable:
-    requests = "1 request" if requester.pdus == 1 else f"{requester.pdus} requests"
-    return OltUnreachable(
-        f"{olt.name} gave no answer to {requests} in {requester.seconds:.1f} s. "
-        "Check its address and its community, and that it lets this machine ask."
-    )
+    collected = run.collected()
+    if memory is not None and collected.completeness is Completeness.COMPLETE:
+        collected = run.remember(memory, olt, collected)
+    return collected
 
 
 class Run:
@@ -107,10 +105,16 @@ class Run:
         self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1), learned)
         self._tables: list[Table] = []
         self._turns: list[Turn] = []
+        # How many of them are in the harvest, and sentences about what was not asked.
+        self._stored_turns = 0
+        self._unasked: list[str] = []
         self._covered: list[ColumnCoverage] = []
         # How many ONUs the ports count, of those that have any.
         self._counts: dict[Position, int] = {}
+        self._counting: Table | None = None
         self._strangers: list[str] = []
+        # Indexes of known ONUs that a walk did not list, and of which the OLT said that it has no such row.
+        self._denied: set[str] = set()
         # Columns whose turn has come, whatever came of it.
         self._begun: set[Column] = set()
         self._cut = ""
@@ -120,6 +124,7 @@ class Run:
         try:
             await self._scalars.read([(scalar.oid,) for scalar in self._plan.scalars])
             await self._read_columns()
+            await self._confirm_absent()
             if not self._requester.pdus:
                 # Nobody known, or all of them dark: that there is nothing to ask must not pass for an answer.
                 await self._requester.check_alive()
@@ -176,13 +181,17 @@ class Run:
             turn = Turn(columns, onus, self._reader(table_name(columns), optical=optical))
             self._turns.append(turn)
             await turn.read()
+            # Now, and not at the end: the states that were read decide which ONUs are asked for more.
+            self._store_turns()
 
     async def _ask_lit(self, columns: Sequence[Column], onus: Sequence[Row]) -> None:
-        """Ask dear columns only of ONUs that may have an answer; of the others it is known without asking."""
+        """Ask expensive columns only of ONUs that may have an answer; of the others it is known without asking."""
         states = {onu.index: onu.state for onu in self._known}
         lit = []
         for row in onus:
-            if row.values.get("state", states.get(row.index)) not in DARK:
+            state = row.values.get("state")
+            # Without one of its own, the ONU has the state from earlier.
+            if (states.get(row.index) if state is None else state) not in DARK:
                 lit.append(row)
                 continue
             for column in columns:
@@ -214,12 +223,36 @@ class Run:
         if ports is None or not ports.counts:
             return
         column = Column("ports", ports.oid, lambda value: value, self._brand.space)
-        table = Table([column], self._brand.manners, requester=self._requester, learned=self._learned)
+        self._counting = table = Table([column], self._brand.manners, requester=self._requester, learned=self._learned)
         await table.read(whole=True)
         for index, count in table.rows():
             port = ports.decode(index)
             if port is not None and isinstance(count, int) and count > 0:
                 self._counts[port] = count
+
+    async def _confirm_absent(self) -> None:
+        """Ask by GET for ONUs that the walk did not list, where it was not read from end to end.
+
+        An agent whose rows are out of order may have them behind a row that could not be read.
+        """
+        self._store_tables()
+        anchor = self._anchor()
+        if anchor is None or anchor.is_whole or not anchor.column.space.by_index:
+            return
+        listed = {row.index for row in anchor.rows}
+        unlisted = [onu.index for onu in self._known if not onu.is_missing and onu.index not in listed]
+        doubtful = [index for index in unlisted if anchor.would_have_seen(self._harvest.place_of(index))]
+        oids = {index: oid for index in doubtful if (oid := self._oid_of(anchor.column, index)) is not None}
+        reader = BatchReader(self._requester, Size(self._brand.manners.rows_per_get, 1), self._learned)
+        await reader.read([(oid,) for oid in oids.values()])
+        self._denied = {index for index, oid in oids.items() if isinstance(reader.values.get(oid), Missing)}
+
+    def _oid_of(self, column: Column, index: str) -> Oid | None:
+        place = self._harvest.place_of(index)
+        try:
+            return None if place is None else Oid(column.oid + pack(column.space.encode(place)))
+        except ValueError:
+            return None
 
     def _reader(self, table: str, *, optical: bool) -> BatchReader:
         size = self._learned.size(f"get {table}", self._brand.manners.rows_per_get)
@@ -238,6 +271,12 @@ class Run:
             covered.note_strangers()
         self._covered += new
 
+    def _store_turns(self) -> None:
+        """Put what was asked for by index into the harvest, each turn once."""
+        for turn in self._turns[self._stored_turns :]:
+            self._unasked += turn.store(self._harvest, self._cut)
+        self._stored_turns = len(self._turns)
+
     def progress(self) -> Progress:
         """Return how far the run is."""
         rows = sum(max(map(len, ([walk.rows for walk in part]))) for table in self._tables for part in table.parts)
@@ -255,8 +294,8 @@ class Run:
         for table in self._tables:
             table.stop(self._cut)
         self._store_tables()
-        for turn in self._turns:
-            cuts += turn.store(self._harvest, self._cut)
+        self._store_turns()
+        cuts += self._unasked
         if self._kind is JobKind.GET and not self._known:
             remarks.append(NOBODY_KNOWN)
         anchor = self._anchor()
@@ -268,7 +307,7 @@ class Run:
         for covered in self._covered:
             covered.fill()
         cuts += [describe_stop(column.field, self._cut, None, 0) for column in self._unbegun()]
-        readings = self._harvest.readings(self._only(anchor))
+        readings = Batch.of(self._of_known_onus(self._harvest.readings(self._only(anchor))))
         return Collected(
             completeness=self._completeness(is_cut=bool(cuts), has_rows=bool(readings)),
             readings=readings,
@@ -279,7 +318,117 @@ class Run:
             failed_onus=self._failed_onus(),
             absent=self._absent(anchor, readings),
             learned=self._learned.as_json(),
+            had_values=had_values(
+                self._plan,
+                self._kind,
+                readings,
+                self._known,
+                answered=self._harvest.answered,
+                scalars={scalar.name: self._had_value(scalar) for scalar in self._plan.scalars},
+                is_cut=bool(cuts),
+            ),
         )
+
+    def _had_value(self, scalar: Scalar) -> bool | None:
+        if scalar.oid not in self._scalars.values:
+            return None
+        value = self._scalars.values[scalar.oid]
+        return value is not None and value.__class__ is not Missing
+
+    def remember(self, memory: Memory, olt: Olt, collected: Collected) -> Collected:
+        """Keep a complete run for the next one, unless there is something odd about it.
+
+        Returns the result with every list that is equal to that of the run before.
+        """
+        batch = collected.batch.sharing(memory.batch)
+        collected = replace(collected, readings=batch)
+        cells = self._cells(batch.layout.indexes, collected.scalars)
+        if cells is None or self._requester.trace is None:
+            memory.forget()
+            return collected
+        rows = {row.index: row for row in self._harvest.rows}
+        read: list[list[Any]] = [
+            [rows[index].values.get(column.field, UNREAD) for index in batch.layout.indexes]
+            for column in self._plan.columns
+        ]
+        read += [[collected.scalars[scalar.name]] for scalar in self._plan.scalars]
+        memory.keep(
+            self._plan,
+            self._kind,
+            olt,
+            self._brand,
+            self._known,
+            collected=collected,
+            trace=self._requester.trace,
+            cells=cells,
+            guarded=self._steering_names(),
+            read=read,
+            answered=self._harvest.answered,
+            placed=self._harvest.placed,
+        )
+        return collected
+
+    def _cells(self, indexes: Sequence[str], decoded: Mapping[str, Any]) -> dict[Oid, tuple[int, int]] | None:
+        """Return the column and the row of each name that was read; None if another run could need more than that."""
+        columns, scalars = self._plan.columns, self._plan.scalars
+        if (
+            self._requester.has_telling_errors
+            or tuple(self._learned.poisoned)
+            or not self._harvest.is_plain
+            or not all(scalar.name in decoded for scalar in scalars)
+            or any(table.was_repeated for table in self._tables)
+            or len({each.field for each in columns}) < len(columns)
+            or self._depends_on_others(set(indexes))
+        ):
+            return None
+        places = {index: place for place, index in enumerate(indexes)}
+        found = {
+            (name, (number, places[row.index]))
+            for number, column in enumerate(columns)
+            if not column.places
+            for name, row in self._names_of(column)
+            if row.index in places
+        }
+        found |= {(scalar.oid, (len(columns) + place, 0)) for place, scalar in enumerate(scalars)}
+        cells = dict(found)
+        # Two names for one value: which of them counts would depend on their order. Two columns with one OID: only one
+        # of them would get its new values.
+        return cells if len(set(cells.values())) == len(cells) == len(found) else None
+
+    def _depends_on_others(self, indexes: set[str]) -> bool:
+        """Return whether values of ONUs that are not in the result matter, or values decide which ONUs are in it.
+
+        The others decide what is asked, and a value of theirs that cannot be decoded is reported too.
+        """
+        fields = {column.field for column in self._plan.columns}
+        is_unsure = self._kind is not JobKind.DISCOVERY and any(onu.misses or onu.is_missing for onu in self._known)
+        return any(row.index not in indexes for row in self._harvest.rows) or (
+            is_unsure and not fields.isdisjoint({"serial", "mac"})
+        )
+
+    def _names_of(self, column: Column) -> Iterator[tuple[Oid, Row]]:
+        """Return each name of a column that was read, and the ONU that it belongs to."""
+        for table in self._tables:
+            for place, each in enumerate(table.columns):
+                if each is column:
+                    for index in (index for part in table.parts for index in part[place].rows):
+                        row = self._harvest.row_of(column.space, index)
+                        if row is not None:
+                            yield Oid(column.oid + index), row
+        for turn in self._turns:
+            yield from turn.names_of(column)
+
+    def _steering_names(self) -> Iterator[Oid]:
+        """Return names whose values decide what is asked, or which ONU sits where."""
+        tables = [(table, place) for table in self._tables for place, each in enumerate(table.columns) if each.places]
+        tables += [(self._counting, 0)] if self._counting else []
+        for table, place in tables:
+            for part in table.parts:
+                yield from (Oid(part[place].column.oid + index) for index in part[place].rows)
+        for turn in self._turns:
+            for column in turn.columns:
+                if column.places:
+                    yield from (name for name, _ in turn.names_of(column))
 
     def _unbegun(self) -> list[Column]:
         """Return the columns that the run did not come to."""
@@ -302,10 +451,23 @@ class Run:
         unlisted = {row for row in self._harvest.rows if not anchor.would_have_seen(row.place)}
         return unlisted | set(anchor.rows)
 
-    def _absent(self, anchor: ColumnCoverage | None, readings: Sequence[Reading]) -> tuple[str, ...]:
+    def _of_known_onus(self, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+        """Return the readings without those that may be of another ONU than the known one with their index.
+
+        The last discovery did not find that one, so another may have its place. Only a serial or a MAC tells.
+        """
+        unsure = {onu.index for onu in self._known if onu.misses or onu.is_missing}
+        if self._kind is JobKind.DISCOVERY or not unsure:
+            return readings
+        return tuple(
+            each for each in readings if each.index not in unsure or each.values.get("serial") or each.values.get("mac")
+        )
+
+    def _absent(self, anchor: ColumnCoverage | None, batch: Batch) -> tuple[str, ...]:
         if anchor is None:
             return ()
-        return absent(anchor, self._known, self._harvest, {reading.index for reading in readings})
+        indexes = absent(anchor, self._known, self._harvest, set(batch.layout.indexes))
+        return tuple(index for index in indexes if anchor.is_whole or index in self._denied)
 
     def _completeness(self, *, is_cut: bool, has_rows: bool) -> Completeness:
         if is_cut:

@@ -101,9 +101,12 @@ class Skipper:
 
     def _guesses(self, walk: ColumnWalk) -> Iterator[Guess]:
         """Yield the numbers behind the last row, then the next ports and their first numbers."""
-        last = readable(walk.last or walk.port)
-        if last:
-            yield from self._rows_behind(last if walk.last else (*last, 0), first=0 if walk.last is None else 1)
+        if walk.last or walk.after:
+            last, first = readable(walk.last or walk.after), 1
+        else:
+            last, first = (*readable(walk.port), 0), 0
+        if len(last) > 1 - first:
+            yield from self._rows_behind(last, first)
         yield from self._ports_to_try(walk)
 
     def _ports_to_try(self, walk: ColumnWalk) -> Iterator[Guess]:

@@ -24,6 +24,11 @@ class Timer:
         self._backoff = 1.0
 
     @property
+    def is_measured(self) -> bool:
+        """Return whether an answer has shown how long one takes."""
+        return self._mean is not None
+
+    @property
     def timeout(self) -> float:
         """Return how long to wait for the next answer."""
         if self._mean is None:

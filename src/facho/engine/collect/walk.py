@@ -11,7 +11,7 @@ from facho.engine.collect.sentences import describe_failure, describe_status
 from facho.engine.collect.size import Size
 from facho.engine.collect.skip import Skipper
 from facho.engine.errors import BadAnswer, NoAnswer
-from facho.engine.oid import Arcs, Oid, pack
+from facho.engine.oid import Arcs, Oid, pack, unpack
 from facho.engine.snmp import Answer, ErrorStatus
 
 # Rows that nobody knew may lie before a pitfall. After this many it is closed in on as if it were new.
@@ -93,6 +93,8 @@ class TableWalk:
             rows = min(rows, self._narrow)
         if any(walk.is_guess for walk in together):
             rows = 1
+        elif until := together[0].until:
+            rows = min(rows, max(self._guide.rows_until(position(walk), unpack(until)) for walk in together))
         at_pitfall = {}
         for walk in together:
             pitfall = self._next_pitfall(walk)

@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--columns", type=_names, default=(), metavar="A,B,…", help="what to read of each ONU (default: everything)"
     )
     parser.add_argument(
-        "--window", type=_window, default=1, metavar="N", help="requests in flight, at most (default %(default)s)"
+        "--window",
+        type=_window,
+        metavar="N",
+        help="requests in flight, at most (default: what suits the OLT, up to the limit of its brand)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON for a program instead of a table")
 

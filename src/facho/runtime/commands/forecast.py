@@ -23,7 +23,7 @@ MOST_POLLERS = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--olts", type=int, metavar="N", help="a made-up fleet; without it, the OLTs of the database")
     parser.add_argument(
-        "--pollers", type=int, metavar="N", help="default: FACHO_POLLERS, or as many as a made-up fleet needs"
+        "--pollers", type=int, metavar="N", help="default: FACHO_POLLERS, or as many as the fleet needs"
     )
     parser.add_argument("--hours", type=float, default=24.0, metavar="H", help="how long (default %(default)g)")
     parser.add_argument("--dead", type=float, default=0.0, metavar="PERCENT", help="OLTs that answer nothing")
@@ -71,7 +71,7 @@ def _wish(options: argparse.Namespace) -> forecasting.Wish:
         fleet, config = _of_the_database(jobs, options.dead, now, start)
         return forecasting.Wish(
             fleet,
-            options.pollers or config.pollers,
+            options.pollers or config.pollers or _automatic(fleet, start),
             options.hours,
             start,
             options.seed,
@@ -119,6 +119,14 @@ def _of_the_database(
     except DatabaseError as error:
         raise CommandError(f"The database is not up to date ({error}). Run `facho migrate`.") from error
     return fleets.with_dead(fleet, dead), config
+
+
+def _automatic(fleet: Fleet, start: datetime) -> int:
+    """Return how many pollers an automatic pool would grow to."""
+    from facho.runtime.config import AUTOMATIC_POLLERS
+
+    least, most = AUTOMATIC_POLLERS
+    return min(max(_enough(fleet, start), least), most)
 
 
 def _enough(fleet: Fleet, start: datetime) -> int:

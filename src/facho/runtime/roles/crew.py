@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from facho.engine.manager import Poller
@@ -34,6 +35,7 @@ class Crew:
         poller = await self._free.get()
         began = self._clock.now()
         poller.sit(claim.composite, began)
+        poller.take(claim)
         task = asyncio.ensure_future(self._runner.run(replace(claim, poller_id=poller.id), poller))
         self._running[claim.composite.olt_id] = task
         try:
@@ -49,6 +51,12 @@ class Crew:
             self._free.put_nowait(poller)
         if not task.cancelled():
             task.result()
+
+    def clock_set(self, by: timedelta) -> None:
+        """Move with the machine's clock, which was set by so much."""
+        self._started_at += by
+        for poller in self.pollers:
+            poller.clock_set(by)
 
     def interrupt(self, olt_id: int) -> None:
         """Stop at once whatever runs on an OLT. Its executions have been ended already."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,29 +20,35 @@ from facho.apps.polling import live
 from facho.engine.chores import Chore, Chores
 from facho.engine.events import Event, tell
 from facho.engine.manager import PollerManager
-from facho.engine.model import Cause, Status
+from facho.engine.model import Cause, Standing, Status
+from facho.engine.outages import Outages
 from facho.engine.ports import Clock, EventBus, Snmp
 from facho.engine.prober import Prober
+from facho.engine.questions import Answerer
 from facho.engine.roster import Roster
 from facho.engine.scheduler import Scheduler
 from facho.engine.snapshot import snapshot
 from facho.runtime import logs
-from facho.runtime.build import make_chores
+from facho.runtime.build import make_answerer, make_chores, make_policy, olt_figures
 from facho.runtime.celery import Sender, make_app
+from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.metered import Metering, WatchedNodes
+from facho.runtime.metrics import Meters, OltCollector
 from facho.runtime.observed import Observed
-from facho.runtime.readiness import connects, ticks
+from facho.runtime.readiness import connects, follows_clock, ticks, writes
 from facho.runtime.roles.news import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes, stop_on_signals
 from facho.store.alerts.loop import AlertLoop
+from facho.store.away import is_away
 from facho.store.journal import EventRows, Journal
 from facho.store.lease_reaper import LeaseReaper
 from facho.store.leases import DbLeases, Terms
-from facho.store.ledger import DbLedger
 from facho.store.nodes import DbNodeSource
+from facho.store.plans import Planner
 from facho.store.pool import Pool
+from facho.store.runs import DbResults, DbRuns
+from facho.store.slots import DbSlots, TurnFence
 from facho.store.tenancy import EngineAtWork
 from facho.store.threads import DbThread
 from facho.store.turns import TRY_EVERY, SchedulerTurn
@@ -63,6 +69,7 @@ class Parts:
     scheduler: Scheduler
     runner: CeleryRunner
     prober: Prober
+    answerer: Answerer
     leases: DbLeases
     chores: Chores
     alerts: AlertLoop
@@ -70,7 +77,6 @@ class Parts:
     events: EventRows
     roster: Roster
     snmp: Snmp
-    nodes: WatchedNodes
     sender: Sender
     threads: tuple[DbThread, ...]
 
@@ -80,16 +86,22 @@ class Parts:
             "scheduler": self.scheduler.run(),
             "ends": self.runner.watch(),
             "leases": self.leases.run(),
-            "workers": act_on(bus, "worker", lambda report: self.roster.heard(report, clock.now())),
+            "workers": act_on(bus, "worker", lambda report: self.roster.heard(report, clock.monotonic())),
+            "questions": self.answerer.run(),
             "chores": self.chores.run(),
             "alerts": self.alerts.run(),
             "journal": self.journal.run(),
         }
 
+    @property
+    def follows_clock(self) -> bool:
+        return self.scheduler.follows_clock
+
     async def close(self) -> None:
         """Stop in the order in which nothing is lost. Workers go on with what they have."""
         await self.chores.stop()
         await self.prober.stop()
+        await self.answerer.stop()
         self.runner.leave()
         await self.scheduler.manager.stop()
         await self.alerts.close()
@@ -101,30 +113,55 @@ class Parts:
             thread.close()
 
 
-def make_parts(config: Config, turn: SchedulerTurn, bus: EventBus, clock: Clock, metering: Metering) -> Parts:
+def make_parts(
+    config: Config, turn: SchedulerTurn, bus: RedisBus, clock: Clock, meters: Meters, olts: OltCollector
+) -> Parts:
     names = ("read", "write", "chores", "alerts", "leases")
     reader, writer, helper, watcher, keeper = threads = tuple(DbThread(f"store-{name}") for name in names)
-    nodes, snmp = metering.nodes(DbNodeSource(reader)), metering.snmp(SnmpByVersion())
+    nodes, snmp = DbNodeSource(reader), SnmpByVersion(observer=meters)
     leases = DbLeases(keeper, clock, Terms.lasting(config.lease_seconds))
-    ledger = metering.ledger(
-        DbLedger(writer, breaker_after=config.breaker_after, auto_recover=config.auto_recover, fence=turn.fence)
-    )
+    policy = make_policy(config)
+    slots = DbSlots(writer, policy=policy, fence=TurnFence(turn.fence), observer=meters)
+    runs = DbRuns(reader, writer, DbResults(writer, policy=policy, observer=meters))
     events = EventRows()
     logs.add_events(events)
     sender, roster = Sender(make_app(config)), Roster()
-    runner = CeleryRunner(send=sender.send, ledger=ledger, bus=bus, clock=clock)
+    runner = CeleryRunner(send=sender.send, slots=slots, bus=bus, clock=clock, outages=turn.outages)
     prober = Prober(
-        name=turn.holder, nodes=nodes, ledger=ledger, leases=metering.leases(leases), snmp=snmp, clock=clock
+        name=turn.holder,
+        nodes=nodes,
+        slots=slots,
+        runs=runs,
+        leases=leases,
+        snmp=snmp,
+        bus=bus,
+        clock=clock,
+        observer=meters,
     )
+    planner = Planner(helper)
     scheduler = Scheduler(
         pollers=0,
         nodes=nodes,
-        ledger=ledger,
-        runner=metering.runner(runner),
+        slots=slots,
+        runner=runner,
         clock=clock,
         prober=prober,
         on_tick=lambda manager: _on_tick(manager, roster, turn, bus, clock),
+        on_change=planner.changed,
         restart_grace=QUEUED_FOR,
+        outages=turn.outages,
+        observer=meters,
+    )
+    answerer = make_answerer(
+        turn.holder,
+        scheduler,
+        nodes=nodes,
+        leases=leases,
+        snmp=snmp,
+        clock=clock,
+        reader=reader,
+        writer=writer,
+        observer=meters,
     )
     reaper = LeaseReaper(clock)
 
@@ -132,21 +169,38 @@ def make_parts(config: Config, turn: SchedulerTurn, bus: EventBus, clock: Clock,
         # Looked up here, and not in the thread: what the scheduler has in hand changes all the time.
         ours, spooling = {*runner.offered, *scheduler.waiting_executions}, roster.spooling
         ended = await writer.run(lambda: reaper.reap(now, answered_for=ours, spooling=spooling))
-        metering.meters.slots_over(Status.INTERRUPTED, Cause.LEASE_LOST, ended)
+        meters.slots_ended(Status.INTERRUPTED, Cause.LEASE_LOST, ended)
 
     reaping = Chore("reap-leases", REAP_EVERY, reap)
-    chores = make_chores(config, clock, writer=writer, helper=helper, also=[reaping])
+    also = [reaping, olt_figures(olts, helper)]
+    chores = make_chores(
+        config, clock, writer=writer, helper=helper, planner=planner, gap=lambda: scheduler.gap, also=also
+    )
     journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool(owns_pollers=False))
     alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
     return Parts(
-        scheduler, runner, prober, leases, chores, alerts, journal, events, roster, snmp, nodes, sender, threads
+        scheduler,
+        runner,
+        prober,
+        answerer,
+        leases,
+        chores,
+        alerts,
+        journal,
+        events,
+        roster,
+        snmp,
+        sender,
+        threads,
     )
 
 
-def _on_tick(manager: PollerManager, roster: Roster, turn: SchedulerTurn, bus: EventBus, clock: Clock) -> None:
-    """Have as many seats as the workers have, and tell how things stand."""
+def _on_tick(manager: PollerManager, roster: Roster, turn: SchedulerTurn, bus: RedisBus, clock: Clock) -> None:
+    """Have as many seats as the workers have, note why there may be none, and publish a snapshot."""
     now = clock.now()
-    roster.forget_silent(now)
+    manager.outages.note("broker", None if bus.is_connected else Cause.BROKER_UNAVAILABLE, now)
+    manager.outages.note("workers", Cause.DATABASE_UNAVAILABLE if roster.is_cut_off else None, now)
+    roster.forget_silent(clock.monotonic())
     manager.resize(roster.seats)
     if turn.is_ours:
         bus.publish("snapshot", snapshot(manager, now, roster.pollers))
@@ -159,6 +213,11 @@ def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
             uvloop.run(Standby(config).run(listener, on_ready))
 
 
+def _is_outage(error: BaseException) -> bool:
+    """Return whether the database is unavailable: it says so, or it does not answer in time."""
+    return is_away(error) or isinstance(error, TimeoutError)
+
+
 class Standby:
     """What lasts longer than a turn."""
 
@@ -166,10 +225,13 @@ class Standby:
         self._config = config
         self._clock = clock = SystemClock()
         self._thread = DbThread("store-turn")
-        self._turn = SchedulerTurn(self._thread, clock, f"{config.worker_name}/{os.getpid()}")
+        holder = f"{config.worker_name}/{os.getpid()}"
+        # Outages outlast turns: a database that is unavailable ends them.
+        self._turn = SchedulerTurn(self._thread, clock, holder, outages=Outages(_is_outage))
         self._bus = RedisBus(config.redis_url, clock=clock)
         self._observed = Observed("scheduler", clock, token=config.metrics_token)
-        self._metering = self._observed.metering()
+        self._meters = self._observed.meters()
+        self._olts = self._observed.show_olts(config.metrics_per_olt, lambda: self._turn.is_ours)
         # How often in a row an engine in one process had the database when we tried.
         self._refusals = 0
         # Those of the present turn, or of the last one.
@@ -179,11 +241,13 @@ class Standby:
         """Take turns until we are stopped."""
         await self._bus.start()
         turn, observed = self._turn, self._observed
-        observed.show_pool(self._bus, lambda: self._parts.nodes.last if self._parts else {}, lambda: turn.is_ours)
+        observed.show_pool(self._bus, self._standings, lambda: turn.is_ours)
         ticking = ticks(lambda: self._bus.latest("snapshot"), self._clock, lambda: turn.is_ours)
-        probes = serve_probes(listener, observed.probes(connects(self._bus), ticking))
-        reminding = remind(self._bus, self._clock)
-        beside = [asyncio.create_task(job) for job in (probes, observed.loop.run(), reminding)]
+        following = follows_clock(lambda: turn.is_ours and self._parts is not None and self._parts.follows_clock)
+        writing = writes(lambda: turn.outages.present(self._clock.now()) if turn.is_ours else None)
+        probes = serve_probes(listener, observed.probes(connects(self._bus), ticking, following, writing))
+        reminding, watching = remind(self._bus, self._clock), self._watch_clock()
+        beside = [asyncio.create_task(job) for job in (probes, observed.loop.run(), reminding, watching)]
         stop = stop_on_signals()
         on_ready()
         try:
@@ -199,6 +263,16 @@ class Standby:
             await self._bus.stop()
             observed.close()
             self._thread.close()
+
+    def _standings(self) -> Mapping[int, Standing]:
+        return self._parts.scheduler.standings if self._parts else {}
+
+    async def _watch_clock(self) -> None:
+        def on_set(by: timedelta) -> None:
+            if self._parts is not None:
+                self._parts.scheduler.clock_set(by)
+
+        await ClockWatch(self._clock, f"{self._config.worker_name} (scheduler)", on_set).run()
 
     async def _wait(self, stop: "asyncio.Future[None]") -> None:
         waiting = asyncio.create_task(self._turn.wait(), name="stand-by")
@@ -222,14 +296,14 @@ class Standby:
     async def _take(self, stop: "asyncio.Future[None]") -> None:
         """Be the scheduler until it is another's turn, or we are stopped. A job that ends by itself ends them all."""
         turn = self._turn
-        self._parts = parts = make_parts(self._config, turn, self._bus, self._clock, self._metering)
+        self._parts = parts = make_parts(self._config, turn, self._bus, self._clock, self._meters, self._olts)
         # Only now is there somebody who writes it down.
         tell(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
         tasks = {asyncio.create_task(job, name=name) for name, job in parts.jobs(self._bus, self._clock).items()}
         keeping = asyncio.create_task(turn.keep(), name="turn")
         await asyncio.wait({*tasks, keeping, stop}, return_when=asyncio.FIRST_COMPLETED)
         if keeping.done():
-            self._metering.meters.lease_losses.labels("scheduler").inc()
+            self._meters.lease_losses.labels("scheduler").inc()
             tell(logger, Event.SCHEDULER_LOST_TURN, holder=turn.holder)
         crashed = [task for task in tasks if task.done()]
         for task in tasks:

@@ -20,6 +20,7 @@ from django.db import Error, connection, connections
 from facho.adapters.clock import SystemClock
 from facho.engine.ports import Clock
 from facho.runtime import redis_checks
+from facho.runtime.checks import OUTDATED
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.health import App, Check, Checks, NotWell, mount, probes, unavailable
 from facho.runtime.metrics import make_registry
@@ -36,8 +37,8 @@ SAY_EVERY = 60.0
 # A database that takes longer than this to answer all that a start asks hangs, and is asked anew.
 LONGEST_LOOK = 60.0
 
-# Of the checks of `runtime/checks.py`: what time may mend.
-AWAY, OUTDATED = "facho.E002", "facho.W001"
+# Of the checks of `runtime/checks.py`: a database that cannot be reached. It may come back, like one that is OUTDATED.
+AWAY = "facho.E002"
 # Of those of Redis: what it does not. Without Redis a role starts, and its bus looks for it.
 REFUSED_BY_REDIS = {"facho.E009", "facho.E010", "facho.E011", "facho.E014"}
 

@@ -11,6 +11,7 @@ from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.apps.polling import live
 from facho.runtime.asgi import application
+from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import Config
 from facho.runtime.health import mount
 from facho.runtime.observed import Observed
@@ -35,7 +36,8 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
     server = make_server(mount(application, observed.probes(connects(bus))))
     stop = stop_on_signals()
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="web")
-    beside = [asyncio.create_task(job) for job in (observed.loop.run(), remind(bus, clock))]
+    watching = ClockWatch(clock, f"{config.worker_name} (web)", lambda by: None).run()
+    beside = [asyncio.create_task(job) for job in (observed.loop.run(), remind(bus, clock), watching)]
     on_ready()
     try:
         await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -27,9 +27,11 @@ from facho.adapters.wire import from_wire
 from facho.engine.chores import Chores
 from facho.engine.model import Claim
 from facho.engine.ports import Clock, EventBus, NodeRunner
+from facho.engine.runner import ReturnToScheduler
 from facho.runtime import logs
-from facho.runtime.build import land, make_books, make_runner
+from facho.runtime.build import deliver, make_delivery, make_runner
 from facho.runtime.celery import POLL, make_app
+from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.observed import Observed
 from facho.runtime.readiness import Lifeline, connects, takes_work
@@ -39,10 +41,12 @@ from facho.runtime.roles.news import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes
 from facho.store import pool
-from facho.store.forwarder import Forwarder
+from facho.store.delivery import ResultDelivery
+from facho.store.inventories import Inventories
 from facho.store.journal import EventRows, Journal
 from facho.store.leases import DbLeases, Terms
 from facho.store.nodes import DbNodeSource
+from facho.store.runs import DbRuns
 from facho.store.tenancy import EngineAtWork
 from facho.store.threads import DbThread
 
@@ -52,7 +56,7 @@ logger = logging.getLogger(__name__)
 REPORT_EVERY = 1.0
 WRITE_EVERY = 5.0
 
-# What cannot be begun for so long, because the database is away, is left to others; the scheduler sends it again.
+# A composite that cannot be started for so long, because the database is unavailable, is left to the scheduler.
 GIVE_BACK_AFTER = timedelta(seconds=10)
 
 # How long it waits for a database that is away when it starts, before it tries again.
@@ -184,7 +188,7 @@ class Worker:
             stack.push_async_callback(bus.stop)
             observed = Observed("worker", clock, token=self._config.metrics_token)
             stack.callback(observed.close)
-            runner, forwarder, jobs = self._make_runner(stack, bus, observed, threads)
+            runner, delivery, jobs = self._make_runner(stack, bus, observed, threads)
             writer, host = threads[1], socket.gethostname()
             numbers = await self._enlist(writer)
             self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
@@ -196,8 +200,9 @@ class Worker:
                 serve_probes(self._listener, probes),
                 observed.loop.run(),
                 remind(bus, clock),
+                ClockWatch(clock, f"{self._config.worker_name} (worker)", crew.clock_set).run(),
                 lifeline.run(),
-                _report(crew, forwarder, lifeline, bus, clock),
+                _report(crew, delivery, lifeline, bus, clock),
                 _write(crew, writer, clock),
                 # A person does not want it any more.
                 act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
@@ -205,17 +210,18 @@ class Worker:
 
     def _make_runner(
         self, stack: AsyncExitStack, bus: EventBus, observed: Observed, threads: tuple[DbThread, ...]
-    ) -> tuple[NodeRunner, Forwarder, list[Coroutine[Any, Any, None]]]:
+    ) -> tuple[NodeRunner, ResultDelivery, list[Coroutine[Any, Any, None]]]:
         """Return who runs composites, and what has to live beside it."""
-        clock, metering = self._clock, observed.metering()
+        clock, meters = self._clock, observed.meters()
         reader, writer, keeper, disk = threads
-        books = make_books(self._config, metering, reader, writer, disk)
-        events, chores = EventRows(), Chores(clock, [land(books.forwarder)])
+        inventories = Inventories()
+        delivery = make_delivery(self._config, writer, disk, meters, inventories)
+        events, chores = EventRows(), Chores(clock, [deliver(delivery)])
         logs.add_events(events)
         journal = Journal(bus=bus, clock=clock, thread=writer, events=events)
-        snmp = metering.snmp(SnmpByVersion())
+        snmp = SnmpByVersion(observer=meters)
         leases = DbLeases(keeper, clock, Terms.lasting(self._config.lease_seconds))
-        stack.push_async_callback(books.forwarder.close)
+        stack.push_async_callback(delivery.close)
         stack.push_async_callback(journal.step)
         stack.callback(logs.remove_events, events)
         stack.push_async_callback(snmp.close)
@@ -223,15 +229,15 @@ class Worker:
         runner = make_runner(
             self.name,
             nodes=DbNodeSource(reader),
-            ledger=books.ledger,
-            sink=books.sink,
+            runs=DbRuns(reader, writer, delivery, inventories),
             snmp=snmp,
-            leases=metering.leases(leases),
+            leases=leases,
             bus=bus,
             clock=clock,
-            patience=GIVE_BACK_AFTER,
+            observer=meters,
+            give_up=ReturnToScheduler(GIVE_BACK_AFTER),
         )
-        return metering.runner(runner), books.forwarder, [chores.run(), leases.run(), journal.run()]
+        return runner, delivery, [chores.run(), leases.run(), journal.run()]
 
     async def _enlist(self, writer: DbThread) -> list[int]:
         """Get numbers for our pollers; a database that is away is waited for."""
@@ -258,9 +264,9 @@ class Worker:
             task.result()
 
 
-async def _report(crew: Crew, forwarder: Forwarder, lifeline: Lifeline, bus: EventBus, clock: Clock) -> None:
+async def _report(crew: Crew, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock) -> None:
     while True:
-        bus.publish("worker", {**crew.report(), "cut_off": lifeline.is_cut, "spooled": forwarder.waiting})
+        bus.publish("worker", {**crew.report(), "cut_off": lifeline.is_cut, "spooled": delivery.waiting})
         await clock.sleep(REPORT_EVERY)
 
 

@@ -297,9 +297,9 @@ def _tell(changes: Changes) -> None:
         tell(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
 
 
-def _subjects(alert: Alert) -> tuple[str, dict[str, str]]:
+def _subjects(alert: Alert) -> tuple[str, dict[str, Any]]:
     """Return what an alert is about in English, and in each other language as the detail that it is kept as."""
-    said = {}
+    said: dict[str, Any] = {}
     for language, _name in settings.LANGUAGES:
         with translation.override(language):
             said[f"subject_{language}"] = alert.subject

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from facho.apps.alerts.models import Channel
@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 # How often the outbox is looked into, in seconds.
 BEAT = 2.0
 
-EVALUATE_EVERY = timedelta(seconds=10)
+# In seconds.
+EVALUATE_EVERY = 10.0
 
 
 class AlertLoop:
@@ -37,7 +38,8 @@ class AlertLoop:
         # How the pool stands, as far as anybody has told.
         self.snapshot = snapshot
         self._since: datetime | None = None
-        self._due: datetime | None = None
+        # By the monotonic clock.
+        self._due: float | None = None
         self.outbox = Outbox(clock=clock, thread=thread, public_url=public_url, notifier=notifier)
 
     async def run(self) -> None:
@@ -55,11 +57,12 @@ class AlertLoop:
             logger.exception("alerts could not be looked after")
 
     async def _evaluate(self) -> None:
-        now = self._clock.now()
-        since = self._since = self._since or now
-        if self._due is not None and now < self._due:
+        now, seconds = self._clock.now(), self._clock.monotonic()
+        # Not later than now: the clock may have been set back.
+        since = self._since = min(self._since or now, now)
+        if self._due is not None and seconds < self._due:
             return
-        self._due = now + EVALUATE_EVERY
+        self._due = seconds + EVALUATE_EVERY
         snapshot = self.snapshot(now)
         await self._thread.run(lambda: evaluate(now, snapshot, since))
 

@@ -4,6 +4,7 @@ import * as actions from "./actions.js";
 import { drawBusy } from "./busy.js";
 import * as explain from "./explain.js";
 import * as feed from "./feed.js";
+import * as figures from "./figures.js";
 import { draw, tickPool } from "./pool.js";
 import * as power from "./power.js";
 import * as regions from "./regions.js";
@@ -28,6 +29,7 @@ feed.on("execution", regions.news);
 feed.on("readings", regions.news);
 feed.start();
 power.start();
+figures.start();
 explain.start();
 actions.start({ afterRun: regions.refreshSoon });
 

@@ -1,0 +1,121 @@
+"""Host names to IP addresses, each lookup in a thread of its own and with a time limit.
+
+A name server that is slow or down delays nobody for longer than that: threads that still wait for it are daemons,
+there is a limit to how many there are, and after a lookup without an answer no other is started for some seconds.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, wait
+
+from facho.engine.device import address_order, ip_address
+
+# Lookups at once.
+MAX_THREADS = 16
+# How long a result is remembered, in seconds, and how many.
+REMEMBERED = 30.0
+MAX_NAMES = 10_000
+# How long no lookup is started after one that had no answer, in seconds.
+PAUSE = 10.0
+
+Addresses = tuple[str, ...]
+
+
+def look_up(name: str) -> Addresses:
+    """Ask the system for the addresses of a name. Blocks for as long as the system waits for its name server."""
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+    except UnicodeError as error:
+        # An empty label, or one of over 63 characters.
+        raise OSError(f"{name} cannot be a host name: {error}") from error
+    addresses = {ip_address(str(sockaddr[0])) for *_, sockaddr in found} - {""}
+    return tuple(sorted(addresses, key=address_order))
+
+
+class Resolver:
+    """Finds the addresses of host names, and remembers them for some seconds. Safe to use from several threads."""
+
+    def __init__(self, look_up: Callable[[str], Addresses] = look_up) -> None:
+        self._look_up = look_up
+        self._threads = threading.BoundedSemaphore(MAX_THREADS)
+        # By name: until when it is remembered, and its addresses; none if it could not be resolved.
+        self._known: dict[str, tuple[float, Addresses]] = {}
+        self._paused_until = 0.0
+
+    def remembered(self, name: str) -> Addresses:
+        """Return the addresses that a name had some seconds ago; none if it was not resolved then."""
+        until, addresses = self._known.get(name, (0.0, ()))
+        return addresses if time.monotonic() < until else ()
+
+    def resolve(self, name: str, *, timeout: float) -> Addresses:
+        """Return the addresses of a name, IPv4 first; none if it cannot be resolved now."""
+        self.resolve_all([name], timeout=timeout)
+        return self.remembered(name)
+
+    def resolve_all(self, names: Collection[str], *, timeout: float) -> None:
+        """Resolve names side by side, and remember their addresses. Each has this much time."""
+        left = [name for name in dict.fromkeys(names) if self._known.get(name, (0.0, ()))[0] <= time.monotonic()]
+        while left and not self.is_paused:
+            some, left = left[:MAX_THREADS], left[MAX_THREADS:]
+            lookups = [lookup for name in some if (lookup := self._start(name)) is not None]
+            if wait(lookups, timeout=timeout).not_done:
+                self.pause()
+
+    async def find(self, name: str, *, timeout: float) -> Addresses:
+        """Return the addresses of a name as they are now; `OSError` if it cannot be resolved in time."""
+        lookup = None if self.is_paused else self._start(name)
+        if lookup is None:
+            raise TimeoutError("earlier lookups still wait for the name server")
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.wrap_future(lookup)
+        except TimeoutError:
+            self.pause()
+            raise TimeoutError(f"no answer from the name server in {timeout:g} s") from None
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether a name server did not answer some seconds ago."""
+        return time.monotonic() < self._paused_until
+
+    def pause(self) -> None:
+        self._paused_until = time.monotonic() + PAUSE
+
+    def _start(self, name: str) -> "Future[Addresses] | None":
+        """Begin a lookup; None where too many are under way."""
+        if not self._threads.acquire(blocking=False):
+            return None
+        lookup: Future[Addresses] = Future()
+        threading.Thread(target=self._run, args=(name, lookup), name=f"resolve-{name}", daemon=True).start()
+        return lookup
+
+    def _run(self, name: str, lookup: "Future[Addresses]") -> None:
+        try:
+            addresses = self._look_up(name)
+            self._remember(name, addresses)
+        except Exception as error:
+            # The caller decides how to handle the error.
+            self._remember(name, ())
+            result: Exception | None = error
+        else:
+            result = None
+        finally:
+            self._threads.release()
+        # The caller may have given up and cancelled it.
+        if lookup.set_running_or_notify_cancel():
+            if result is None:
+                lookup.set_result(addresses)
+            else:
+                lookup.set_exception(result)
+
+    def _remember(self, name: str, addresses: Addresses) -> None:
+        if len(self._known) >= MAX_NAMES:
+            self._known.clear()
+        self._known[name] = (time.monotonic() + REMEMBERED, addresses)
+
+
+# For everything that a person saves. The cache is what makes a check and the save after it agree.
+RESOLVER = Resolver()

@@ -1,0 +1,68 @@
+"""The learned window of an OLT in plain words. See `engine/collect/pace.py` for how it is found."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from facho.brands import BRANDS
+from facho.engine.brand import Manners
+from facho.engine.collect.learned import Learned
+from facho.engine.collect.pace import Why
+
+HELP = (
+    "How many requests at once suit this OLT, as measured by its runs: one entry for cheap requests, one for optical "
+    "values. Empty until a run has measured it."
+)
+REASONS = ("admin_limit", "brand_limit", "no_gain", "lost", "slower", "untried")
+
+
+def learned_pace(olt: Any) -> list[dict[str, Any]]:
+    """Return the window, the rate and the round trip of each kind of request, and why the window is not larger."""
+    brand = BRANDS.get(olt.brand)
+    limit = olt.max_in_flight or (brand.manners if brand else Manners()).max_in_flight
+    learned = Learned(olt.learned if isinstance(olt.learned, dict) else {})
+    entries = []
+    for kind in ("cheap", "optical"):
+        pace = learned.pace(kind, limit)
+        if pace.measured is None:
+            continue
+        reason = str(pace.why)
+        if pace.why is Why.LIMIT:
+            reason = "admin_limit" if olt.max_in_flight else "brand_limit"
+        entries.append(
+            {
+                "requests": kind,
+                "window": pace.window,
+                "limit": limit,
+                "values_per_second": round(pace.measured.rate, 1),
+                "round_trip": round(pace.measured.round_trip, 4),
+                "reason": reason,
+                "explanation": _explain(reason, limit),
+            }
+        )
+    return entries
+
+
+def _explain(reason: str, limit: int) -> str:
+    """Return a sentence on why the window is not larger."""
+    sentences = {
+        "admin_limit": _("The limit set for this OLT is %(limit)d."),
+        "brand_limit": _("Facho tries no more than %(limit)d for this brand by itself. Set a limit to allow more."),
+        "no_gain": _("More requests at once brought no more values per second."),
+        "lost": _("With more requests at once, requests were lost."),
+        "slower": _("With more requests at once, the OLT answered more slowly."),
+        "untried": _("A larger window has not been tried yet. The next runs will."),
+    }
+    return sentences[reason] % {"limit": limit}
+
+
+def describe_pace(entry: dict[str, Any]) -> str:
+    """Return one learned window as a sentence."""
+    what = _("Optical values") if entry["requests"] == "optical" else _("Other values")
+    window = ngettext("%(n)d request at once", "%(n)d requests at once", entry["window"]) % {"n": entry["window"]}
+    measured = _("%(rate)d values per second, round trip %(trip)d ms") % {
+        "rate": round(entry["values_per_second"]),
+        "trip": round(entry["round_trip"] * 1000),
+    }
+    return f"{what}: {window}, {measured}. {entry['explanation']}"

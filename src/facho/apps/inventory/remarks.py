@@ -1,0 +1,50 @@
+"""Remarks for people on columns and OIDs that never have a value. See `engine/remarks.py` for how they are counted."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Prefetch, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from facho.engine.remarks import blank_columns
+
+HELP = "Columns and OIDs that had no value in the last runs, in plain words. Empty if there is none."
+
+# A remark on a job names this many OLTs.
+NAMED = 3
+
+
+def nodes_with_blanks() -> QuerySet[Any]:
+    """Return the nodes with columns that had no value in their last run."""
+    # By name: nodes know their OLT, and not the other way round.
+    nodes: QuerySet[Any] = apps.get_model("jobs", "WorkflowNode")._default_manager.exclude(blank_runs={})
+    return nodes.select_related("olt").only("olt__name", "job_id", "blank_runs").order_by("olt__name", "pk")
+
+
+def with_remarks() -> "Prefetch[str]":
+    """Return what reads the remarks of many OLTs, or of many jobs, by one query."""
+    return Prefetch("nodes", nodes_with_blanks(), to_attr="nodes_with_blanks")
+
+
+def remarks_on(nodes: Iterable[Any]) -> list[str]:
+    """Return a sentence for each column without a value, with the OLTs that it is about."""
+    columns: dict[str, list[tuple[str, int]]] = {}
+    for node in nodes:
+        for name, runs in blank_columns(node.blank_runs).items():
+            columns.setdefault(name, []).append((node.olt.name, runs))
+    return [_remark(name, found) for name, found in sorted(columns.items())]
+
+
+def _remark(column: str, found: list[tuple[str, int]]) -> str:
+    olts = ", ".join(dict.fromkeys(olt for olt, _runs in found[:NAMED]))
+    if len(found) > NAMED:
+        olts = _("%(olts)s and %(n)d more") % {"olts": olts, "n": len(found) - NAMED}
+    runs = min(runs for _olt, runs in found)
+    sentence = ngettext(
+        "%(column)s had no value in the last %(runs)d run on %(olts)s. Check the OID or remove the column.",
+        "%(column)s had no value in the last %(runs)d runs on %(olts)s. Check the OID or remove the column.",
+        runs,
+    )
+    return sentence % {"column": column, "runs": runs, "olts": olts}

@@ -1,0 +1,222 @@
+"""The history of one ONU: the only reader, for the API, the pages and whatever else shows it.
+
+A value is in a closed chunk, or in a run of a day that is not closed yet. Daily values are in closed months and open
+days in the same way. Damaged bytes are logged once per process and skipped.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from facho.apps.telemetry.models import HistoryChunk, HistoryDay, HistoryMonth, HistoryRun, Onu, PackedChunk, PackedRun
+from facho.engine.batch import UNREAD
+from facho.engine.chunks import DAILY, FIELDS, Chunk, CorruptChunk, Kind, Run, decode, kind_of
+
+logger = logging.getLogger(__name__)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+DAY = timedelta(days=1)
+
+T = TypeVar("T", Run, Chunk)
+
+# Times in microseconds since the epoch, each with the cells that were read then, by field.
+Cells = dict[int, dict[str, Any]]
+
+# The tables and rows in which damage was found and logged.
+_reported: set[tuple[str, int]] = set()
+
+
+class Level(NamedTuple):
+    """The two tables of a resolution, and the beginning of the period in which a time lies."""
+
+    open: type[PackedRun]
+    closed: type[PackedChunk]
+    start: Callable[[datetime], datetime]
+
+
+def start_of_day(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def start_of_month(at: datetime) -> datetime:
+    return start_of_day(at).replace(day=1)
+
+
+RAW = Level(HistoryRun, HistoryChunk, start_of_day)
+DAYS = Level(HistoryDay, HistoryMonth, start_of_month)
+
+
+def microseconds(at: datetime) -> int:
+    return (at - EPOCH) // MICROSECOND
+
+
+def moment(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def unpacked(kind: type[T], model: type[PackedRun | PackedChunk], pk: int, data: bytes | memoryview) -> T | None:
+    """Return the content of a row; None if it is damaged, which is logged once."""
+    try:
+        return kind(bytes(data))
+    except CorruptChunk as error:
+        table = model._meta.db_table
+        if (table, pk) not in _reported:
+            _reported.add((table, pk))
+            logger.error("row %d of %s is damaged and left out of the history: %s", pk, table, error)
+        return None
+
+
+def series(
+    onu_id: int, fields: Sequence[str], since: datetime, until: datetime, step: timedelta | None = None
+) -> list[dict[str, Any]]:
+    """Return the readings of an ONU from one time to another, the earliest first: `at` and a value for each field.
+
+    With a step they are buckets, `at` is the beginning of one, and a field is an object: the minimum, mean and maximum
+    of a gauge, or the sum by which a counter grew. A state is the last one. Steps of whole days come from daily values,
+    which are kept longer.
+    """
+    olt_id = Onu.objects.values_list("olt_id", flat=True).get(pk=onu_id)
+    if step is None:
+        cells = _cells(RAW, olt_id, onu_id, fields, since, until)
+        return [{"at": moment(at), **dict.fromkeys(fields), **cells[at]} for at in sorted(cells)]
+    since = EPOCH + (since - EPOCH) // step * step
+    buckets = Buckets(fields, step)
+    if step % DAY:
+        buckets.add_readings(_cells(RAW, olt_id, onu_id, fields, since, until))
+    else:
+        names = [f"{field}:{part}" for field in fields for part in DAILY[FIELDS[field]]]
+        buckets.add_days(_cells(DAYS, olt_id, onu_id, names, since, until))
+        open_days: Cells = {}
+        _add_open(open_days, RAW, olt_id, onu_id, fields, since, until)
+        buckets.add_readings(open_days)
+    return buckets.rows()
+
+
+def _cells(level: Level, olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime) -> Cells:
+    cells: Cells = {}
+    # In this order: a period that is closed in between is found twice, and not missed.
+    _add_open(cells, level, olt_id, onu_id, fields, since, until)
+    _add_closed(cells, level, olt_id, onu_id, fields, since, until)
+    return cells
+
+
+def _add_closed(
+    cells: Cells, level: Level, olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime
+) -> None:
+    rows = level.closed._default_manager.filter(
+        olt_id=olt_id,
+        field__in=fields,
+        start__range=(level.start(since), until),
+        first_onu__lte=onu_id,
+        last_onu__gte=onu_id,
+    )
+    first, last = microseconds(since), microseconds(until)
+    for pk, field, data in rows.values_list("pk", "field", "data"):
+        chunk = unpacked(Chunk, level.closed, pk, data)
+        column = chunk.series(onu_id) if chunk else None
+        if chunk is None or column is None:
+            continue
+        for at, cell in zip(chunk.times, decode(kind_of(field), column), strict=True):
+            if cell is not UNREAD and first <= at <= last:
+                cells.setdefault(at, {}).setdefault(field, cell)
+
+
+def _add_open(
+    cells: Cells, level: Level, olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime
+) -> None:
+    rows = level.open._default_manager.filter(olt_id=olt_id, at__range=(since, until)).order_by("at", "pk")
+    # Runs of an OLT mostly have the same ONUs: where one is among them is looked up once.
+    positions: dict[bytes, int | None] = {}
+    for pk, at, data in rows.values_list("pk", "at", "data").iterator():
+        run = unpacked(Run, level.open, pk, data)
+        if run is None:
+            continue
+        if run.packed_ids not in positions:
+            positions[run.packed_ids] = run.onu_ids.index(onu_id) if onu_id in run.onu_ids else None
+        position = positions[run.packed_ids]
+        if position is None:
+            continue
+        for field in fields:
+            if field in run.forms and (cell := run.cell(field, position)) is not UNREAD:
+                cells.setdefault(microseconds(at), {})[field] = cell
+
+
+class Buckets:
+    """What a chart shows of many readings: each bucket has the extremes of a field, and what its mean is made of."""
+
+    def __init__(self, fields: Sequence[str], step: timedelta) -> None:
+        self._fields = fields
+        self._step = step // MICROSECOND
+        self._buckets: dict[int, dict[str, dict[str, Any]]] = {}
+        # The last value of each counter, from which it grows.
+        self._counters: dict[str, int] = {}
+
+    def add_readings(self, cells: Cells) -> None:
+        for at in sorted(cells):
+            for field, cell in cells[at].items():
+                if cell is not None:
+                    self._add(at, field, self._parts(field, cell))
+
+    def add_days(self, cells: Cells) -> None:
+        """Add daily values, by names such as `rx_dbm:min`."""
+        for at in sorted(cells):
+            for field in self._fields:
+                parts: dict[str, Any] = {part: cells[at].get(f"{field}:{part}") for part in DAILY[FIELDS[field]]}
+                if any(value is not None for value in parts.values()):
+                    if FIELDS[field] is Kind.COUNTER:
+                        self._counters[field] = parts["last"]
+                    self._add(at, field, parts)
+
+    def _parts(self, field: str, cell: Any) -> dict[str, Any]:
+        """Return one reading as if it were a day."""
+        kind = FIELDS[field]
+        if kind is Kind.GAUGE:
+            return {"min": cell, "mean": cell, "max": cell, "count": 1}
+        if kind is Kind.WORD:
+            return {"last": cell}
+        before = self._counters.get(field)
+        self._counters[field] = cell
+        return {"sum": 0 if before is None else growth(before, cell), "last": cell}
+
+    def _add(self, at: int, field: str, parts: dict[str, Any]) -> None:
+        bucket = self._buckets.setdefault(at // self._step * self._step, {})
+        have = bucket.get(field)
+        bucket[field] = parts if have is None else _joined(FIELDS[field], have, parts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"at": moment(at), **{field: _shown(field, bucket.get(field)) for field in self._fields}}
+            for at, bucket in sorted(self._buckets.items())
+        ]
+
+
+def growth(before: int, after: int) -> int:
+    """Return by how much a counter grew. One that is lower than before has started again from 0."""
+    return after - before if after >= before else after
+
+
+def _joined(kind: Kind, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    if kind is Kind.WORD:
+        return other
+    if kind is Kind.COUNTER:
+        return {"sum": one["sum"] + other["sum"], "last": other["last"]}
+    count = one["count"] + other["count"]
+    return {
+        "min": min(one["min"], other["min"]),
+        "mean": (one["mean"] * one["count"] + other["mean"] * other["count"]) / count,
+        "max": max(one["max"], other["max"]),
+        "count": count,
+    }
+
+
+def _shown(field: str, parts: dict[str, Any] | None) -> Any:
+    if parts is None:
+        return None
+    kind = FIELDS[field]
+    if kind is Kind.WORD:
+        return parts["last"]
+    if kind is Kind.COUNTER:
+        return {"sum": parts["sum"]}
+    return {"min": parts["min"], "mean": round(parts["mean"], 3), "max": parts["max"]}

@@ -1,0 +1,118 @@
+"""What a run read, in columns: one list for each field, one place in it for each ONU."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, overload
+
+
+class Unread(Enum):
+    """The type of `UNREAD`."""
+
+    UNREAD = "UNREAD"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# Stands in a column for a value that was not read. None is the device's own "none".
+UNREAD: Final = Unread.UNREAD
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of one ONU in one run. A value that the device does not have is None."""
+
+    index: str
+    slot: int | None
+    port: int | None
+    onu: int | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLayout:
+    """The ONUs of a batch, in order, as parallel tuples.
+
+    While the inventory stays the same, one run after another has the same object.
+    """
+
+    indexes: tuple[str, ...] = ()
+    slots: tuple[int | None, ...] = ()
+    ports: tuple[int | None, ...] = ()
+    onus: tuple[int | None, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indexes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch(Sequence[Reading]):
+    """The readings of a run over a layout of ONUs. Lists of `columns` must not be changed.
+
+    A column that did not change is the same list as in the batch before. As a
+    sequence, a batch makes its readings one by one.
+    """
+
+    layout: BatchLayout = field(default_factory=BatchLayout)
+    # By field; UNREAD where a value of an ONU was not read.
+    columns: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, readings: Iterable[Reading]) -> "Batch":
+        """Return readings as columns."""
+        rows = list(readings)
+        layout = BatchLayout(
+            tuple([row.index for row in rows]),
+            tuple([row.slot for row in rows]),
+            tuple([row.port for row in rows]),
+            tuple([row.onu for row in rows]),
+        )
+        names = dict.fromkeys(name for row in rows for name in row.values)
+        return cls(layout, {name: [row.values.get(name, UNREAD) for row in rows] for name in names})
+
+    def sharing(self, earlier: "Batch") -> "Batch":
+        """Return the same batch with the layout and the columns of an earlier one wherever they are equal."""
+        if self.layout != earlier.layout:
+            return self
+        columns = {
+            name: old if (old := earlier.columns.get(name)) == values else values
+            for name, values in self.columns.items()
+        }
+        return Batch(earlier.layout, columns)
+
+    def readings(self) -> Iterator[Reading]:
+        """Yield an object for each ONU, for callers that work on one at a time."""
+        layout = self.layout
+        names = tuple(self.columns)
+        rows = zip(*self.columns.values(), strict=True) if names else iter([()] * len(layout))
+        for index, slot, port, onu, values in zip(
+            layout.indexes, layout.slots, layout.ports, layout.onus, rows, strict=True
+        ):
+            found = dict(zip(names, values, strict=True))
+            if UNREAD in values:
+                found = {name: value for name, value in found.items() if value is not UNREAD}
+            yield Reading(index, slot, port, onu, found)
+
+    def has_value(self, name: str) -> bool:
+        """Return whether any ONU has a value of this field."""
+        return any(value is not None and value is not UNREAD for value in self.columns.get(name, ()))
+
+    def __len__(self) -> int:
+        return len(self.layout.indexes)
+
+    def __iter__(self) -> Iterator[Reading]:
+        return self.readings()
+
+    @overload
+    def __getitem__(self, place: int) -> Reading: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Reading]: ...
+    def __getitem__(self, place: int | slice) -> Reading | Sequence[Reading]:
+        return tuple(self.readings())[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch | tuple) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self.layout.indexes)

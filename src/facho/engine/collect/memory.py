@@ -1,0 +1,277 @@
+"""What one run leaves for the next: its requests, the names in their answers, and where their values go.
+
+In a normal run the inventory is what it was. Then the same requests bring the
+same names, and the walk, its coverage and the absent ONUs are those of the run
+before. Only values have to be looked at; see `replay.py`.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+from facho.engine.batch import UNREAD, Batch, BatchLayout
+from facho.engine.brand import Brand, Decoder
+from facho.engine.collect.harvest import decode_value
+from facho.engine.collect.learned import Learned
+from facho.engine.collect.plan import Plan
+from facho.engine.collect.requester import Exchange
+from facho.engine.collect.rows import DARK
+from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Olt
+from facho.engine.oid import Oid
+from facho.engine.snmp import Answer, Asked, Tag, Value, digest
+
+# After so many runs from memory one goes the careful way: only that one tries other sizes.
+MAX_REPLAYS = 100
+# How often a run goes the careful way because the sizes of requests are not settled yet.
+MAX_UNSETTLED = 2
+# Decoded values that are kept for each column of a brand. Powers have some hundreds, serials as many as there are ONUs.
+MAX_DECODED = 16_384
+# Jobs that are remembered in one process.
+MAX_MEMORIES = 8192
+
+PLAIN_TAGS = (Tag.INTEGER, Tag.OCTET_STRING, Tag.COUNTER32, Tag.GAUGE32, Tag.TIME_TICKS, Tag.COUNTER64)
+# The kind of each variable: 0 for a plain number or string, and else its tag. An end of a table must stay one.
+KINDS = bytes(0 if tag in PLAIN_TAGS else tag for tag in range(256))
+
+
+class Decoded(dict[bytes, Any]):
+    """Values of one column by the bytes that an agent sent for them. What is not known yet is decoded."""
+
+    def __init__(self, decode: Decoder) -> None:
+        self.decode = decode
+        self.value_of = Answer.value_of
+
+    def __missing__(self, encoded: bytes) -> Any:
+        if len(self) >= MAX_DECODED:
+            self.clear()
+        value = self[encoded] = decode_value(self.decode, self.value_of(encoded))
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """One request, and what to make of its answer as long as the names in it are the same."""
+
+    kind: str
+    asked: Asked
+    repetitions: int
+    optical: bool
+    # The length of each name and the kind of each value, and a digest of these and the names.
+    lengths: bytes
+    kinds: bytes
+    names: bytes
+    # Groups of five numbers: a column, the first variable, the last one + 1, the step between them, the first row.
+    pieces: "array[int]"
+    # Values that decide what is asked, by the place of their variable: one that changes ends the replay.
+    guards: tuple[tuple[int, Value], ...]
+
+    def groups(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Return the pieces."""
+        numbers = iter(self.pieces)
+        return zip(numbers, numbers, numbers, numbers, numbers, strict=True)
+
+
+class Memory:
+    """The memory of one job on one OLT. Empty until a run was complete and had nothing odd in it.
+
+    It holds no opinion on whether it is still right: `Replay` compares every
+    answer with it, and the careful path takes over where one differs.
+    """
+
+    def __init__(self, decoded: dict[Hashable, Decoded] | None = None, *, max_unsettled: int = MAX_UNSETTLED) -> None:
+        # By column; shared by all memories of a process.
+        self._decoded = {} if decoded is None else decoded
+        self._max_unsettled = max_unsettled
+        self._unsettled = 0
+        # The sizes that the run began with, by table.
+        self._sizes: Mapping[str, int | None] = {}
+        self._replays = 0
+        self._key: Any = None
+        self.steps: list[Step] = []
+        # A list for each column of the plan before the rules of the brand, then one for each scalar.
+        self.read: list[list[Any]] = []
+        self.decoders: list[Decoded] = []
+        # Which ONUs were asked for expensive columns; see `lit_rows`.
+        self.lit: tuple[bool, ...] = ()
+        self.answered: frozenset[str] = frozenset()
+        # The place fields that the rules of the brand fill.
+        self.placed: frozenset[str] = frozenset()
+        self.collected = Collected(Completeness.EMPTY)
+        self.batch = Batch()
+
+    def is_usable(self, plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> bool:
+        """Return whether the next run may begin with the requests of the last one."""
+        learned = Learned(olt.learned)
+        return (
+            bool(self.steps)
+            and self._replays < MAX_REPLAYS
+            and not tuple(learned.poisoned)
+            and (self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes))
+            and self._key == key_of(plan, kind, olt, brand, known)
+        )
+
+    def update(self, answers: Iterable[tuple[Step, Answer]], read: list[list[Any]], batch: Batch) -> None:
+        """Remember the values of a replay that came to its end."""
+        for step, answer in answers:
+            step.asked.digest = answer.digest
+        self.read, self.batch = read, batch
+        self._replays += 1
+
+    def forget(self) -> None:
+        """Let the next run go the careful way."""
+        self.steps = []
+
+    def keep(
+        self,
+        plan: Plan,
+        kind: JobKind,
+        olt: Olt,
+        brand: Brand,
+        known: Sequence[KnownOnu],
+        *,
+        collected: Collected,
+        trace: Sequence[Exchange],
+        cells: Mapping[Oid, tuple[int, int]],
+        guarded: Iterable[Oid],
+        read: list[list[Any]],
+        answered: Iterable[str],
+        placed: Iterable[frozenset[str]],
+    ) -> None:
+        """Remember a run. `cells` has the column and the row of each name, `guarded` the names whose values steer."""
+        self._sizes = sizes_of(olt, collected.traffic.sizes)
+        self._unsettled = 0 if self._sizes == collected.traffic.sizes else self._unsettled + 1
+        self._replays = 0
+        try:
+            self.steps = list(make_steps(trace, cells, set(guarded)))
+        except (ValueError, OverflowError):
+            # An OID or an answer of absurd length.
+            self.forget()
+            return
+        self._key = key_of(plan, kind, olt, brand, known)
+        columns = collected.batch.columns
+        fields = [column.field for column in plan.columns]
+        # Where the rules of the brand change nothing, both are one list.
+        for place, field in enumerate(fields):
+            if columns.get(field) == read[place]:
+                read[place] = columns[field]
+        self.read = read
+        self.decoders = [self._decoder(each.oid, each.decode) for each in plan.columns]
+        self.decoders += [self._decoder(each.oid, each.decode) for each in plan.scalars]
+        self.batch = collected.batch
+        self.lit = lit_rows(plan, kind, self.batch.layout, read, known)
+        self.answered = frozenset(answered)
+        self.placed = next(iter(placed), frozenset())
+        self.collected = replace(collected, readings=())
+
+    def _decoder(self, oid: Oid, decode: Decoder) -> Decoded:
+        return self._decoded.setdefault((oid, decode), Decoded(decode))
+
+
+class Memories:
+    """The memories of one process, by node. The one that was not used for longest goes first."""
+
+    def __init__(self, limit: int = MAX_MEMORIES) -> None:
+        self._limit = limit
+        self._decoded: dict[Hashable, Decoded] = {}
+        self._memories: OrderedDict[int, Memory] = OrderedDict()
+
+    def of(self, node_id: int) -> Memory:
+        """Return the memory of a node."""
+        memory = self._memories.setdefault(node_id, Memory(self._decoded))
+        self._memories.move_to_end(node_id)
+        if len(self._memories) > self._limit:
+            self._memories.popitem(last=False)
+        return memory
+
+
+def sizes_of(olt: Olt, tables: Iterable[str]) -> dict[str, int | None]:
+    """Return the sizes with which a run on these tables begins; None where nothing was learned yet."""
+    sizes = olt.learned.get("sizes")
+    return {table: sizes.get(table) if isinstance(sizes, Mapping) else None for table in tables}
+
+
+def key_of(plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> Any:
+    """Return all that a run depends on besides what the OLT answers. Equal keys: the same run."""
+    onus = hash(tuple(map(attrgetter("index", "slot", "port", "onu"), known)))
+    # Which ones are asked, and of which ones a reading without a serial may be of another ONU. A discovery asks all.
+    doubts = () if kind is JobKind.DISCOVERY else hash(tuple([(onu.is_missing, not onu.misses) for onu in known]))
+    return plan, kind, olt.agent, brand, onus, doubts
+
+
+def lit_rows(
+    plan: Plan, kind: JobKind, layout: BatchLayout, read: Sequence[Sequence[Any]], known: Sequence[KnownOnu]
+) -> tuple[bool, ...]:
+    """Return which ONUs are asked for expensive columns, as `Run` does; nothing where their state does not matter."""
+    if kind is JobKind.WALK or not any(column.optical for column in plan.columns):
+        return ()
+    place = next((place for place, column in enumerate(plan.columns) if column.field == "state"), None)
+    if place is not None and kind is JobKind.GET and not plan.columns[place].space.by_index:
+        # A GET walks such a table last: until then only the state from earlier is known.
+        place = None
+    known_states = {onu.index: onu.state for onu in known}
+    states = [None] * len(layout) if place is None else read[place]
+    return tuple(
+        [
+            (known_states.get(index) if state is None or state is UNREAD else state) not in DARK
+            for index, state in zip(layout.indexes, states, strict=True)
+        ]
+    )
+
+
+def names_digest(lengths: bytes, kinds: bytes, names: bytes) -> bytes:
+    """Return what two answers share only if they have the same names, and values where the other one has."""
+    return digest(lengths + kinds + names)
+
+
+def lengths_and_kinds(answer: Answer) -> tuple[bytes, bytes]:
+    """Return the length of each name and the kind of each value; ValueError for an absurd length."""
+    return bytes(map(len, answer.oids)), answer.tags.translate(KINDS)
+
+
+def make_steps(trace: Sequence[Exchange], cells: Mapping[Oid, tuple[int, int]], guarded: set[Oid]) -> Iterable[Step]:
+    """Return the requests of a run; ValueError or OverflowError for an OID or an answer of absurd length."""
+    seen: set[Oid] = set()
+    # Many requests have names of the same lengths: one object serves for all.
+    same: dict[bytes, bytes] = {}
+    for exchange in trace:
+        answer = exchange.answer
+        asked = Asked(exchange.oids)
+        asked.digest, asked.answered = answer.digest, len(answer.oids)
+        lengths, kinds = lengths_and_kinds(answer)
+        found = []
+        for place, oid in enumerate(answer.oids):
+            # A row counts once, as in a walk: with its first value.
+            if oid in cells and oid not in seen:
+                seen.add(oid)
+                found.append((*cells[oid], place))
+        guards = [(place, answer.values[place]) for place, oid in enumerate(answer.oids) if oid in guarded]
+        yield Step(
+            exchange.kind,
+            asked,
+            exchange.repetitions,
+            exchange.optical,
+            same.setdefault(lengths, lengths),
+            same.setdefault(kinds, kinds),
+            names_digest(lengths, kinds, b"".join(answer.oids)),
+            _pieces(found),
+            tuple(guards),
+        )
+
+
+def _pieces(found: list[tuple[int, int, int]]) -> "array[int]":
+    """Return cells (column, row, variable) as pieces: rows one behind the other, variables at equal distances."""
+    pieces: list[int] = []
+    found.sort()
+    at = 0
+    while at < len(found):
+        column, row, first = found[at]
+        step = found[at + 1][2] - first if at + 1 < len(found) else 0
+        count = 1
+        while step > 0 and at + count < len(found) and found[at + count] == (column, row + count, first + count * step):
+            count += 1
+        pieces.extend((column, first, first + (count - 1) * step + 1, max(step, 1), row))
+        at += count
+    return array("H" if max(pieces, default=0) < 1 << 16 else "I", pieces)

@@ -1,0 +1,264 @@
+"""A run from memory: the requests of the last run again, and a look at what has changed in their answers."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from facho.engine.batch import UNREAD, Batch
+from facho.engine.brand import Brand
+from facho.engine.collect.crew import Crew, Work
+from facho.engine.collect.harvest import PLACES, decode_value
+from facho.engine.collect.learned import Learned
+from facho.engine.collect.memory import Memory, Step, lengths_and_kinds, lit_rows, names_digest
+from facho.engine.collect.plan import Plan
+from facho.engine.collect.progress import Progress
+from facho.engine.collect.requester import Requester, RunOver, request_key
+from facho.engine.collect.values import had_values
+from facho.engine.errors import BadAnswer, NoAnswer, Refused
+from facho.engine.model import Collected, JobKind, KnownOnu
+from facho.engine.snmp import Answer
+
+
+class Different(Exception):
+    """An answer is not what the memory can make sense of: the careful path takes over."""
+
+
+class Replay:
+    """Sends the requests of a remembered run, in any order that the window allows, and collects what has changed.
+
+    An answer is taken in one of three ways. Its variables are those of the last
+    run, byte for byte: then so are its values. Or it has the same names: then its
+    values are decoded, each different one once. Anything else ends the replay.
+    The careful path then gets all answers that came, so that nothing is asked
+    twice, and decides what they mean.
+
+    Requests and names of a remembered run prove that the same rows exist and that
+    the same parts were read to their ends. Values that decide what is asked are
+    compared on the way. Where an ONU gained or lost its light, the replay ends
+    before it asks for expensive columns.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        plan: Plan,
+        kind: JobKind,
+        brand: Brand,
+        known: Sequence[KnownOnu],
+        requester: Requester,
+        learned: Learned,
+    ) -> None:
+        self._memory = memory
+        self._plan = plan
+        self._kind = kind
+        self._brand = brand
+        self._known = known
+        self._requester = requester
+        self._learned = learned
+        self._waiting: deque[Step] = deque()
+        self._is_off = False
+        self._answers: list[tuple[Step, Answer]] = []
+        # The columns so far. One that changes is copied first: the memory keeps its own until the end.
+        self._read = list(memory.read)
+        # The same after the rules of the brand.
+        self._columns: Mapping[str, list[Any]] = {}
+        self._unchanged = self._parsed = 0
+
+    async def read(self) -> bool:
+        """Ask for everything. False: the careful path has to do it, and `requester.early` has what came."""
+        try:
+            for optical in (False, True):
+                if optical and not self._is_off:
+                    self._check_light()
+                self._waiting.extend(step for step in self._memory.steps if step.optical is optical)
+                await Crew(self._requester, self._next_work).run()
+            if not self._is_off:
+                self._columns = self._finished()
+        except (NoAnswer, BadAnswer, Refused, RunOver, Different):
+            self._is_off = True
+        if self._is_off:
+            self._hand_over()
+        return not self._is_off
+
+    def _hand_over(self) -> None:
+        """Leave all answers to the careful path."""
+        early = self._requester.early
+        for step, answer in self._answers:
+            early[request_key(step.kind, step.asked, step.repetitions)] = answer
+
+    def _check_light(self) -> None:
+        """Raise `Different` if an ONU gained or lost its light: other ONUs are asked for expensive columns then."""
+        memory = self._memory
+        if lit_rows(self._plan, self._kind, memory.batch.layout, self._read, self._known) != memory.lit:
+            raise Different
+
+    def _next_work(self) -> Work | None:
+        return self._work() if self._waiting and not self._is_off else None
+
+    async def _work(self) -> None:
+        repeat = self._requester.repeat
+        while self._waiting and not self._is_off:
+            step = self._waiting.popleft()
+
+            def read(answer: Answer, step: Step = step) -> int:
+                return self._take(step, answer)
+
+            try:
+                await repeat(step.kind, step.asked, step.repetitions, optical=step.optical, read=read)
+            except BaseException:
+                self._is_off = True
+                raise
+
+    def _take(self, step: Step, answer: Answer) -> int:
+        """Take an answer in the cheapest way that is certain, and return how many variables it has."""
+        if not answer.error_status and answer.digest == step.asked.digest:
+            self._unchanged += 1
+            self._answers.append((step, answer))
+            return step.asked.answered
+        is_taken = False
+        try:
+            is_taken = not answer.error_status and (self._parse(step, answer) or self._decode(step, answer))
+        except BadAnswer:
+            raise
+        # A value that steers, or one that a brand cannot decode: the careful path knows what to do.
+        except Exception:
+            self._is_off = True
+        variables = len(step.lengths) if is_taken else len(answer)
+        # An answer without variables says nothing. The request is sent again, and the careful path never gets it.
+        if variables or answer.error_status:
+            self._is_off |= not is_taken
+            self._answers.append((step, answer))
+        return variables
+
+    def _parse(self, step: Step, answer: Answer) -> bool:
+        """Take the values without decoding the message, if it has the expected names and plain values."""
+        found = answer.split(step.lengths)
+        if found is None:
+            return False
+        names, values = found
+        if step.kinds.strip(b"\0") or names_digest(step.lengths, step.kinds, names) != step.names:
+            return False
+        for place, value in step.guards:
+            if answer.value_of(values[place]) != value:
+                raise Different
+        decoders = self._memory.decoders
+        for column, start, stop, stride, row in step.groups():
+            decoder = decoders[column]
+            decoder.value_of = answer.value_of
+            self._put(column, row, list(map(decoder.__getitem__, values[start:stop:stride])))
+        self._parsed += 1
+        return True
+
+    def _decode(self, step: Step, answer: Answer) -> bool:
+        """Take the values of any types, if the answer has the expected names."""
+        lengths, kinds = lengths_and_kinds(answer)
+        if names_digest(lengths, kinds, b"".join(answer.oids)) != step.names:
+            return False
+        for place, value in step.guards:
+            if answer.values[place] != value:
+                raise Different
+        decoders = self._memory.decoders
+        for column, start, stop, stride, row in step.groups():
+            self._put(
+                column, row, [decode_value(decoders[column].decode, each) for each in answer.values[start:stop:stride]]
+            )
+        return True
+
+    def _put(self, column: int, row: int, values: list[Any]) -> None:
+        read = self._read[column]
+        stop = row + len(values)
+        if read[row:stop] == values:
+            return
+        if read is self._memory.read[column]:
+            read = self._read[column] = read.copy()
+        read[row:stop] = values
+
+    def progress(self) -> Progress:
+        """Return how far the run is."""
+        steps, done = len(self._memory.steps), len(self._answers)
+        rows = len(self._memory.batch)
+        return Progress(done, steps, rows * done // max(1, steps), self._requester.pdus)
+
+    def collected(self) -> Collected:
+        """Return the result, and remember it."""
+        memory, plan = self._memory, self._plan
+        batch = Batch(memory.batch.layout, self._columns)
+        memory.update(self._answers, self._read, batch)
+        traffic = self._requester.traffic()
+        return replace(
+            memory.collected,
+            readings=batch,
+            scalars={each.name: self._read[len(plan.columns) + place][0] for place, each in enumerate(plan.scalars)},
+            traffic=replace(
+                traffic,
+                sizes=memory.collected.traffic.sizes,
+                answers_unchanged=self._unchanged,
+                answers_parsed=self._parsed,
+                answers_decoded=traffic.answers_decoded - self._unchanged - self._parsed,
+            ),
+            learned=self._learned.as_json(),
+            had_values=had_values(
+                plan,
+                self._kind,
+                batch,
+                self._known,
+                answered=memory.answered,
+                scalars={each.name: memory.collected.had_values.get(each.name) for each in plan.scalars},
+            ),
+        )
+
+    def _finished(self) -> dict[str, list[Any]]:
+        """Return the columns after the rules of the brand, applied again to the ONUs of which a value changed."""
+        memory, finish = self._memory, self._brand.finish
+        fields = [column.field for column in self._plan.columns]
+        columns = dict(memory.batch.columns)
+        changed: set[int] = set()
+        for field, old, new in zip(fields, memory.read, self._read, strict=False):
+            if old is new:
+                continue
+            if finish is None or columns.get(field) is old:
+                columns[field] = new
+            if finish is not None:
+                changed.update([row for row, (was, now) in enumerate(zip(old, new, strict=True)) if was != now])
+        if finish is not None and changed:
+            self._apply(finish, fields, columns, changed)
+        return columns
+
+    def _apply(
+        self,
+        finish: Callable[[dict[str, Any]], dict[str, Any]],
+        fields: Sequence[str],
+        columns: dict[str, list[Any]],
+        rows: Iterable[int],
+    ) -> None:
+        """Apply the rules to some ONUs; `Different` if they move one or cannot be applied."""
+        layout = self._memory.batch.layout
+        places = {"slot": layout.slots, "port": layout.ports, "onu": layout.onus}
+        own: set[str] = set()
+        for row in rows:
+            values = {
+                field: value
+                for field, column in zip(fields, self._read, strict=False)
+                if (value := column[row]) is not UNREAD
+            }
+            try:
+                finished = finish(values)
+            # As in the harvest, which keeps such a row as it was read.
+            except Exception as error:
+                raise Different from error
+            if finished.keys() & PLACES != self._memory.placed:
+                raise Different
+            for field in columns.keys() | finished.keys():
+                value = finished.get(field, UNREAD)
+                if field in PLACES:
+                    if value != places[field][row]:
+                        raise Different
+                    continue
+                column = columns.get(field) or columns.setdefault(field, [UNREAD] * len(layout))
+                if column[row] == value:
+                    continue
+                if field not in own:
+                    own.add(field)
+                    column = columns[field] = column.copy()
+                column[row] = value

@@ -1,0 +1,48 @@
+"""Which columns of a job had values, as far as a run can tell."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from facho.engine.batch import UNREAD, Batch
+from facho.engine.collect.plan import Plan
+from facho.engine.collect.rows import DARK
+from facho.engine.model import JobKind, KnownOnu
+
+
+def had_values(
+    plan: Plan,
+    kind: JobKind,
+    batch: Batch,
+    known: Sequence[KnownOnu],
+    *,
+    answered: Collection[str],
+    scalars: Mapping[str, bool | None],
+    is_cut: bool = False,
+) -> dict[str, bool | None]:
+    """Return whether each column and OID that the job names had a value; None where the run cannot tell.
+
+    Absence counts only in a complete run in which an ONU with light could have had a value.
+    """
+    may_judge = not is_cut and _has_light(kind, batch, known)
+    found: dict[str, bool | None] = {}
+    for column in plan.columns:
+        had: bool | None = column.field in answered
+        if had and column.optical:
+            # An agent without optics answers with a placeholder for each ONU.
+            had = batch.has_value(column.field)
+        found[column.field] = had or (False if may_judge else None)
+    return {name: had for name, had in {**found, **scalars}.items() if name in plan.named}
+
+
+def _has_light(kind: JobKind, batch: Batch, known: Sequence[KnownOnu]) -> bool:
+    """Return whether the run was about any ONU that is not dark."""
+    if not batch:
+        # By GET, an OLT that has no row of any known ONU has lost them; that says nothing about the columns.
+        return kind is not JobKind.GET and any(not onu.is_missing and onu.state not in DARK for onu in known)
+    states = batch.columns.get("state", ())
+    if any(state and state is not UNREAD and state not in DARK for state in states):
+        return True
+    known_states = {onu.index: onu.state for onu in known}
+    return any(
+        (known_states.get(index) if not state or state is UNREAD else state) not in DARK
+        for index, state in zip(batch.layout.indexes, states or [None] * len(batch), strict=True)
+    )

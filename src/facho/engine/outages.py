@@ -1,0 +1,115 @@
+"""When the database or the broker was unavailable: slots that were lost then were not lost to busy pollers."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from facho.engine.model import Cause
+from facho.engine.ports import Clock
+
+# A call that takes longer is an outage from its beginning: a locked database does not fail, it keeps callers waiting.
+SLOW = timedelta(seconds=5)
+
+# Outages that are remembered.
+REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """From when to when something was unavailable; without an end it still is."""
+
+    cause: Cause
+    since: datetime
+    until: datetime | None = None
+
+    def moved(self, by: timedelta) -> "Outage":
+        return Outage(self.cause, self.since + by, None if self.until is None else self.until + by)
+
+
+class Outages:
+    """Spans of time in which something that every run needs was unavailable.
+
+    A span belongs to a source, such as writes of the scheduler. It begins with the first call that fails or hangs, and
+    ends with the next call of the same source that succeeds.
+    """
+
+    def __init__(self, is_unavailable: Callable[[BaseException], bool] = lambda error: True) -> None:
+        self._is_unavailable = is_unavailable
+        # By source.
+        self._open: dict[str, Outage] = {}
+        # Calls under way, by number: they are an outage as soon as they take too long.
+        self._calls: dict[int, Outage] = {}
+        self._count = 0
+        self._past: deque[Outage] = deque(maxlen=REMEMBERED)
+
+    @contextmanager
+    def watch(self, source: str, clock: Clock) -> Iterator[None]:
+        """Watch a call of the database."""
+        self._count += 1
+        number = self._count
+        self._calls[number] = Outage(Cause.DATABASE_UNAVAILABLE, clock.now())
+        try:
+            yield
+        except Exception as error:
+            if self._is_unavailable(error):
+                self._open.setdefault(source, self._calls[number])
+            raise
+        else:
+            now, call = clock.now(), self._calls[number]
+            if now - call.since > SLOW:
+                self._past.append(Outage(call.cause, call.since, now))
+            self._end(source, now)
+        finally:
+            del self._calls[number]
+
+    def note(self, source: str, cause: Cause | None, now: datetime) -> None:
+        """Note the cause for which a source is unavailable now; None: it is available."""
+        known = self._open.get(source)
+        if known is not None and known.cause is not cause:
+            self._end(source, now)
+        if cause is not None and source not in self._open:
+            self._open[source] = Outage(cause, now)
+
+    def _end(self, source: str, now: datetime) -> None:
+        ended = self._open.pop(source, None)
+        if ended is not None:
+            self._past.append(Outage(ended.cause, ended.since, now))
+
+    def clock_set(self, by: timedelta) -> None:
+        """Move with the clock, which was set by so much: how long ago an outage was stays the same."""
+        self._open = {source: outage.moved(by) for source, outage in self._open.items()}
+        self._calls = {number: call.moved(by) for number, call in self._calls.items()}
+        self._past = deque((outage.moved(by) for outage in self._past), maxlen=REMEMBERED)
+
+    def present(self, now: datetime) -> Cause | None:
+        """Return why nothing can run now."""
+        return next((each.cause for each in self._lasting(now)), None)
+
+    def _lasting(self, now: datetime) -> Iterator[Outage]:
+        yield from self._open.values()
+        yield from (call for call in self._calls.values() if now - call.since > SLOW)
+
+    def within(self, start: datetime, end: datetime) -> dict[Cause, float]:
+        """Return the seconds of a span of time in which something was unavailable, by cause; none counts twice."""
+        seconds: dict[Cause, float] = {}
+        at = start
+        recent = [each for each in self._past if each.until is not None and each.until > start]
+        for each in sorted((*recent, *self._lasting(end)), key=lambda outage: outage.since):
+            since, until = max(each.since, at), min(each.until or end, end)
+            if since < until:
+                seconds[each.cause] = seconds.get(each.cause, 0.0) + (until - since).total_seconds()
+                at = until
+        return seconds
+
+    def main_cause(self, start: datetime, end: datetime) -> Cause | None:
+        """Return the cause of an outage that took at least half of a span of time."""
+        seconds = self.within(start, end)
+        longest = max(seconds, key=lambda cause: seconds[cause], default=None)
+        is_main = longest is not None and 2 * seconds[longest] >= (end - start).total_seconds()
+        return longest if is_main else None
+
+
+# For where nothing is watched.
+NO_OUTAGES = Outages()

@@ -1,0 +1,31 @@
+"""`facho shell`: Django's shell, with what questions about polling need."""
+
+from django.core.management.commands import shell
+
+# Beside the models: words of the engine, and what queries are made of.
+ALSO = (
+    "facho.engine.events.Event",
+    "facho.engine.model.Cause",
+    "facho.engine.model.JobKind",
+    "facho.engine.model.Status",
+    "facho.engine.model.Trigger",
+    "facho.engine.quota.HOUR",
+    "facho.engine.quota.Severity",
+    "facho.engine.quota.hour_of",
+    "facho.engine.schedule.next_check",
+    "datetime.datetime",
+    "datetime.timedelta",
+    "django.db.models.Avg",
+    "django.db.models.Count",
+    "django.db.models.F",
+    "django.db.models.Max",
+    "django.db.models.Q",
+    "django.utils.timezone",
+)
+
+
+class Shell(shell.Command):
+    """Imports all models, and the words that the engine has for what is in them."""
+
+    def get_auto_imports(self) -> list[str]:
+        return [*(super().get_auto_imports() or ()), *ALSO]

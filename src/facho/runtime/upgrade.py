@@ -1,0 +1,50 @@
+"""The database brought up to date: migrations, then what takes too long for one transaction."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from django.core.management import call_command
+from django.db import connection
+
+from facho.runtime.config import Config, ConfigError
+from facho.runtime.lock import EngineLock
+from facho.store import history_upgrade
+
+
+def upgrade(config: Config, *, verbosity: int, is_locked: bool) -> None:
+    """Migrate, and convert the history of earlier versions. `is_locked`: the caller holds the lock of the engine."""
+    with without_idle_limit():
+        call_command("migrate", verbosity=verbosity, interactive=False)
+    if not history_upgrade.is_pending():
+        return
+    lock: AbstractContextManager[object] = nullcontext() if is_locked else EngineLock(config)
+    with lock:
+        try:
+            history_upgrade.convert(_report)
+        except history_upgrade.NotConverted as error:
+            raise ConfigError(str(error)) from error
+
+
+@contextmanager
+def without_idle_limit() -> Iterator[None]:
+    """Let transactions of this connection be idle for any time.
+
+    PostgreSQL ends others after 5 seconds, so that a process that is paused holds no lock. Between two statements of
+    a migration Django may compute for longer than that on a small machine.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = 0")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET idle_in_transaction_session_timeout")
+
+
+def _report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,398 @@
+"""What a run changes: the inventory of an OLT compared with what was read, column by column. No I/O.
+
+Most values repeat those of the run before, so a column is compared as a whole first, and only the cells that differ
+are looked at. The result is everything that is to be written, events included.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from itertools import compress, count
+from operator import ne
+from typing import TYPE_CHECKING, Any
+
+from facho.apps.telemetry.models import FOUND, FOUND_AGAIN, MOVED, NEVER, NOT_FOUND, REPLACED_BY, Onu, OnuEvent
+from facho.engine.batch import UNREAD, Batch
+from facho.engine.census import Census
+from facho.engine.model import Reading
+from facho.store.rows import FILLED, PLACE, POWERS, merge_twins, normal, normals, plain_value
+
+if TYPE_CHECKING:
+    from facho.store.census import KnownOnus
+    from facho.store.inventory import Inventory
+
+Field, Presence = OnuEvent.Field, OnuEvent.Presence
+
+# Slot and port; None where the device does not report it.
+Port = tuple[int | None, int | None]
+
+# The number of the port of an ONU that has none yet.
+NO_PORT = -1
+
+# The times of a port, and the columns of which one must be read to move it. `read_at` moves with any.
+TIMES: Mapping[str, frozenset[str]] = {"read_at": frozenset(), "state_at": frozenset({"state"}), "power_at": POWERS}
+
+# Each change of these is an event.
+TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a run read, in columns: entry i of each is of the ONU with index i. No index comes twice."""
+
+    indexes: Sequence[str]
+    # Slot, port and onu; None where the run does not tell.
+    places: Mapping[str, Sequence[int | None]]
+    columns: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, readings: Sequence[Reading]) -> "Columns":
+        """Return readings in columns. A batch has them already; none is made for each ONU then."""
+        batch = readings if isinstance(readings, Batch) else Batch.of(readings)
+        if len(set(batch.layout.indexes)) < len(batch):
+            batch = Batch.of(merge_twins(tuple(batch)))
+        layout = batch.layout
+        places = {"slot": list(layout.slots), "port": list(layout.ports), "onu": list(layout.onus)}
+        return cls(layout.indexes, places, batch.columns)
+
+    def only(self, entries: Sequence[int]) -> "Columns":
+        return Columns(
+            [self.indexes[entry] for entry in entries],
+            {name: [column[entry] for entry in entries] for name, column in self.places.items()},
+            {name: [column[entry] for entry in entries] for name, column in self.columns.items()},
+        )
+
+
+@dataclass(slots=True)
+class OnuChange:
+    """A change of an ONU, named by its position in the inventory, or its index where it is new."""
+
+    onu: int | str
+    field: str
+    old: str
+    new: str
+    cause: str = ""
+
+
+@dataclass(slots=True)
+class InventoryChanges:
+    """What is to be written, by position in the inventory and column."""
+
+    at: datetime
+    cells: defaultdict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    # New ONUs in columns, and the numbers of their ports.
+    found: dict[str, list[Any]] = field(default_factory=dict)
+    found_ports: list[int] = field(default_factory=list)
+    # ONUs that release their index before others take it.
+    leaving: list[int] = field(default_factory=list)
+    # Replaced ONUs, and the index that another one has now.
+    replaced: dict[int, str] = field(default_factory=dict)
+    # Ports that had no row, numbered behind those of the inventory; ports whose times move; ONUs on another port.
+    new_ports: list[Port] = field(default_factory=list)
+    moved_times: dict[str, set[int]] = field(default_factory=dict)
+    port_of: dict[int, int] = field(default_factory=dict)
+    events: list[OnuChange] = field(default_factory=list)
+
+
+def compare(
+    inventory: "Inventory", read: Columns, now: datetime, census: Census | None = None, known: "KnownOnus | None" = None
+) -> InventoryChanges:
+    """Return what a run changes in an inventory that has the columns which were read."""
+    return _Comparison(inventory, read, now).run(census or Census(), known)
+
+
+class _Comparison:
+    """One comparison: collects the changes step by step. The inventory is only read."""
+
+    def __init__(self, inventory: "Inventory", read: Columns, now: datetime) -> None:
+        self._inventory = inventory
+        self._read = read
+        self._now = now
+        self._changes = InventoryChanges(now)
+        # Positions at which something changed that makes an event, and those of them whose place changed.
+        self._tracked: set[int] = set()
+        self._placed: set[int] = set()
+        self._port_numbers = dict(inventory.port_numbers)
+
+    def run(self, census: Census, known: "KnownOnus | None") -> InventoryChanges:
+        holders = self._inventory.positions
+        if known is not None:
+            holders = self._presence(census, known)
+        self._positions = list(map(holders.get, self._read.indexes))
+        met, new = self._read, None
+        if None in self._positions:
+            entries = range(len(self._positions))
+            new = self._read.only([entry for entry in entries if self._positions[entry] is None])
+            met = self._read.only([entry for entry in entries if self._positions[entry] is not None])
+        self._met = [position for position in self._positions if position is not None]
+        self._compare(met)
+        if new is not None:
+            self._find(new)
+        self._assign_ports()
+        self._move_times(met, new)
+        self._make_events()
+        return self._changes
+
+    def _presence(self, census: Census, known: "KnownOnus") -> dict[str, int]:
+        """Take over what a census decided, and return the holder of each index after it."""
+        changes, columns, position = self._changes, self._inventory.columns, known.positions
+        gone = set(census.gone)
+        for key in census.found:
+            self._set(position[key], misses=0, missing_since=None)
+        for key in census.missed:
+            self._set(position[key], misses=columns["misses"][position[key]] + 1)
+            if key in gone:
+                self._set(position[key], missing_since=self._now)
+        movers = [position[move.known.index] for move in census.moved]
+        others = [position[key] for key in census.replaced]
+        changes.leaving = [*movers, *others]
+        holders = self._inventory.positions
+        if changes.leaving:
+            left = {columns["index"][each] for each in changes.leaving if not columns["place_taken"][each]}
+            holders = {index: each for index, each in holders.items() if index not in left}
+        for each in others:
+            # One that was missing before stays missing since then.
+            since = changes.cells[each].get("missing_since", columns["missing_since"][each])
+            changes.cells[each] |= {"place_taken": True, "missing_since": since or self._now}
+            changes.replaced[each] = columns["index"][each]
+            self._tracked.add(each)
+        for move, each in zip(census.moved, movers, strict=True):
+            changes.cells[each] |= {"place_taken": False, "replaced_by_id": None, "index": move.reading.index}
+            if known.is_elsewhere(move):
+                changes.cells[each] |= {"moved_at": self._now, "moved_from": known.origin(move)}
+            holders[move.reading.index] = each
+            self._tracked.add(each)
+        return holders
+
+    def _set(self, position: int, **values: Any) -> None:
+        columns = self._inventory.columns
+        changed = {name: value for name, value in values.items() if columns[name][position] != value}
+        if changed:
+            self._changes.cells[position] |= changed
+            self._tracked.add(position)
+
+    def _compare(self, read: Columns) -> None:
+        """Find the cells of known ONUs that differ from what was read."""
+        cells = self._changes.cells
+        for name, column in read.places.items():
+            for position, value in self._differing(name, column):
+                if (place := normal(PLACE[name], value)) not in (None, self._inventory.columns[name][position]):
+                    cells[position][name] = place
+                    self._placed.add(position)
+        extras = {}
+        for name, column in read.columns.items():
+            if name not in FILLED:
+                extras[name] = column
+                continue
+            changed = self._cells(name, column)
+            for position, value in changed:
+                cells[position][name] = value
+            if name in TRACKED:
+                self._tracked.update(position for position, _ in changed)
+        self._tracked |= self._placed
+        if extras:
+            self._compare_extras(extras)
+
+    def _differing(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Return the positions and new values where a column differs from what is known."""
+        old = list(map(self._inventory.columns[name].__getitem__, self._met))
+        if old == column:
+            return []
+        entries = compress(count(), map(ne, old, column))
+        return [(self._met[entry], column[entry]) for entry in entries if column[entry] is not UNREAD]
+
+    def _cells(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
+        """Return the same, in the form that the column of the table holds."""
+        known, differing = self._inventory.columns[name], self._differing(name, column)
+        stored = _stored(name, [value for _, value in differing])
+        pairs = zip([position for position, _ in differing], stored, strict=True)
+        return [(position, value) for position, value in pairs if known[position] != value]
+
+    def _compare_extras(self, extras: Mapping[str, Sequence[Any]]) -> None:
+        known = self._inventory.columns["extra"]
+        for name, column in extras.items():
+            for position, value in zip(self._met, column, strict=True):
+                if value is UNREAD or known[position].get(name, UNREAD) == value:
+                    continue
+                if (stored := plain_value(value)) != known[position].get(name, UNREAD):
+                    extra = self._changes.cells[position].setdefault("extra", dict(known[position]))
+                    extra[name] = stored
+
+    def _find(self, new: Columns) -> None:
+        """Make rows of ONUs that are read for the first time."""
+        found: dict[str, list[Any]] = {"index": list(new.indexes), "first_seen_at": [self._now] * len(new.indexes)}
+        found |= {name: normals(PLACE[name], column) for name, column in new.places.items()}
+        found["state"] = [Onu.State.UNKNOWN.value] * len(new.indexes)
+        found["extra"] = [{} for _ in new.indexes]
+        for name, column in new.columns.items():
+            if name in FILLED:
+                found[name] = _stored(name, [None if value is UNREAD else value for value in column])
+                continue
+            for extra, value in zip(found["extra"], column, strict=True):
+                if value is not UNREAD:
+                    extra[name] = plain_value(value)
+        self._changes.found = found
+        self._changes.found_ports = list(map(self._port_number, zip(found["slot"], found["port"], strict=True)))
+        self._changes.events += [OnuChange(index, Field.PRESENCE, "", Presence.PRESENT, FOUND) for index in new.indexes]
+
+    def _port_number(self, port: Port) -> int:
+        if port not in self._port_numbers:
+            self._port_numbers[port] = len(self._port_numbers)
+            self._changes.new_ports.append(port)
+        return self._port_numbers[port]
+
+    def _assign_ports(self) -> None:
+        """Find the ONUs that are on another port than before, or on none yet."""
+        columns, port_of = self._inventory.columns, self._inventory.port_of
+        strangers = [position for position in self._met if port_of[position] == NO_PORT] if NO_PORT in port_of else []
+        for position in {*self._placed, *strangers}:
+            changed = self._changes.cells.get(position, {})
+            port = tuple(changed.get(name, columns[name][position]) for name in ("slot", "port"))
+            number = self._port_number((port[0], port[1]))
+            if number != port_of[position]:
+                self._changes.port_of[position] = number
+
+    def _move_times(self, met: Columns, new: Columns | None) -> None:
+        """Move the times of the ports that were read. ONUs that were left out keep the time they had."""
+        everyone = set(range(len(self._inventory.ids)))
+        readers_of_any = set(self._met)
+        for time, fields in TIMES.items():
+            readers = _readers(met, fields, self._met, readers_of_any)
+            found = set(_entries(new, fields)) if new is not None else set()
+            port_after = self._port_after if self._changes.port_of else self._inventory.port_of.__getitem__
+            ports = set(map(port_after, readers)) | {self._changes.found_ports[entry] for entry in found}
+            self._changes.moved_times[time] = ports
+            own = self._inventory.columns[f"own_{time}"]
+            for position in compress(count(), own):
+                if position in readers:
+                    self._changes.cells[position][f"own_{time}"] = None
+            if ports or self._changes.port_of:
+                for position in everyone - readers:
+                    self._keep_time(time, position, ports)
+            if new is not None:
+                covered = ports | {number for number, at in enumerate(self._inventory.port_times[time]) if at}
+                self._changes.found[f"own_{time}"] = [
+                    NEVER if entry not in found and number in covered else None
+                    for entry, number in enumerate(self._changes.found_ports)
+                ]
+
+    def _port_after(self, position: int) -> int:
+        return self._changes.port_of.get(position, self._inventory.port_of[position])
+
+    def _keep_time(self, time: str, position: int, ports: set[int]) -> None:
+        """Give an ONU that was not read its own time, where that of its port is another one now."""
+        inventory, number = self._inventory, self._port_after(position)
+        before = inventory.columns[f"own_{time}"][position]
+        if number not in ports and position not in self._changes.port_of:
+            return
+        kept = before or inventory.time_of(time, inventory.port_of[position]) or NEVER
+        by_port = self._now if number in ports else inventory.time_of(time, number)
+        own = None if kept == (by_port or NEVER) else kept
+        if own != before:
+            self._changes.cells[position][f"own_{time}"] = own
+
+    def _make_events(self) -> None:
+        """Make an event of each change of presence, place, serial, MAC, state and down cause."""
+        columns = self._inventory.columns
+        for position in sorted(self._tracked):
+            changed = self._changes.cells.get(position, {})
+            if "missing_since" in changed or "place_taken" in changed:
+                self._presence_event(position, changed)
+            if position in self._placed or "index" in changed:
+                self._place_event(position, changed)
+            for name in ("serial", "mac", "state", "down_cause"):
+                if name in changed and not self._is_first(position, name, changed):
+                    old, new = columns[name][position], changed[name]
+                    cause = self._down_cause(position) if name == "state" and new != Onu.State.ONLINE else ""
+                    self._event(position, name, old or "", new or "", cause)
+
+    def _is_first(self, position: int, name: str, changed: Mapping[str, Any]) -> bool:
+        """Return whether a value is the first one of its kind, and so no change of the ONU.
+
+        A first down cause is one if the state changed with it: otherwise it is of an outage before Facho knew the ONU.
+        """
+        was_state_read = self._inventory.was_state_read(position)
+        if name == "state":
+            return not was_state_read
+        came_with_state = name == "down_cause" and was_state_read and "state" in changed
+        return not self._inventory.columns[name][position] and not came_with_state
+
+    def _event(self, onu: int, name: str, old: str, new: str, cause: str = "") -> None:
+        if old != new:
+            self._changes.events.append(OnuChange(onu, name, old, new, cause))
+
+    def _presence_event(self, position: int, changed: Mapping[str, Any]) -> None:
+        names = ("missing_since", "place_taken")
+        before = [self._inventory.columns[name][position] for name in names]
+        old = presence(*before)
+        new = presence(*(changed.get(name, value) for name, value in zip(names, before, strict=True)))
+        cause = ""
+        if new is Presence.PRESENT:
+            cause = FOUND_AGAIN
+        elif position in self._changes.replaced:
+            cause = REPLACED_BY + self._identity(self._changes.replaced[position])
+        elif old is Presence.PRESENT:
+            cause = NOT_FOUND
+        self._event(position, Field.PRESENCE, old, new, cause)
+
+    def _place_event(self, position: int, changed: Mapping[str, Any]) -> None:
+        names = ("slot", "port", "onu", "index")
+        before = [self._inventory.columns[name][position] for name in names]
+        after = [changed.get(name, value) for name, value in zip(names, before, strict=True)]
+        if before != after:
+            old, new = place_name(*before), place_name(*after)
+            # An index may change although the place does not.
+            old, new = (before[3], after[3]) if old == new else (old, new)
+            self._event(position, Field.PLACE, old, new, MOVED if before[3] != after[3] else "")
+
+    def _down_cause(self, position: int) -> str:
+        """Return why an ONU went down, if this run read it: an older cause may be of an earlier outage."""
+        if position not in self._entry_of or "down_cause" not in self._read.columns:
+            return ""
+        value = self._read.columns["down_cause"][self._entry_of[position]]
+        return "" if value is UNREAD else normal(FILLED["down_cause"], value) or ""
+
+    @cached_property
+    def _entry_of(self) -> dict[int, int]:
+        return {position: entry for entry, position in enumerate(self._positions) if position is not None}
+
+    def _identity(self, index: str) -> str:
+        """Return the serial of the ONU that has an index now, or its MAC, or its index."""
+        entry = self._read.indexes.index(index)
+        values = (self._read.columns.get(name) for name in ("serial", "mac"))
+        read = (column[entry] for column in values if column is not None)
+        return str(next((value for value in read if value and value is not UNREAD), index))
+
+
+def presence(missing_since: datetime | None, place_taken: bool) -> OnuEvent.Presence:
+    if missing_since is None:
+        return Presence.PRESENT
+    return Presence.REPLACED if place_taken else Presence.MISSING
+
+
+def place_name(slot: int | None, port: int | None, onu: int | None, index: str) -> str:
+    """Return where an ONU is as people write it: the place, or the index where the place is not known."""
+    return index if None in (slot, port, onu) else f"{slot}/{port}/{onu}"
+
+
+def _stored(name: str, values: Iterable[Any]) -> list[Any]:
+    """Return values of a column as the table holds them. The state is never empty."""
+    stored = normals(FILLED[name], values)
+    return [value or Onu.State.UNKNOWN.value for value in stored] if name == "state" else stored
+
+
+def _entries(read: Columns, fields: Collection[str]) -> Iterable[int]:
+    """Return the entries that have one of the fields; without fields all of them."""
+    if not fields:
+        return range(len(read.indexes))
+    columns = [read.columns[name] for name in fields if name in read.columns]
+    if any(UNREAD not in column for column in columns):
+        return range(len(read.indexes))
+    return {entry for column in columns for entry, value in enumerate(column) if value is not UNREAD}
+
+
+def _readers(read: Columns, fields: Collection[str], positions: Sequence[int], every: set[int]) -> set[int]:
+    entries = _entries(read, fields)
+    return every if isinstance(entries, range) else {positions[entry] for entry in entries}

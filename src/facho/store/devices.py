@@ -1,0 +1,136 @@
+"""Which device each OLT is, kept up to date: host names are resolved again and again, and shared devices reported.
+
+What runs uses the address in the row and holds the lease of that address, so a change of DNS takes effect between
+two runs. A name that cannot be resolved keeps its last address.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from facho.adapters.resolver import Addresses, Resolver
+from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
+from facho.engine.device import HostAddress, olts_by_device, sort_addresses
+from facho.engine.events import Event, tell
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+# How often a name is resolved again, and one that could not be resolved.
+REFRESH_EVERY = timedelta(seconds=60)
+RETRY_EVERY = timedelta(seconds=15)
+
+# How long a name server may take, in seconds, and how many names it is asked for at once.
+TIMEOUT = 5.0
+AT_ONCE = 8
+
+# Rows that one transaction writes.
+BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An OLT, and the device that its row has."""
+
+    id: int
+    name: str
+    device: str
+    where: HostAddress
+
+
+class DeviceWatch:
+    """Writes the device of each OLT to its row, and reports OLTs that are the same device, once."""
+
+    def __init__(self, thread: DbThread, resolver: Resolver) -> None:
+        self._thread = thread
+        self._resolver = resolver
+        # When each name is resolved next, and the names that could not be resolved the last time.
+        self._due: dict[str, datetime] = {}
+        self._failing: set[str] = set()
+        # The OLTs of each shared device that was reported.
+        self._reported: dict[str, list[int]] = {}
+
+    async def step(self, now: datetime) -> None:
+        rows = await self._thread.run(_read)
+        found = await self._resolve(rows, now)
+        hosts = {row.id: _resolved(row.where, found.get(row.where.name)) for row in rows}
+        order = sort_addresses(hosts)
+        placed = [(row, _resolved(hosts[row.id], order[row.id])) for row in rows]
+        changed = [(row, where) for row, where in placed if where != row.where or where.device != row.device]
+        for start in range(0, len(changed), BATCH):
+            await self._thread.run(lambda part=changed[start : start + BATCH]: _write(part))  # type: ignore[misc]
+        for row, where in changed:
+            _report_move(row, where)
+        self._report_shared({row.id: where.device for row, where in placed}, {row.id: row.name for row in rows})
+
+    async def _resolve(self, rows: Sequence[Row], now: datetime) -> Mapping[str, Addresses]:
+        """Return the addresses of the names that are due and can be resolved. Names without any go first."""
+        new = {row.where.name for row in rows if not row.where.candidates}
+        names = {row.where.name for row in rows} - {""}
+        self._due = {name: self._due.get(name, now) for name in names}
+        due = sorted((name for name in names if self._due[name] <= now), key=lambda name: (name not in new, name))
+        seats, found = asyncio.Semaphore(AT_ONCE), dict[str, Addresses]()
+
+        async def find(name: str) -> None:
+            async with seats:
+                try:
+                    found[name] = await self._resolver.find(name, timeout=TIMEOUT)
+                except OSError as error:
+                    self._due[name] = now + RETRY_EVERY
+                    if name not in self._failing:
+                        logger.warning("%s cannot be resolved, its last address is kept: %s", name, error)
+                else:
+                    self._due[name] = now + REFRESH_EVERY
+
+        await asyncio.gather(*(find(name) for name in due))
+        self._failing = (self._failing & names - found.keys()) | (set(due) - found.keys())
+        return found
+
+    def _report_shared(self, devices: Mapping[int, str], names: Mapping[int, str]) -> None:
+        shared = {device: olt_ids for device, olt_ids in olts_by_device(devices).items() if len(olt_ids) > 1}
+        for device, olt_ids in shared.items():
+            if olt_ids != self._reported.get(device):
+                first, *others = (names[olt_id] for olt_id in olt_ids)
+                tell(logger, Event.DEVICE_SHARED, olt_id=olt_ids[0], olt=first, others=", ".join(others), device=device)
+        for device in self._reported.keys() - shared.keys():
+            tell(logger, Event.DEVICE_NOT_SHARED, device=device)
+        self._reported = shared
+
+
+def _resolved(where: HostAddress, addresses: Addresses | None) -> HostAddress:
+    """Return a host with the addresses of its name; None: with those that it has. An IP address needs none."""
+    found = where.candidates if addresses is None else addresses
+    if not where.name or not found:
+        return replace(where, resolved_name="", addresses=())
+    return replace(where, resolved_name=where.name, addresses=found)
+
+
+def _report_move(row: Row, where: HostAddress) -> None:
+    before = row.where.address
+    if where.name and before and where.address != before:
+        tell(
+            logger,
+            Event.DEVICE_MOVED,
+            olt_id=row.id,
+            olt=row.name,
+            host=row.where.host,
+            before=before,
+            after=where.address,
+        )
+
+
+def _read() -> list[Row]:
+    rows = Olt.objects.order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
+    return [Row(id_, name, device, host_address(*where)) for id_, name, device, *where in rows]
+
+
+@transaction.atomic
+def _write(changed: Collection[tuple[Row, HostAddress]]) -> None:
+    for row, where in changed:
+        # Unless a person has changed it meanwhile: then it is for the next time.
+        rows = Olt.objects.filter(pk=row.id, host=row.where.host, port=row.where.port)
+        rows.update(device=where.device, resolved_name=where.resolved_name, addresses=" ".join(where.addresses))

@@ -1,0 +1,307 @@
+"""The history of ONUs as rows: a run is appended in its own transaction, and a day that is over becomes chunks.
+
+Closing a day computes everything first. Then one short transaction deletes the runs, by their ids, and inserts the
+chunks and the daily values; if another process was faster, the count of deleted rows differs and nothing is changed.
+So a value is in a run or in a chunk, whenever a process dies. Runs that arrive after their day was closed are merged
+into its chunks by the next closing.
+"""
+
+import logging
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models.functions import TruncDay
+
+from facho.apps.telemetry.history import (
+    DAYS,
+    RAW,
+    Level,
+    growth,
+    microseconds,
+    moment,
+    start_of_day,
+    start_of_month,
+    unpacked,
+)
+from facho.apps.telemetry.models import HistoryDay, HistoryRun, PackedChunk
+from facho.engine.batch import UNREAD
+from facho.engine.chunks import (
+    DAILY,
+    FIELDS,
+    FLOAT_BITS,
+    NOT_READ,
+    Cell,
+    Chunk,
+    Kind,
+    PackedColumn,
+    Run,
+    decode,
+    encode,
+    kind_of,
+    pack_chunk,
+    pack_run,
+)
+from facho.engine.ports import Clock
+from facho.store.threads import DbThread
+
+logger = logging.getLogger(__name__)
+
+# ONUs of a chunk. One series costs the unpacking of its whole chunk; the times are stored once for all of them.
+ONUS_OF_CHUNK = 128
+
+# A day is closed when it has been over for so long: results that waited for the database arrive late.
+DAY_GRACE = timedelta(hours=1)
+# A month is closed later, because the first day of the next one continues its counters.
+MONTH_GRACE = timedelta(days=7)
+
+# After closing a day of an OLT the thread is left to others for this many times as long as that took.
+PAUSE_FACTOR = 3
+
+
+def append(olt_id: int, at: datetime, onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> None:
+    """Store what a run read, in the transaction that is open. A cell is a value, None (no value) or UNREAD."""
+    if not onu_ids or not columns:
+        return
+    table = connection.ops.quote_name(HistoryRun._meta.db_table)
+    time = connection.ops.adapt_datetimefield_value(at)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (olt_id, at, data) VALUES (%s, %s, %s)",  # noqa: S608 - the name is ours
+            [olt_id, time, pack_run(onu_ids, columns)],
+        )
+
+
+class Closing:
+    """Closes periods that are over, one OLT after the other, with pauses in which others have the thread."""
+
+    def __init__(self, *, thread: DbThread, clock: Clock) -> None:
+        self._thread = thread
+        self._clock = clock
+
+    async def run(self, now: datetime) -> None:
+        for level, olt_id, start in await self._thread.run(lambda: list(due(now))):
+            begun = self._clock.monotonic()
+            try:
+                await self._thread.run(partial(close, level, olt_id, start))
+            except Exception:
+                # One OLT must not keep the others from being closed. It is tried again at the next run.
+                logger.exception("OLT %d: closing the history of %s failed", olt_id, start)
+            await self._clock.sleep((self._clock.monotonic() - begun) * PAUSE_FACTOR)
+
+
+def due(now: datetime) -> Iterator[tuple[Level, int, datetime]]:
+    """Return the periods of each OLT that are over and not closed, the earliest first."""
+    limits = (RAW, start_of_day(now - DAY_GRACE)), (DAYS, start_of_month(now - MONTH_GRACE))
+    for level, limit in limits:
+        runs = level.open._default_manager.filter(at__lt=limit)
+        days = runs.annotate(day=TruncDay("at")).order_by().values_list("day", "olt_id").distinct()
+        yield from sorted(
+            {(level, olt_id, level.start(day)) for day, olt_id in days}, key=lambda each: (each[2], each[1])
+        )
+
+
+class Entry(NamedTuple):
+    """A column of one field at one time, of some ONUs."""
+
+    at: int
+    onu_ids: Sequence[int]
+    column: PackedColumn
+
+
+# Of each field; where two have a cell of the same ONU and time, the later one counts.
+Entries = dict[str, list[Entry]]
+
+
+def close(level: Level, olt_id: int, start: datetime) -> None:
+    """Pack the runs of a period into chunks, together with chunks of the same period that are there already."""
+    end = level.start(start + timedelta(days=32 if level is DAYS else 1))
+    chunk_rows = level.closed._default_manager.filter(olt_id=olt_id, start=start)
+    run_rows = level.open._default_manager.filter(olt_id=olt_id, at__gte=start, at__lt=end).order_by("at", "pk")
+    entries: Entries = defaultdict(list)
+    chunk_ids = [
+        pk
+        for pk, field, data in chunk_rows.values_list("pk", "field", "data")
+        if _add_chunk(entries, field, unpacked(Chunk, level.closed, pk, data))
+    ]
+    known_ids: dict[bytes, list[int]] = {}
+    run_ids = [
+        pk
+        for pk, at, data in run_rows.values_list("pk", "at", "data")
+        if _add_run(entries, known_ids, microseconds(at), unpacked(Run, level.open, pk, data))
+    ]
+    if not run_ids:
+        return
+    period = Period(level, olt_id, start)
+    period.add(entries)
+    with transaction.atomic():
+        deleted, _ = level.open._default_manager.filter(pk__in=run_ids).delete()
+        replaced, _ = level.closed._default_manager.filter(pk__in=chunk_ids).delete()
+        if (deleted, replaced) != (len(run_ids), len(chunk_ids)):
+            logger.info("OLT %d: another process has closed %s", olt_id, start)
+            transaction.set_rollback(True)
+            return
+        period.insert()
+
+
+def _add_chunk(entries: Entries, field: str, chunk: Chunk | None) -> bool:
+    if chunk is not None:
+        entries[field] += map(Entry, chunk.times, [chunk.onu_ids] * len(chunk.times), chunk.columns())
+    return chunk is not None
+
+
+def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: Run | None) -> bool:
+    if run is not None:
+        # Runs of an OLT mostly have the same ids: one list serves all of them.
+        ids = known_ids.get(run.packed_ids) or known_ids.setdefault(run.packed_ids, run.onu_ids)
+        for field in run.forms:
+            entries[field].append(Entry(at, ids, run.column(field)))
+    return run is not None
+
+
+class Period:
+    """A period of one OLT as chunks, and a day also as daily values. Nothing is written before `insert`."""
+
+    def __init__(self, level: Level, olt_id: int, start: datetime) -> None:
+        self._level, self._olt_id, self._start = level, olt_id, start
+        self._chunks: list[PackedChunk] = []
+        self._daily: dict[str, dict[int, Cell]] = {}
+        self._before = _last_counters(olt_id, start) if level is RAW else {}
+
+    def add(self, entries: Entries) -> None:
+        """Pack all that there is of some ONUs."""
+        for field in sorted(entries):
+            onu_ids, times, columns = _aligned(kind_of(field), entries[field])
+            for first in range(0, len(onu_ids), ONUS_OF_CHUNK):
+                block = slice(first, first + ONUS_OF_CHUNK)
+                cut = [PackedColumn(form, numbers[block], mask[block]) for form, numbers, mask in columns]
+                self._add_chunk(field, onu_ids[block], times, cut)
+                if self._level is RAW:
+                    _summarise(self._daily, field, onu_ids[block], cut, self._before.get(field, {}))
+
+    def _add_chunk(
+        self, field: str, onu_ids: Sequence[int], times: Sequence[int], columns: Sequence[PackedColumn]
+    ) -> None:
+        # Times at which none of these ONUs was read are left out.
+        read = [place for place, column in enumerate(columns) if column.mask.count(NOT_READ) < len(onu_ids)]
+        if read:
+            chunk = self._level.closed(olt_id=self._olt_id, field=field, start=self._start)
+            chunk.first_onu, chunk.last_onu = onu_ids[0], onu_ids[-1]
+            chunk.last_at = moment(times[read[-1]])
+            chunk.data = pack_chunk(onu_ids, [times[place] for place in read], [columns[place] for place in read])
+            self._chunks.append(chunk)
+
+    def insert(self) -> None:
+        """Write it, in the transaction that is open. Daily values of the same day are replaced."""
+        self._level.closed._default_manager.bulk_create(self._chunks)
+        onu_ids = sorted(set().union(*self._daily.values()))
+        if onu_ids:
+            columns = {name: [cells.get(onu, UNREAD) for onu in onu_ids] for name, cells in self._daily.items()}
+            HistoryDay.objects.filter(olt_id=self._olt_id, at=self._start).delete()
+            HistoryDay.objects.create(olt_id=self._olt_id, at=self._start, data=pack_run(onu_ids, columns))
+
+
+def _aligned(kind: Kind, entries: Sequence[Entry]) -> tuple[list[int], list[int], list[PackedColumn]]:
+    """Return all ONUs by id, all times, and for each time a column with a cell for each ONU. All have one form."""
+    distinct = {id(entry.onu_ids): entry.onu_ids for entry in entries}
+    onu_ids = sorted(set().union(*distinct.values()))
+    places = {onu_id: place for place, onu_id in enumerate(onu_ids)}
+    by_time: dict[int, list[Entry]] = defaultdict(list)
+    for entry, column in zip(entries, _of_one_form(kind, [entry.column for entry in entries]), strict=True):
+        by_time[entry.at].append(entry._replace(column=column))
+    times = sorted(by_time)
+    return onu_ids, times, [_spread(onu_ids, places, by_time[at]) for at in times]
+
+
+def _of_one_form(kind: Kind, columns: Sequence[PackedColumn]) -> Sequence[PackedColumn]:
+    """Return columns with the same digits or words. Few periods have others than their first run."""
+    if all(column.form == columns[0].form for column in columns):
+        return columns
+    form, numbers, mask = encode(kind, [cell for column in columns for cell in decode(kind, column)])
+    same, end = [], 0
+    for column in columns:
+        start, end = end, end + len(column.numbers)
+        same.append(PackedColumn(form, numbers[start:end], mask[start:end]))
+    return same
+
+
+def _spread(onu_ids: list[int], places: Mapping[int, int], entries: Sequence[Entry]) -> PackedColumn:
+    """Return what was read at one time as a column over all ONUs."""
+    if len(entries) == 1 and entries[0].onu_ids == onu_ids:
+        return entries[0].column
+    numbers, mask = array("q", bytes(8 * len(onu_ids))), bytearray([NOT_READ]) * len(onu_ids)
+    for entry in entries:
+        _, given, missing = entry.column
+        for onu_id, number, is_missing in zip(entry.onu_ids, given, missing or bytes(len(given)), strict=True):
+            if is_missing != NOT_READ:
+                numbers[places[onu_id]], mask[places[onu_id]] = number, is_missing
+    return PackedColumn(entries[0].column.form, numbers, bytes(mask) if any(mask) else b"")
+
+
+# --- Daily values.
+
+
+def _summarise(
+    daily: dict[str, dict[int, Cell]],
+    field: str,
+    onu_ids: Sequence[int],
+    columns: Sequence[PackedColumn],
+    before: Mapping[int, int],
+) -> None:
+    """Add what a day keeps of a field, by ONU. One without a value that day is left out."""
+    kind, form = FIELDS[field], columns[0].form
+    parts = {part: daily.setdefault(f"{field}:{part}", {}) for part in DAILY[kind]}
+    series: Iterable[Sequence[int]] = zip(*(column.numbers for column in columns), strict=True)
+    if any(column.mask for column in columns):
+        blank = bytes(len(onu_ids))
+        masks = zip(*(column.mask or blank for column in columns), strict=True)
+        series = (
+            [number for number, missing in zip(numbers, mask, strict=True) if not missing] if any(mask) else numbers
+            for numbers, mask in zip(series, masks, strict=True)
+        )
+    for onu_id, numbers in zip(onu_ids, series, strict=True):
+        if numbers:
+            for part, cell in _summary(kind, form, numbers, before.get(onu_id)).items():
+                parts[part][onu_id] = cell
+
+
+def _summary(kind: Kind, form: Any, numbers: Sequence[int], before: int | None) -> Mapping[str, Cell]:
+    if kind is Kind.COUNTER:
+        values = [numbers[0] if before is None else before, *numbers]
+        # Most counters only grow, and a list that is in order is sorted in no time.
+        grows = values == sorted(values)
+        grown = values[-1] - values[0] if grows else sum(map(growth, values, numbers))
+        return {"sum": grown, "last": numbers[-1]}
+    if kind is Kind.WORD:
+        return {"last": form[numbers[-1]]}
+    if form == FLOAT_BITS:
+        return _extremes(decode(kind, PackedColumn(form, array("q", numbers), b"")), 1)
+    return _extremes(numbers, 10**form)
+
+
+def _extremes(numbers: Sequence[float], factor: int) -> Mapping[str, Cell]:
+    mean = sum(numbers) / len(numbers) / factor
+    # Three digits are as many as most brands deliver.
+    return {"min": min(numbers) / factor, "mean": round(mean, 3), "max": max(numbers) / factor, "count": len(numbers)}
+
+
+def _last_counters(olt_id: int, start: datetime) -> dict[str, dict[int, int]]:
+    """Return the last value of each counter before a day, from the day before it that has any."""
+    earlier = HistoryDay.objects.filter(olt_id=olt_id, at__lt=start).order_by("-at")
+    for pk, data in earlier.values_list("pk", "data")[:1]:
+        day = unpacked(Run, HistoryDay, pk, data)
+        names = [name for name in day.forms if name.endswith("_octets:last")] if day else []
+        return {
+            name.partition(":")[0]: {
+                onu_id: cell
+                for onu_id, cell in zip(day.onu_ids, decode(Kind.COUNTER, day.column(name)), strict=True)
+                if cell is not None and cell is not UNREAD
+            }
+            for name in names
+            if day is not None
+        }
+    return {}

@@ -1,0 +1,214 @@
+"""The ONUs of one OLT as the database has them, in columns, and the writing of what a run changed."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+
+from facho.apps.inventory.models import Olt
+from facho.apps.telemetry.models import NEVER, Onu, OnuEvent, PonPort
+from facho.engine.model import KnownOnu
+from facho.store import bulk
+from facho.store.compare import NO_PORT, TIMES, InventoryChanges, Port
+from facho.store.rows import FILLED, Rows, adapted, timestamp
+
+# What every comparison needs, whatever was read.
+ALWAYS = (
+    "index", "place_taken", "slot", "port", "onu", "misses", "missing_since", *(f"own_{time}" for time in TIMES),
+)  # fmt: skip
+
+# The fields of a `KnownOnu`, in order, and the columns by which it is decided who is one.
+KNOWN = ("index", "state", "slot", "port", "onu", "serial", "mac", "misses")
+OF_KNOWN = frozenset({*KNOWN, "place_taken", "missing_since"})
+
+# Columns whose values the driver does not take as they are.
+ADAPTED = {
+    str(field.column)
+    for field in Onu._meta.concrete_fields
+    if isinstance(field, models.DateTimeField | models.JSONField)
+}
+
+
+class Inventory:
+    """The ONUs of one OLT: entry p of `ids`, `port_of` and each column is the same ONU.
+
+    Holds what the database holds as long as only `apply` writes ONUs of the OLT. After a transaction that failed it
+    must be loaded again.
+    """
+
+    def __init__(self, olt_id: int) -> None:
+        self.olt_id = olt_id
+        # What `olts.inventory_version` was when these rows were read or written.
+        self.version: int | None = None
+        # Since when too many ONUs at once are gone to be believed.
+        self.suspect_since: datetime | None = None
+        self._known: list[KnownOnu] | None = None
+        self.ids: list[int] = []
+        self.columns: dict[str, list[Any]] = {}
+        # The holder of each index.
+        self.positions: dict[str, int] = {}
+        # Ports by number: their ids and times.
+        self.port_numbers: dict[Port, int] = {}
+        self.port_ids: list[int] = []
+        self.port_times: dict[str, list[datetime | None]] = {time: [] for time in TIMES}
+        self.port_of: list[int] = []
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.suspect_since is not None
+
+    @classmethod
+    def load(cls, olt_id: int, fields: Collection[str] = ()) -> "Inventory":
+        """Read the ONUs and ports of an OLT by three queries; of the ONUs what every comparison needs, and `fields`."""
+        self = cls(olt_id)
+        self.suspect_since = Olt.objects.values_list("suspect_since", flat=True).get(pk=olt_id)
+        ports = PonPort.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "slot", "port", *TIMES)
+        numbers: dict[int | None, int] = {None: NO_PORT}
+        for pk, slot, port, *times in ports:
+            numbers[pk] = self._add_port(pk, (slot, port), times)
+        names = list(dict.fromkeys((*ALWAYS, *_stored_in(fields))))
+        rows = list(Onu.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "pon_port_id", *names))
+        ids, of, *columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in range(len(names) + 2)]
+        self.ids, self.port_of = ids, [numbers[pk] for pk in of]
+        self.columns = dict(zip(names, columns, strict=True))
+        self._index()
+        return self
+
+    def ensure(self, fields: Collection[str]) -> None:
+        """Read columns that are not held yet."""
+        names = [name for name in _stored_in(fields) if name not in self.columns]
+        if names:
+            rows = Onu.objects.filter(olt_id=self.olt_id).values_list("pk", *names)
+            by_id = {pk: values for pk, *values in rows}
+            for number, name in enumerate(names):
+                self.columns[name] = [by_id[pk][number] for pk in self.ids]
+
+    def time_of(self, time: str, number: int) -> datetime | None:
+        """Return a time of a port; None for a port that has none, or is new."""
+        return self.port_times[time][number] if 0 <= number < len(self.port_ids) else None
+
+    def was_state_read(self, position: int) -> bool:
+        own = self.columns["own_state_at"][position] or self.time_of("state_at", self.port_of[position])
+        return own is not None and own != NEVER
+
+    def known(self) -> list[KnownOnu]:
+        """Return the ONUs that can be polled. The same list as long as nothing about them changes.
+
+        An ONU whose index now belongs to another one cannot be polled until a run finds it elsewhere.
+        """
+        if self._known is None:
+            self.ensure(KNOWN)
+            columns = [self.columns[name] for name in (*KNOWN, "missing_since", "place_taken")]
+            self._known = [
+                KnownOnu(index, state, slot, port, onu, serial, mac, misses, since is not None)
+                for index, state, slot, port, onu, serial, mac, misses, since, taken in zip(*columns, strict=True)
+                if not taken
+            ]
+        return self._known
+
+    def apply(self, changes: InventoryChanges) -> None:
+        """Write what a run changed, in the transaction that is open, and hold it from now on."""
+        if changes.found or any(not OF_KNOWN.isdisjoint(changed) for changed in changes.cells.values()):
+            self._known = None
+        self._write_ports(changes)
+        for position, number in changes.port_of.items():
+            changes.cells[position]["pon_port_id"] = self.port_ids[number]
+            self.port_of[position] = number
+        # Indexes are released first: two ONUs that changed places would break the unique index halfway.
+        Onu.objects.filter(pk__in=[self.ids[each] for each in changes.leaving]).update(place_taken=True)
+        self._write_cells(changes.cells)
+        self._insert(changes)
+        if changes.leaving or changes.found:
+            self._index()
+        links = [(self.ids[self.positions[index]], self.ids[each]) for each, index in changes.replaced.items()]
+        bulk.update(Onu, ("replaced_by_id",), links)
+        self._write_events(changes)
+
+    def _add_port(self, pk: int, port: Port, times: Iterable[datetime | None]) -> int:
+        for kept, at in zip(self.port_times.values(), times, strict=True):
+            kept.append(at)
+        self.port_ids.append(pk)
+        return self.port_numbers.setdefault(port, len(self.port_numbers))
+
+    def _index(self) -> None:
+        taken = self.columns["place_taken"]
+        self.positions = {index: each for each, index in enumerate(self.columns["index"]) if not taken[each]}
+
+    def _write_ports(self, changes: InventoryChanges) -> None:
+        new = PonPort.objects.bulk_create(
+            PonPort(olt_id=self.olt_id, slot=slot, port=port) for slot, port in changes.new_ports
+        )
+        for row in new:
+            self._add_port(row.pk, (row.slot, row.port), [None] * len(TIMES))
+        moving: defaultdict[int, list[str]] = defaultdict(list)
+        for time, numbers in changes.moved_times.items():
+            for number in numbers:
+                self.port_times[time][number] = changes.at
+                moving[number].append(time)
+        together: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number, times in moving.items():
+            together[tuple(times)].append(self.port_ids[number])
+        for names, ids in together.items():
+            PonPort.objects.filter(pk__in=ids).update(**dict.fromkeys(names, changes.at))
+
+    def _write_cells(self, cells: dict[int, dict[str, Any]]) -> None:
+        """Write rows in which the same columns changed together, and each row once."""
+        groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        for position, changed in cells.items():
+            if changed:
+                groups[tuple(changed)].append(position)
+        for names, positions in groups.items():
+            if ADAPTED.isdisjoint(names):
+                rows = [(*cells[each].values(), self.ids[each]) for each in positions]
+            else:
+                rows = [(*map(adapted, cells[each].values()), self.ids[each]) for each in positions]
+            bulk.update(Onu, names, rows)
+            for name in names:
+                if name in self.columns:
+                    column = self.columns[name]
+                    for each in positions:
+                        column[each] = cells[each][name]
+
+    def _insert(self, changes: InventoryChanges) -> None:
+        if not changes.found:
+            return
+        count = len(changes.found_ports)
+        row = {"olt_id": self.olt_id, "misses": 0, "moved_from": "", "place_taken": False}
+        found: dict[str, list[Any]] = {
+            **{name: [value] * count for name, value in row.items()},
+            "pon_port_id": [self.port_ids[number] for number in changes.found_ports],
+            **changes.found,
+        }
+        written = [list(map(adapted, column)) if name in ADAPTED else column for name, column in found.items()]
+        bulk.write(Rows(Onu._meta.db_table, tuple(found), list(zip(*written, strict=True))))
+        held = Onu.objects.filter(olt_id=self.olt_id, place_taken=False, pk__gt=max(self.ids, default=0))
+        ids = dict(held.values_list("index", "pk"))
+        self.ids += map(ids.__getitem__, found["index"])
+        self.port_of += changes.found_ports
+        for name, column in self.columns.items():
+            column += found.get(name, [None] * count)
+
+    def _write_events(self, changes: InventoryChanges) -> None:
+        at = timestamp(changes.at)
+        values = [
+            (
+                self.ids[self.positions[event.onu] if isinstance(event.onu, str) else event.onu],
+                self.olt_id,
+                at,
+                str(event.field),
+                event.old[:120],
+                event.new[:120],
+                event.cause[:160],
+            )
+            for event in changes.events
+        ]
+        columns = ("onu_id", "olt_id", "at", "field", "old", "new", "cause")
+        bulk.write(Rows(OnuEvent._meta.db_table, columns, values))
+
+
+def _stored_in(fields: Collection[str]) -> list[str]:
+    """Return the columns of the table that hold these fields."""
+    names = [name for name in fields if name in FILLED]
+    return names if len(names) == len(fields) else [*names, "extra"]

@@ -1,0 +1,278 @@
+"""Runs of executions: how one starts, and its result, which is stored in one transaction.
+
+A result may be delivered any number of times. The row of the execution, locked
+and guarded by its status and the token of the lease, decides whether it is new.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Max, Q
+from django.db.models.functions import Coalesce
+
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.engine.census import USUAL_RULES, Rules
+from facho.engine.errors import LeaseLost, OltBusy
+from facho.engine.model import Cause, KnownOnu, Lease, RunResult, Status
+from facho.engine.observer import Observer
+from facho.store import endings, identification, leases, writer
+from facho.store.away import is_away, is_conflict
+from facho.store.breakers import USUAL_POLICY, Policy, Turn
+from facho.store.census import Verdict, tell_census
+from facho.store.endings import OpenExecution
+from facho.store.inventories import Inventories
+from facho.store.slots import count_ended
+from facho.store.threads import DbThread
+
+# Results that share a commit, at most: more would hold the write lock for too long.
+LARGEST_GROUP = 16
+
+T = TypeVar("T")
+
+
+class Results(Protocol):
+    """Where results go: into the database, or into a spool in front of it."""
+
+    async def finish(self, result: RunResult) -> None: ...
+
+    async def flush(self) -> None:
+        """Store results that wait; the error of the database if it is still unavailable."""
+
+
+class DbRuns:
+    """The runs of one process. Nothing starts before results that wait for the database are stored."""
+
+    def __init__(
+        self, reader: DbThread, writer: DbThread, results: Results, inventories: Inventories | None = None
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._results = results
+        # Those of the process that also stores the results.
+        self._inventories = inventories or Inventories()
+
+    async def known(self, olt_id: int) -> Sequence[KnownOnu]:
+        return await self._reader.run(lambda: self._inventories.known(olt_id))
+
+    async def start(self, execution_id: int, *, lease: Lease, now: datetime, poller_id: int | None = None) -> bool:
+        await self._results.flush()
+        return await self._writer.run(lambda: _start(execution_id, lease, now, poller_id))
+
+    async def finish(self, result: RunResult) -> None:
+        await self._results.finish(result)
+
+
+class DbResults:
+    """Stores results in the database, each whole or not at all."""
+
+    def __init__(
+        self,
+        thread: "DbThread | GroupCommit",
+        *,
+        rules: Rules = USUAL_RULES,
+        policy: Policy = USUAL_POLICY,
+        observer: Observer | None = None,
+        inventories: Inventories | None = None,
+    ) -> None:
+        self._thread = thread
+        self._rules = rules
+        self._policy = policy
+        self._observer = observer or Observer()
+        self._inventories = inventories or Inventories()
+
+    async def finish(self, result: RunResult) -> None:
+        began = monotonic()
+        try:
+            stored = await self._thread.run(lambda: store(result, self._inventories, self._rules, self._policy))
+        except BaseException as error:
+            if result.node is not None:
+                self._inventories.drop(result.node.olt_id)
+            if result.has_data and isinstance(error, Exception):
+                self._observer.result_failed(error)
+            raise
+        if result.outcome.retry_at is not None:
+            self._observer.retries_planned(len(stored.executions))
+        else:
+            count_ended(self._observer, stored.executions, result.outcome)
+        if stored.executions and result.has_data:
+            self._observer.result_stored(result, monotonic() - began)
+        stored.tell(result)
+
+    async def flush(self) -> None:
+        """Do nothing: no result waits here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What storing a result changed: the executions it ended, and what there is to log after the commit."""
+
+    executions: Sequence[OpenExecution] = ()
+    turns: Sequence[Turn] = ()
+    verdict: Verdict | None = None
+    # The jobs that an OLT got with its brand; None: it has no new brand.
+    jobs: list[str] | None = None
+
+    def tell(self, result: RunResult) -> None:
+        for turn in self.turns:
+            turn.tell()
+        if result.node is not None and self.verdict is not None:
+            tell_census(result.node, self.verdict)
+        if result.node is not None and result.identification is not None and self.jobs is not None:
+            identification.tell_identified(result.node, result.identification.brand, self.jobs)
+
+
+@transaction.atomic
+def store(
+    result: RunResult, inventories: Inventories, rules: Rules = USUAL_RULES, policy: Policy = USUAL_POLICY
+) -> Stored:
+    """Store a result unless it is stored already; `LeaseLost` if it has data and the run is not ours any more."""
+    rows = endings.ours(result.execution_ids, result.lease)
+    if result.has_data and not any(row.is_running for row in rows):
+        if endings.is_stored(result):
+            return Stored()
+        raise LeaseLost(f"execution {result.execution_ids[0]} is no longer ours; its readings were not stored")
+    verdict, jobs = None, None
+    if result.node is not None and result.collected is not None:
+        inventory = inventories.get(result.node.olt_id, rows[0].inventory_version)
+        verdict = writer.write_collected(inventory, result.node, result.collected, rules, result.at)
+    if result.outcome.retry_at is not None:
+        turns = endings.put_off(rows, result.outcome, policy, result.at)
+    else:
+        turns = endings.close(rows, result.outcome, policy, result.at, result.collected)
+    if result.node is not None and result.identification is not None:
+        writer.merge_scalars(result.node.olt_id, result.identification.seen)
+        if result.identification.brand:
+            # Takes the node of this run off the OLT, so its execution must have ended before.
+            jobs = identification.put_to_work(result.node.olt_id, result.identification.brand)
+    return Stored(rows, turns, verdict, jobs)
+
+
+def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None) -> bool:
+    try:
+        with transaction.atomic():
+            if leases.is_superseded(lease):
+                # The request was delayed, and another process holds the OLT now: it may start the execution.
+                return False
+            # The result of an earlier holder was never stored: its row must not block the device forever.
+            here = Q(olt_id=lease.olt_id)
+            if lease.device:
+                here |= Q(device=lease.device)
+            left = Execution.objects.filter(here, status=Status.RUNNING, lease_token__lt=lease.token)
+            # There is rarely any, and to read one takes three tables.
+            if left.exists():
+                endings.interrupt(left, Cause.LEASE_LOST, now)
+            # One that waits for a retry is claimed by the scheduler again before it is started.
+            due = Execution.objects.filter(pk=execution_id, status=Status.PENDING, retry_at__isnull=True)
+            started = due.update(
+                status=Status.RUNNING,
+                # The first start is what a slot had to wait for; later ones are attempts.
+                started_at=Coalesce(F("started_at"), now),
+                lease_token=lease.token,
+                device=lease.device or None,
+                **({} if poller_id is None else {"poller_id": poller_id}),
+            )
+            if started:
+                WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
+                _add_attempt(execution_id, now)
+                return True
+            # The connection may have broken after the commit of an earlier call.
+            ours = Execution.objects.filter(pk=execution_id, status=Status.RUNNING, lease_token=lease.token)
+            return ours.exists()
+    except IntegrityError as error:
+        raise OltBusy(f"{lease.device or lease.olt_id} has another execution running") from error
+
+
+def _add_attempt(execution_id: int, now: datetime) -> None:
+    made = ExecutionAttempt.objects.filter(execution_id=execution_id).aggregate(last=Max("number"))["last"] or 0
+    ExecutionAttempt.objects.create(execution_id=execution_id, number=made + 1, status=Status.RUNNING, started_at=now)
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """Work that is ready to be committed, and who awaits it."""
+
+    work: Callable[[], Any]
+    done: "asyncio.Future[Any]"
+
+
+class GroupCommit:
+    """Runs work in a `DbThread`; work that is ready together shares one commit.
+
+    While a commit is under way, work gathers for the next one, so that none waits
+    longer for it. Each piece has a savepoint: one that fails does not undo the
+    others. If the commit itself fails, all of them have failed. If the group met
+    a deadlock with another process, its pieces are tried again one by one.
+    """
+
+    def __init__(self, thread: DbThread) -> None:
+        self._thread = thread
+        self._ready: list[_Job] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        job = _Job(work, asyncio.get_running_loop().create_future())
+        self._ready.append(job)
+        if self._task is None:
+            self._task = asyncio.create_task(self._commit_all(), name="group-commit")
+        # Work that was handed over is done, even if its caller is stopped.
+        done: T = await asyncio.shield(job.done)
+        return done
+
+    async def _commit_all(self) -> None:
+        try:
+            while self._ready:
+                jobs, self._ready = self._ready[:LARGEST_GROUP], self._ready[LARGEST_GROUP:]
+                await self._commit(jobs)
+        finally:
+            self._task = None
+
+    async def _commit(self, jobs: Sequence[_Job]) -> None:
+        try:
+            outcomes = await self._thread.run(lambda: _together([job.work for job in jobs]))
+        except BaseException as error:
+            if len(jobs) > 1 and is_conflict(error):
+                for job in jobs:
+                    await self._commit([job])
+                return
+            for job in jobs:
+                _resolve(job.done, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                _resolve(job.done, outcome)
+
+
+def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+        # Its caller may have been stopped.
+        future.exception()
+    else:
+        future.set_result(outcome)
+
+
+def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Do several pieces of work in one transaction, and return what each returned or raised."""
+    if len(works) == 1:
+        return [works[0]()]
+    outcomes: list[Any] = []
+    with transaction.atomic():
+        for work in works:
+            try:
+                with transaction.atomic():
+                    outcomes.append(work())
+            except Exception as error:
+                if is_away(error):
+                    raise
+                # It is undone by its savepoint, and its caller gets the error.
+                outcomes.append(error)
+    return outcomes

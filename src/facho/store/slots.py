@@ -1,0 +1,330 @@
+"""The slots of the grid as rows: claims, skipped slots, recovery. Each step is one transaction."""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import OPEN_STATUSES, Execution
+from facho.engine.model import Cause, Claim, CompositeNode, Outcome, Recovery, Skipped, Status, Trigger
+from facho.engine.observer import Observer
+from facho.engine.schedule import missed_slots, next_check
+from facho.store import breakers, endings, leases, tally
+from facho.store.breakers import USUAL_POLICY, Policy
+from facho.store.endings import OpenExecution
+from facho.store.recovery import recover
+from facho.store.threads import DbThread
+
+# Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
+AT_ONCE = 250
+
+T = TypeVar("T")
+
+
+async def nothing_to_settle() -> None:
+    """Do nothing: this process has no spool."""
+
+
+class Fence:
+    """Lets every write pass: this process is the only one that schedules, and runs what it claims."""
+
+    # Whether other processes schedule, too, and workers run the claims.
+    is_shared = False
+
+    def passed(self) -> AbstractContextManager[None]:
+        """Write inside a `with`; `LeaseLost` if another process schedules now."""
+        return nullcontext()
+
+
+class TurnFence(Fence):
+    """Lets writes pass while this process has its turn as the scheduler."""
+
+    is_shared = True
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+
+    @contextmanager
+    def passed(self) -> Iterator[None]:
+        with transaction.atomic():
+            self._check()
+            yield
+
+
+class DbSlots:
+    """Claims by conditional update: the process that changes the row first has the slot.
+
+    Each write passes the `fence` in its own transaction. `settle` is
+    awaited before executions are claimed or recovered: results that wait in the
+    spool of this process must be stored first, or they would count as lost.
+    """
+
+    def __init__(
+        self,
+        thread: DbThread,
+        *,
+        policy: Policy = USUAL_POLICY,
+        fence: Fence | None = None,
+        settle: Callable[[], Awaitable[None]] = nothing_to_settle,
+        observer: Observer | None = None,
+    ) -> None:
+        self._thread = thread
+        self._policy = policy
+        self._fence = fence or Fence()
+        self._settle = settle
+        self._observer = observer or Observer()
+
+    async def _write(self, work: Callable[[], T]) -> T:
+        return await self._thread.run(lambda: self._fenced(work))
+
+    def _fenced(self, work: Callable[[], T]) -> T:
+        with self._fence.passed():
+            return work()
+
+    async def reschedule(
+        self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
+    ) -> None:
+        if checks or skipped:
+            self._count(await self._write(lambda: _reschedule(checks, skipped, now)))
+
+    def _count(self, skipped: Iterable[Skipped]) -> None:
+        for item in skipped:
+            self._observer.slots_ended(Status.SKIPPED, item.cause, item.slots * (1 + len(item.chain)))
+
+    async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
+        return await self._thread.run(lambda: _taken(node_ids, after))
+
+    async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
+        await self._write(lambda: endings.move_waiting(execution_ids, by))
+
+    async def claim(
+        self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+    ) -> Claim | None:
+        await self._settle()
+        claimed = await self._write(lambda: _claim(composite, self._runs_it(poller_id), now, waits))
+        if claimed is None:
+            return None
+        self._count(claimed.skipped)
+        return Claim(composite, claimed.execution_ids, poller_id, claimed.next_check)
+
+    async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
+        await self._settle()
+        return await self._write(lambda: _reclaim(claim, self._runs_it(poller_id)))
+
+    def _runs_it(self, poller_id: int | None) -> int | None:
+        """Return the poller that will run a claim. Where workers do, it is known when one has started it."""
+        return None if self._fence.is_shared else poller_id
+
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
+        ended = await self._write(lambda: _close(execution_ids, outcome, self._policy, now))
+        count_ended(self._observer, ended, outcome)
+
+    async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
+        ended = await self._write(lambda: _abort(olt_ids, node_ids, now))
+        count_ended(self._observer, ended, Outcome(Status.INTERRUPTED, Cause.DISABLED))
+        return len(ended)
+
+    async def answered(self, olt_id: int, *, now: datetime) -> bool:
+        return await self._write(lambda: breakers.answered(olt_id, self._policy, now))
+
+    async def probed(self, olt_id: int, *, now: datetime) -> None:
+        await self._write(lambda: breakers.probed(olt_id, now))
+
+    async def reset_breakers(self, olt_ids: Collection[int], *, now: datetime) -> None:
+        await self._write(lambda: breakers.reset(olt_ids))
+
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        return await self._thread.run(lambda: _progress(execution_ids))
+
+    async def recover(self, now: datetime) -> Recovery:
+        await self._settle()
+        recovery = await self._write(lambda: recover(now, is_shared=self._fence.is_shared))
+        self._observer.slots_ended(Status.INTERRUPTED, Cause.ENGINE_DOWN, recovery.interrupted)
+        return recovery
+
+
+def count_ended(observer: Observer, ended: Sequence[OpenExecution], outcome: Outcome) -> None:
+    """Report executions that ended to an observer. Called after the commit."""
+    manual = sum(row.trigger == Trigger.MANUAL for row in ended)
+    if manual:
+        observer.manual_runs_ended(outcome.status, manual)
+    if len(ended) > manual:
+        observer.slots_ended(outcome.status, outcome.cause, len(ended) - manual)
+
+
+def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> Sequence[Skipped]:
+    with transaction.atomic():
+        recorded = _skip(skipped)
+        _set_checks(checks)
+        olt_ids = set(WorkflowNode.objects.filter(pk__in=checks).values_list("olt_id", flat=True))
+        interrupted = tally.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
+    tally.tell_interrupted(interrupted)
+    return recorded
+
+
+def _taken(node_ids: Collection[int], after: datetime) -> dict[int, set[datetime]]:
+    slots: defaultdict[int, set[datetime]] = defaultdict(set)
+    # By the slot alone: there are none unless the clock was set back, and a fleet has more ids than a query takes.
+    for node_id, slot in Execution.objects.filter(slot__gt=after).order_by().values_list("node_id", "slot"):
+        if node_id in node_ids:
+            slots[node_id].add(slot)
+    return slots
+
+
+def _set_checks(checks: Mapping[int, datetime | None]) -> None:
+    rows = [WorkflowNode(pk=node_id, next_run_at=check) for node_id, check in checks.items()]
+    WorkflowNode.objects.filter(master__isnull=True).bulk_update(rows, ["next_run_at"], batch_size=AT_ONCE)
+
+
+def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
+    """Record slots that will not run, and return those that were recorded.
+
+    A deleted node has none any more; a slot that has a row is recorded already.
+    """
+    lost = [item for item in skipped if item.slots > 0]
+    if not lost:
+        return []
+    ids = {link.id for item in lost for link in (item.node, *item.chain)}
+    present = set(WorkflowNode.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    taken = set(
+        Execution.objects.filter(
+            node_id__in={item.node.id for item in lost}, slot__in={item.slot for item in lost}
+        ).values_list("node_id", "slot")
+    )
+    new = [item for item in lost if item.node.id in present and (item.node.id, item.slot) not in taken]
+    Execution.objects.bulk_create([_skipped_row(item) for item in new])
+    tally.count([each for each in tally.skipped_slots(new) if each.node_id in present])
+    return new
+
+
+def _skipped_row(item: Skipped) -> Execution:
+    return Execution(
+        olt_id=item.node.olt_id,
+        node_id=item.node.id,
+        node_name=item.node.name,
+        slot=item.slot,
+        slots=item.slots,
+        status=Status.SKIPPED,
+        cause=item.cause,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A slot that was taken: its executions, the next slot, and the slots that passed meanwhile."""
+
+    execution_ids: tuple[int, ...]
+    next_check: datetime | None
+    skipped: Sequence[Skipped]
+
+
+def _claim(
+    composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+) -> Claimed | None:
+    """Take a slot; None if another process has it or it is not due any more."""
+    try:
+        with transaction.atomic():
+            if not _take(composite, now):
+                return None
+            check, skipped = None, []
+            if composite.trigger is Trigger.SCHEDULE:
+                check = next_check(composite.slot, composite.master.interval, now)
+                skipped = _skip(_slept_through(composite, now, waits))
+            ids = _open(composite, poller_id, now, waits)
+    except IntegrityError:
+        # The slot has its execution already, or the node was deleted while it waited.
+        return None
+    return Claimed(ids, check, skipped)
+
+
+def _take(composite: CompositeNode, now: datetime) -> bool:
+    """Take the slot, or the wish of a person, if it is still there. A run that begins now serves both."""
+    master = composite.master
+    rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
+    if composite.trigger is Trigger.MANUAL:
+        return bool(rows.filter(run_requested_at=composite.slot).update(run_requested_at=None))
+    check = next_check(composite.slot, master.interval, now)
+    return bool(rows.filter(next_run_at=composite.slot).update(next_run_at=check, run_requested_at=None))
+
+
+def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause, float]) -> list[Skipped]:
+    """Return the slots that passed while the composite waited, put down to what it waited for longest."""
+    master = composite.master
+    cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
+    slots = missed_slots(composite.slot, master.interval, now)
+    return [Skipped(master, composite.slot + master.interval, slots, cause, composite.chain)]
+
+
+def _open(
+    composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+) -> tuple[int, ...]:
+    """Write one pending execution for each link; the first one is the master's."""
+    ids: list[int] = []
+    for node in composite.links:
+        row = Execution.objects.create(
+            olt_id=node.olt_id,
+            node_id=node.id,
+            node_name=node.name,
+            master_execution_id=ids[0] if ids else None,
+            poller_id=poller_id,
+            trigger=composite.trigger,
+            slot=composite.slot,
+            waits={} if ids else {cause.value: round(seconds, 3) for cause, seconds in waits.items()},
+            claimed_at=now,
+        )
+        ids.append(row.pk)
+    return tuple(ids)
+
+
+@transaction.atomic
+def _reclaim(claim: Claim, poller_id: int | None) -> bool:
+    waiting = Execution.objects.filter(
+        pk__in=claim.execution_ids, status=Status.PENDING, retry_at__isnull=False
+    ).select_for_update()
+    if len(waiting.values_list("pk")) < len(claim.execution_ids):
+        return False
+    Execution.objects.filter(pk__in=claim.execution_ids).update(poller_id=poller_id, retry_at=None)
+    return True
+
+
+def _close(execution_ids: Sequence[int], outcome: Outcome, policy: Policy, now: datetime) -> list[OpenExecution]:
+    with transaction.atomic():
+        rows = endings.ours(execution_ids, None)
+        turns = endings.close(rows, outcome, policy, now)
+    for turn in turns:
+        turn.tell()
+    return rows
+
+
+def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -> list[OpenExecution]:
+    # Executions outlive their node: those that are pending for a deleted one would be pending forever.
+    nodes = Q(node__in=node_ids) | Q(master_execution__node__in=node_ids) | Q(node__isnull=True)
+    unwanted = Q(olt__in=olt_ids)
+    if node_ids:
+        unwanted |= nodes & Q(status=Status.PENDING)
+    with transaction.atomic():
+        running = Execution.objects.filter(olt__in=olt_ids, status=Status.RUNNING)
+        held = running.exclude(device=None).exclude(lease_token=None).values_list("device", "lease_token")
+        leases.revoke((device or "", token or 0) for device, token in held)
+        ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
+        concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
+        concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
+        concerned |= tally.orphaned(now)
+        interrupted = tally.owe(concerned, now)
+    tally.tell_interrupted(interrupted)
+    return ended
+
+
+def _progress(execution_ids: Collection[int]) -> dict[int, Outcome]:
+    rows = Execution.objects.filter(pk__in=execution_ids)
+    columns = ("pk", "status", "cause", "error", "error_class", "retry_at")
+    return {
+        id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=retry_at)
+        for id_, status, cause, error, error_class, retry_at in rows.values_list(*columns)
+    }
