@@ -256,7 +256,7 @@ def test_a_run_is_as_long_as_it_was_measured_whatever_the_clock_says(world, clai
     world.start(master, token=PRESENT + 1, now=LATER)
 
     ended = LATER + 9 * SEC + by
-    world.close([master], Outcome(Status.SUCCESS, seconds=9.0), token=PRESENT + 1, now=ended)
+    world.close([master], Outcome(Status.SUCCESS, seconds=9.0, clock_set=by), token=PRESENT + 1, now=ended)
 
     row = world.row(master)
     assert (row.started_at, row.ended_at) == (T0 + 1 * SEC + by, ended)
@@ -264,6 +264,19 @@ def test_a_run_is_as_long_as_it_was_measured_whatever_the_clock_says(world, clai
         (Status.FAILED, T0 + 1 * SEC + by, T0 + 16 * SEC + by),
         (Status.SUCCESS, LATER + by, ended),
     ]
+
+
+def test_a_start_that_had_to_be_repeated_moves_no_times(world, power):
+    """The connection broke after the commit of the first call; the run itself began with the second one."""
+    (id_,) = world.claim(scheduled(power)).execution_ids
+    world.start(id_, now=T0 + 1 * SEC)
+    world.start(id_, now=T0 + 3 * SEC)
+
+    world.close([id_], Outcome(Status.SUCCESS, seconds=4.0), now=T0 + 7 * SEC)
+
+    row = world.row(id_)
+    assert (row.claimed_at, row.started_at, row.ended_at) == (T0, T0 + 1 * SEC, T0 + 7 * SEC)
+    assert row.attempts == [(Status.SUCCESS, T0 + 1 * SEC, T0 + 7 * SEC)]
 
 
 def test_slots_ahead_that_have_an_execution_are_known(world, power, names):

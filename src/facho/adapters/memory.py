@@ -69,17 +69,15 @@ class Row:
     device: str = ""
 
     def end_attempt(self, outcome: Outcome, now: datetime) -> None:
-        """End the attempt that runs. The clock may have been set since it began; how long it took is certain."""
-        last = self.attempts[-1]
-        last.end(outcome, now)
-        if outcome.seconds is not None:
-            self.move(now - timedelta(seconds=outcome.seconds) - last.started_at, keep_end=True)
+        """End the running attempt. The clock may have been set since it began."""
+        self.move(outcome.clock_set)
+        self.attempts[-1].end(outcome, now)
 
-    def move(self, by: timedelta, *, keep_end: bool = False) -> None:
-        """Move the times of the attempts; `keep_end`: not the end of the last one."""
+    def move(self, by: timedelta) -> None:
+        """Move the times of the attempts."""
         for attempt in self.attempts:
             attempt.started_at += by
-            if attempt.ended_at is not None and not (keep_end and attempt is self.attempts[-1]):
+            if attempt.ended_at is not None:
                 attempt.ended_at += by
         if self.started_at is not None:
             self.started_at += by

@@ -334,8 +334,10 @@ class Outcome:
     # Whether the same try may succeed later.
     is_temporary: bool = True
     retry_at: datetime | None = None
-    # How long the attempt took by a monotonic clock, where the runner measured it: the wall clock may have been set.
+    # How long the attempt took by a monotonic clock, where the runner measured it.
     seconds: float | None = None
+    # How far the wall clock was set during the attempt. The start was stored by the clock before that.
+    clock_set: timedelta = timedelta(0)
 
     @property
     def is_over(self) -> bool:

@@ -40,7 +40,23 @@ AGAIN_EVERY = 2.0
 # How long a manual run waits for it, since no slot ends the wait.
 LONGEST_WAIT = timedelta(minutes=5)
 
+# A smaller difference between wall clock and monotonic clock is drift.
+CLOCK_SET = timedelta(seconds=0.5)
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When a link began, by both clocks."""
+
+    at: datetime
+    steady: float
+
+    def clock_set(self, now: datetime, steady: float) -> timedelta:
+        """Return how far the wall clock was set since then."""
+        by = now - self.at - timedelta(seconds=steady - self.steady)
+        return by if abs(by) >= CLOCK_SET else timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +197,7 @@ class Runner:
                 run = await self._run_link(claim, node, olt, lease)
                 outcome = await self._finish(claim, node, execution_id, run, lease, began)
             finally:
-                self._observer.attempt_ended(replace(outcome, seconds=self._clock.monotonic() - began))
+                self._observer.attempt_ended(replace(outcome, seconds=self._clock.monotonic() - began.steady))
             # Not before it is stored: a link that is stopped in between must be ended with the rest.
             outcomes.append(outcome)
             watch.link_changed(position, Status.PENDING if outcome.retry_at else outcome.status)
@@ -194,17 +210,14 @@ class Runner:
                 await self._finish_rest(claim, lease, outcomes, rest)
                 return
 
-    async def _start(self, claim: Claim, execution_id: int, lease: Lease, *, is_first: bool) -> float | None:
-        """Start a link as soon as the database is available, and return when, by the monotonic clock.
+    async def _start(self, claim: Claim, execution_id: int, lease: Lease, *, is_first: bool) -> Began | None:
+        """Start a link as soon as the database is available, and return when. None if it is no longer ours to run."""
 
-        None if it is no longer ours to run.
-        """
-
-        async def start() -> float | None:
-            now, began = self._clock.now(), self._clock.monotonic()
-            if not await self._runs.start(execution_id, lease=lease, now=now, poller_id=claim.poller_id):
+        async def start() -> Began | None:
+            began = Began(self._clock.now(), self._clock.monotonic())
+            if not await self._runs.start(execution_id, lease=lease, now=began.at, poller_id=claim.poller_id):
                 return None
-            self._observer.attempt_started(lateness(claim, execution_id, now))
+            self._observer.attempt_started(lateness(claim, execution_id, began.at))
             return began
 
         return await self._patiently(claim, start, lease, is_first=is_first)
@@ -295,14 +308,18 @@ class Runner:
         return LeasedSnmp(self._snmp, lease, self._leases.is_valid)
 
     async def _finish(
-        self, claim: Claim, node: Node, execution_id: int, run: LinkRun, lease: Lease, began: float
+        self, claim: Claim, node: Node, execution_id: int, run: LinkRun, lease: Lease, began: Began
     ) -> Outcome:
         """Store the result of a link. If what it read cannot be stored, the link has failed."""
 
         def result(outcome: Outcome) -> RunResult:
-            now = self._clock.now()
-            again = retry_at(node, outcome, claim.attempt, claim.next_check, now)
-            outcome = replace(outcome, retry_at=again, seconds=self._clock.monotonic() - began)
+            now, steady = self._clock.now(), self._clock.monotonic()
+            outcome = replace(
+                outcome,
+                retry_at=retry_at(node, outcome, claim.attempt, claim.next_check, now),
+                seconds=steady - began.steady,
+                clock_set=began.clock_set(now, steady),
+            )
             return RunResult((execution_id,), outcome, lease, now)
 
         finished = result(run.outcome)

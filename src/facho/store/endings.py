@@ -18,9 +18,6 @@ from facho.engine.remarks import count_blank_runs
 from facho.store import breakers, coverage, leases, plans, tally
 from facho.store.breakers import Breaker, Policy, Turn
 
-# A start that is this far from where it should be was written by a clock that has been set since.
-CLOCK_SET = timedelta(seconds=0.5)
-
 # An OLT whose answers take this long is shown as slow.
 SLOW_RTT = 2.0
 
@@ -124,8 +121,8 @@ def close(
     """End executions, and return the changes of breakers."""
     outcome = _storable(outcome)
     columns = _columns(outcome, collected or NOTHING)
-    Execution.objects.filter(pk__in=[row.id for row in rows]).update(ended_at=now, retry_at=None, **columns)
     attempts = _end_attempts(rows, outcome, now)
+    Execution.objects.filter(pk__in=[row.id for row in rows]).update(ended_at=now, retry_at=None, **columns)
     tally.count(_ended(rows, outcome, attempts))
     plans.count(_planned(rows), outcome.status)
     _learn(rows, outcome, collected or NOTHING, attempts)
@@ -172,8 +169,8 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
     begun = [row.id for row in rows if row.has_begun]
     if not begun:
         return {}
-    if outcome.seconds is not None:
-        _correct_starts(begun, now - timedelta(seconds=outcome.seconds))
+    if outcome.clock_set:
+        _move([row.id for row in rows if row.is_running], outcome.clock_set)
     found = ExecutionAttempt.objects.filter(execution_id__in=begun).order_by("execution", "number")
     times: dict[int, Attempts] = {}
     running = []
@@ -191,14 +188,6 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
         pdus=outcome.traffic.pdus,
     )
     return times
-
-
-def _correct_starts(execution_ids: Collection[int], began: datetime) -> None:
-    """Move attempts that run to when they began by the present clock: it may have been set since."""
-    running = ExecutionAttempt.objects.filter(execution_id__in=execution_ids, ended_at__isnull=True)
-    for execution_id, started_at in running.values_list("execution_id", "started_at"):
-        if abs(began - started_at) >= CLOCK_SET:
-            _move([execution_id], began - started_at)
 
 
 def move_waiting(execution_ids: Collection[int], by: timedelta) -> None:
