@@ -14,7 +14,7 @@ from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
 from facho.engine.oid import Oid
 from facho.engine.ports import Snmp
-from facho.engine.snmp import ErrorStatus, Missing, Tag, User, Version
+from facho.engine.snmp import Asked, ErrorStatus, Missing, Operation, Tag, User, Version
 
 pytestmark = pytest.mark.usefixtures("hurried")
 
@@ -350,6 +350,83 @@ async def test_close_ends_what_is_in_flight_and_refuses_what_comes_later(snmp, p
             await caller
     with pytest.raises(NoAnswer, match="stopped"):
         await snmp.get(olt.agent, [power(7)], timeout=SOON)
+
+
+class Sent:
+    """A request that was sent without waiting, and what came of it."""
+
+    def __init__(self, snmp, agent, operation, names, repetitions=1, timeout=SOON):
+        self.ended = asyncio.get_running_loop().create_future()
+        self.calls = 0
+        self.handle = snmp.send(agent, operation, Asked(names), repetitions, timeout=timeout, done=self._done)
+
+    def _done(self, answer):
+        self.calls += 1
+        self.ended.set_result(answer)
+
+
+@pytest.mark.parametrize(
+    ("operation", "pdu_type", "names"),
+    [
+        (Operation.GET, PduType.GET, [power(7), serial(7)]),
+        (Operation.NEXT, PduType.GET_NEXT, [power(6), serial(6)]),
+        (Operation.BULK, PduType.GET_BULK, [power(6), serial(6)]),
+    ],
+)
+async def test_a_request_of_an_earlier_run_is_sent_as_it_was(snmp, peers, operation, pdu_type, names):
+    olt = await peers.start(table(*onus(8)))
+
+    sent = Sent(snmp, olt.agent, operation, names)
+    assert not sent.ended.done()
+    answer = await sent.ended
+
+    assert list(answer) == [(power(7), -2153), (serial(7), b"HWTC" + bytes(4))]
+    assert (answer.error_status, answer.bytes_sent) == (ErrorStatus.NO_ERROR, len(olt.received[-1]))
+    assert (olt.asked[0].pdu_type, list(olt.asked[0].oids)) == (pdu_type, names)
+    if operation is Operation.BULK:
+        assert (olt.asked[0].non_repeaters, olt.asked[0].max_repetitions) == (0, 1)
+
+
+async def test_a_sent_request_is_the_same_whatever_its_length(snmp, peers):
+    olt = await peers.start(table(*onus(200)))
+    for count in (1, 2, 6, 12, 80):
+        names = [power(onu) for onu in range(1, count + 1)]
+        answer = await Sent(snmp, olt.agent, Operation.GET, names).ended
+        assert answer.oids == names
+        assert list(olt.asked[-1].oids) == names
+
+
+async def test_a_sent_request_that_is_not_answered_ends_once(snmp, peers):
+    olt = await peers.start(mute)
+
+    sent = Sent(snmp, olt.agent, Operation.GET, [power(7)], timeout=NEVER)
+
+    assert isinstance(await sent.ended, NoAnswer)
+    assert (sent.calls, snmp.in_flight) == (1, 0)
+
+
+async def test_a_sent_request_that_is_cancelled_calls_nobody_and_leaves_nothing_behind(snmp, peers):
+    olt = await peers.start(mute)
+    sent = Sent(snmp, olt.agent, Operation.GET, [power(7)])
+    await olt.was_asked(1)
+
+    sent.handle.cancel()
+    # A task needs a turn of the loop to end.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert (sent.calls, snmp.in_flight) == (0, 0)
+
+
+async def test_close_ends_sent_requests(snmp, peers):
+    olt = await peers.start(mute)
+    sent = Sent(snmp, olt.agent, Operation.GET, [power(7)])
+    await olt.was_asked(1)
+
+    await snmp.close()
+
+    assert isinstance(await sent.ended, NoAnswer)
+    assert isinstance(await Sent(snmp, olt.agent, Operation.GET, [power(7)]).ended, NoAnswer)
 
 
 async def test_secrets_show_in_no_error_no_repr_and_no_log_line(snmp, peers, caplog):

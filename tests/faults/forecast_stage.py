@@ -20,6 +20,7 @@ from facho.engine.failures import Attempt, ending_of
 from facho.engine.failures import learn as learn_failures
 from facho.engine.fleet import Fleet
 from facho.engine.model import JobKind, Node
+from facho.engine.ports import SendByTask
 from facho.engine.predict import USUAL, expected, learn
 from facho.engine.prober import Prober
 from facho.engine.runner import Runner
@@ -148,7 +149,7 @@ class Moods:
         return self._trouble.mute or self._is_away or self._is_deaf
 
 
-class Network(MemoryNodes):
+class Network(SendByTask, MemoryNodes):
     """The OLTs behind their addresses, and what is known of each."""
 
     def __init__(self, world):

@@ -20,6 +20,7 @@ from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
+from facho.engine.ports import SendByTask
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
 from facho.simulator.faults import Faults
@@ -43,7 +44,7 @@ TICK = 2
 LAND_EVERY, CHORES_EVERY = 3, 30
 
 
-class Network:
+class Network(SendByTask):
     """OLTs behind their addresses."""
 
     def __init__(self) -> None:

@@ -10,12 +10,13 @@ from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
+from facho.engine.ports import SendByTask
 from facho.engine.prober import Prober
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
 
 
-class VirtualNetwork(MemoryNodes):
+class VirtualNetwork(SendByTask, MemoryNodes):
     """OLTs behind their addresses. Each request of theirs is noted down with whoever held the lease."""
 
     def __init__(self, nodes, olts: dict[int, VirtualOlt]):

@@ -15,6 +15,7 @@ from facho.brands.decode import RAW_DECODERS
 from facho.engine.collect import collect
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
+from facho.engine.ports import SendByTask
 from facho.engine.snmp import Agent as Target
 from facho.engine.snmp import Answer, Community, Version
 from facho.simulator.agent import Agent
@@ -33,7 +34,7 @@ def device(name: str, maker: str, onus: int) -> Device:
     return build(OltSpec(name, maker, onus=onus, seed=11))
 
 
-class VirtualOlt:
+class VirtualOlt(SendByTask):
     """An OLT and the port to ask it through. Each request goes through its desk as a datagram would."""
 
     def __init__(self, onus: int = 512, faults: Faults = WELL, maker: str = "huawei", seed: int = 1) -> None:

@@ -9,8 +9,8 @@ from facho.engine.errors import LeaseLost, OltBusy, OltUnreachable
 from facho.engine.model import Lease, Olt
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
-from facho.engine.ports import OltLeases, Snmp
-from facho.engine.snmp import Agent, Answer
+from facho.engine.ports import Cancellable, Done, OltLeases, Snmp
+from facho.engine.snmp import Agent, Answer, Asked, Operation
 
 
 @asynccontextmanager
@@ -64,6 +64,12 @@ class LeasedSnmp:
         return self._snmp.get_bulk(
             agent, oids, non_repeaters=non_repeaters, max_repetitions=max_repetitions, timeout=timeout
         )
+
+    def send(
+        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
+    ) -> Cancellable:
+        self._check(agent)
+        return self._snmp.send(agent, operation, asked, repetitions, timeout=timeout, done=done)
 
     async def close(self) -> None:
         await self._snmp.close()

@@ -1,6 +1,7 @@
 """What the engine needs from the world. Adapters in `adapters/` and `store/` fulfil these."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ from facho.engine.model import (
     Status,
 )
 from facho.engine.oid import Oid
-from facho.engine.snmp import Agent, Answer
+from facho.engine.snmp import Agent, Answer, Asked, Operation
 
 
 class Clock(Protocol):
@@ -40,13 +41,22 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+# Gets the answer to a request, or the error that came instead.
+Done = Callable[[Answer | BaseException], None]
+
+
+class Cancellable(Protocol):
+    """A request under way."""
+
+    def cancel(self) -> object: ...
+
+
 class Snmp(Protocol):
     """Asks an agent once: no retry, no interpretation.
 
     Answers are by position, with the agent's error status in them. `NoAnswer`
     after `timeout` seconds, `BadAnswer` for what cannot be read, `Refused`
-    where an SNMPv3 agent does not accept us. With an `Asked` for the OIDs, an
-    adapter may return the answer unread; then `BadAnswer` may come later.
+    where an SNMPv3 agent does not accept us.
     """
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer: ...
@@ -57,7 +67,35 @@ class Snmp(Protocol):
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
     ) -> Answer: ...
 
+    def send(
+        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
+    ) -> Cancellable:
+        """Send a request of an earlier run again. `done` is called once, later, unless the request is cancelled.
+
+        It gets the answer or the error. The answer may not have been read yet: then `BadAnswer` comes from the first
+        look at its variables.
+        """
+
     async def close(self) -> None: ...
+
+
+_sending: set["asyncio.Task[Answer]"] = set()
+
+
+class SendByTask:
+    """`Snmp.send` for an adapter that has only coroutines."""
+
+    def send(
+        self: Any, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
+    ) -> Cancellable:
+        how = {"max_repetitions": repetitions} if operation is Operation.BULK else {}
+        asking: Coroutine[Any, Any, Answer] = getattr(self, operation)(agent, asked, timeout=timeout, **how)
+        task = asyncio.ensure_future(asking)
+        # A loop holds its tasks by weak references only.
+        _sending.add(task)
+        task.add_done_callback(_sending.discard)
+        task.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception() or ended.result()))
+        return task
 
 
 class NodeSource(Protocol):

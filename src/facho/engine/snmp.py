@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from hashlib import blake2b
 from typing import overload
 
@@ -68,12 +68,16 @@ class ErrorStatus(IntEnum):
     INCONSISTENT_NAME = 18
 
 
-class Asked(Sequence[Oid]):
-    """The OIDs of a request that is sent run after run, with what is known of its last answer.
+class Operation(StrEnum):
+    """The kinds of request, by the names of their methods in the SNMP port."""
 
-    An adapter sends `variables` as they are, and may leave the answer unread:
-    then `BadAnswer` comes from the first look at its variables.
-    """
+    GET = "get"
+    NEXT = "get_next"
+    BULK = "get_bulk"
+
+
+class Asked(Sequence[Oid]):
+    """The OIDs of a request that is sent run after run, with what is known of its last answer."""
 
     __slots__ = ("answered", "digest", "variables")
 

@@ -18,6 +18,7 @@ from facho.engine.collect import collect
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.model import Collected, JobKind, KnownOnu
 from facho.engine.oid import Oid
+from facho.engine.ports import SendByTask
 from facho.engine.snmp import Agent, Answer
 from facho.simulator.agent import Agent as SimulatedAgent
 from facho.simulator.desk import Departure, Desk
@@ -28,7 +29,7 @@ from facho.simulator.pdulog import PduLog
 FIRST_REQUEST_ID = 0x01000000
 
 
-class DeskSnmp:
+class DeskSnmp(SendByTask):
     """Asks a simulated agent at its desk."""
 
     def __init__(self, desk: Desk, clock: VirtualClock) -> None:

@@ -33,6 +33,7 @@ from facho.engine.collect.memory import MAX_REPLAYS, Memories
 from facho.engine.errors import FachoError
 from facho.engine.model import Completeness, JobKind, RawOid
 from facho.engine.oid import Oid, parse
+from facho.engine.ports import SendByTask
 from facho.engine.snmp import Answer, Asked, Missing, Version
 
 ONUS = [*one_port(7, port=1), *one_port(5, port=2)]
@@ -40,7 +41,7 @@ FIELDS = ("serial", "name", "state", "distance_m", "rx_dbm", "tx_dbm")
 KINDS = (JobKind.DISCOVERY, JobKind.TABLE, JobKind.WALK, JobKind.GET)
 
 
-class OverTheWire:
+class OverTheWire(SendByTask):
     """A fake agent whose answers are encoded and read again, as those of a real one are."""
 
     def __init__(self, agent):
@@ -71,6 +72,7 @@ class Stage:
         self.mib = make_mib(onus)
         self.faults = Faults()
         self.path = ()
+        self.disorder = None
         self.node = make_node(kind, *(fields or FIELDS))
         self.brand = brand or make_brand()
         self.onus = known(onus)
@@ -112,7 +114,8 @@ class Stage:
         careful, replayed = results
         if any(isinstance(each, FachoError) for each in results):
             assert type(replayed) is type(careful)
-        else:
+        elif self.disorder is None or replayed.traffic.sizes == careful.traffic.sizes:
+            # Which rows of an agent without order a walk meets depends on how many it asks for at once.
             check_same(self.faults, replayed, careful)
         return replayed
 
@@ -178,6 +181,7 @@ async def test_an_onu_that_lost_its_light_is_not_asked_for_its_power(kind):
     assert not any(oid_of("rx_dbm", ONUS[2]) in request.oids for request in stage.log)
     requests = [(request.kind, tuple(request.oids), request.repetitions) for request in stage.log]
     assert len(set(requests)) == len(requests)
+    assert collected.traffic.answers_unchanged > 0
 
     stage.mib[oid_of("state", ONUS[2])] = 1
     stage.mib[oid_of("rx_dbm", ONUS[2])] = -2500
@@ -185,7 +189,36 @@ async def test_an_onu_that_lost_its_light_is_not_asked_for_its_power(kind):
     collected = await stage.run_both_ways()
 
     assert values_of(collected)[index_of(ONUS[2])]["rx_dbm"] == -25.0
-    assert (await stage.run()).traffic.answers_decoded == 0
+    assert collected.traffic.answers_unchanged > 0
+    again = await stage.run_both_ways()
+    assert again.traffic.answers_unchanged == again.traffic.pdus
+
+
+@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.TABLE, JobKind.GET])
+async def test_an_outage_of_many_onus_is_left_to_the_careful_path(kind, monkeypatch):
+    monkeypatch.setattr("facho.engine.collect.replay.MOST_CHANGED", 2)
+    stage = Stage(kind)
+    await stage.run()
+    stage.mib |= {oid_of("state", onu): 2 for onu in ONUS[:3]}
+
+    collected = await stage.run_both_ways()
+
+    assert collected.traffic.answers_unchanged == 0
+    again = await stage.run_both_ways()
+    assert again.traffic.answers_unchanged == again.traffic.pdus
+
+
+@pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.TABLE, JobKind.GET])
+async def test_an_onu_with_light_again_that_has_no_power_yet_is_left_to_the_careful_path(kind):
+    stage = Stage(kind)
+    stage.mib[oid_of("state", ONUS[2])] = 2
+    await stage.run()
+    stage.mib[oid_of("state", ONUS[2])] = 1
+    stage.mib[oid_of("rx_dbm", ONUS[2])] = Missing.NO_SUCH_INSTANCE
+
+    collected = await stage.run_both_ways()
+
+    assert values_of(collected)[index_of(ONUS[2])]["rx_dbm"] is None
 
 
 @pytest.mark.parametrize("kind", [JobKind.DISCOVERY, JobKind.TABLE, JobKind.GET])
@@ -416,7 +449,6 @@ async def test_whatever_happens_between_runs_memory_changes_nothing_that_is_told
     kind, over_the_wire, chosen, window, story
 ):
     stage = Stage(kind, *chosen, onus=PLACES[:9], over_the_wire=over_the_wire, max_in_flight=window)
-    stage.disorder = None
     for steps in story:
         stage.faults = Faults()
         for step in steps:

@@ -12,6 +12,7 @@ that are left over *inside* a message are refused, since a length must be wrong.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from facho.adapters.snmp.ber import (
@@ -45,6 +46,7 @@ __all__ = [
     "encode_response_parts",
     "encode_value",
     "encode_varbind",
+    "framed",
     "open_answer",
     "prepare",
     "read_answer",
@@ -57,6 +59,11 @@ MIN_REQUEST_ID = 0x01000000
 MAX_REQUEST_ID = 0x7FFFFFFF
 
 REQUEST_ID_HEADER = bytes((Tag.INTEGER, 4))
+# The usual form of a longer answer: lengths of two octets, and no error.
+LONG_SEQUENCE = bytes((SEQUENCE, 0x82))
+LONG_RESPONSE = bytes((0xA2, 0x82))
+SHORT_VERSION = bytes((Tag.INTEGER, 1))
+NO_ERROR = bytes((Tag.INTEGER, 1, 0, Tag.INTEGER, 1, 0, *LONG_SEQUENCE))
 NULL_VALUE = bytes((Tag.NULL, 0))
 COMMUNITY_VERSIONS = frozenset({Version.V1, Version.V2C})
 
@@ -97,13 +104,24 @@ def prepare(
     version: Version, community: bytes, pdu_type: PduType, oids: Sequence[Oid], a: int = 0, b: int = 0
 ) -> Prepared:
     """Return a request that can be sent many times. `a` and `b` are non-repeaters and max-repetitions of a GETBULK."""
-    variables = oids.variables if oids.__class__ is Asked else b"".join([_asked(oid) for oid in oids])
+    variables = b"".join([_asked(oid) for oid in oids])
     tail = integer(a) + integer(b) + tlv(SEQUENCE, variables)
     pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
     message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
-    is_known = pdu_type == PduType.GET and oids.__class__ is not Asked
-    expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if is_known else ()
+    expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if pdu_type == PduType.GET else ()
     return Prepared(version, community, expected, message[: -len(tail) - 4], tail)
+
+
+@lru_cache(maxsize=4096)
+def framed(
+    version: Version, community: bytes, pdu_type: PduType, size: int, max_repetitions: int
+) -> tuple[bytes, bytes]:
+    """Return what stands before and behind the request id of a request with `size` bytes of variables."""
+    placeholder = bytes(size)
+    tail = integer(0) + integer(max_repetitions) + tlv(SEQUENCE, placeholder)
+    pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
+    message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
+    return message[: -len(tail) - 4], tail[: len(tail) - size]
 
 
 def _asked(oid: Oid) -> bytes:
@@ -138,6 +156,14 @@ def open_answer(data: bytes) -> Envelope:
 
 
 def _open(data: bytes) -> Envelope:
+    # An answer of over 255 bytes in its usual form.
+    if data[:2] == LONG_SEQUENCE and data[4:6] == SHORT_VERSION and data[6] < 2 and data[7] == 4 and data[8] < 0x80:
+        at = 9 + data[8]
+        start, from_bytes = at + 10, int.from_bytes
+        if start <= len(data) and data[at : at + 2] == LONG_RESPONSE and data[at + 4 : at + 6] == REQUEST_ID_HEADER:
+            request_id = from_bytes(data[at + 6 : start], "big", signed=True)
+            pdu_end, end = at + 4 + from_bytes(data[at + 2 : at + 4], "big"), 4 + from_bytes(data[2:4], "big")
+            return Envelope(data[6], data[9:at], PduType.RESPONSE, request_id, data, start, pdu_end, end)
     tag, at, end = read_tlv(data, 0)
     if tag != SEQUENCE:
         raise BadAnswer(f"the message begins with a tag 0x{tag:02x}")
@@ -285,6 +311,8 @@ def _check_lengths(envelope: Envelope) -> None:
 
 def _numbers(data: bytes, at: int, end: int) -> tuple[int, int, int]:
     """Return the two numbers behind the request id, and where the variables begin: they fill what is left."""
+    if data[at : at + 8] == NO_ERROR and at + 10 + int.from_bytes(data[at + 8 : at + 10], "big") == end:
+        return 0, 0, at + 10
     first, at = read_integer(data, at, end)
     second, at = read_integer(data, at, end)
     at, stop = enter(data, at, SEQUENCE, end)

@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Sequence
 from time import monotonic
 
 from facho.adapters.snmp.community import CommunitySnmp
-from facho.engine.errors import BadAnswer, NoAnswer, Refused
+from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
-from facho.engine.ports import Snmp
-from facho.engine.snmp import Agent, Answer, Version
+from facho.engine.ports import Cancellable, Done, Snmp
+from facho.engine.snmp import Agent, Answer, Asked, Operation, Version
+
+# How a request ended that got no answer, by its error.
+RESULTS: dict[type[BaseException], str] = {NoAnswer: "no_answer", BadAnswer: "bad_answer", Refused: "refused"}
 
 
 class SnmpByVersion:
@@ -42,18 +45,27 @@ class SnmpByVersion:
         try:
             answer = await asked
             result = "agent_error" if answer.error_status else "answered"
-        except NoAnswer:
-            result = "no_answer"
-            raise
-        except BadAnswer:
-            result = "bad_answer"
-            raise
-        except Refused:
-            result = "refused"
+        except SnmpError as error:
+            result = RESULTS.get(type(error), result)
             raise
         finally:
             self._observer.request_ended(operation, result, monotonic() - began, answer)
         return answer
+
+    def send(
+        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
+    ) -> Cancellable:
+        began, observer = monotonic(), self._observer
+
+        def ended(answer: Answer | BaseException) -> None:
+            seconds = monotonic() - began
+            if isinstance(answer, Answer):
+                observer.request_ended(operation, "agent_error" if answer.error_status else "answered", seconds, answer)
+            else:
+                observer.request_ended(operation, RESULTS.get(type(answer), "given_up"), seconds, None)
+            done(answer)
+
+        return self._for(agent).send(agent, operation, asked, repetitions, timeout=timeout, done=ended)
 
     async def close(self) -> None:
         self._closed = True

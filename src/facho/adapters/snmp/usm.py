@@ -27,6 +27,7 @@ from facho.adapters.snmp.usm_keys import Keys
 from facho.adapters.snmp.usm_session import LATE, Session, get_bulk_pdu, get_next_pdu, get_pdu
 from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.oid import Oid
+from facho.engine.ports import SendByTask
 from facho.engine.snmp import Agent, Answer, User, Version
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ REFUSALS = {
 }
 
 
-class UsmSnmp:
+class UsmSnmp(SendByTask):
     """Asks v3 agents.
 
     What is not signed, is old or belongs to another request is not an answer:

@@ -7,21 +7,21 @@ before. Only values have to be looked at; see `replay.py`.
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from facho.engine.batch import UNREAD, Batch, BatchLayout
+from facho.engine.batch import Batch
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect.harvest import decode_value
 from facho.engine.collect.learned import Learned
+from facho.engine.collect.light import lit_rows
 from facho.engine.collect.plan import Plan
 from facho.engine.collect.requester import Exchange
-from facho.engine.collect.rows import DARK
-from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Olt
+from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Olt
 from facho.engine.oid import Oid
-from facho.engine.snmp import Answer, Asked, Tag, Value, digest
+from facho.engine.snmp import Answer, Asked, Operation, Tag, Value, digest
 
 # After so many runs from memory one goes the careful way: only that one tries other sizes.
 MAX_REPLAYS = 100
@@ -55,7 +55,7 @@ class Decoded(dict[bytes, Any]):
 class Step:
     """One request, and what to make of its answer as long as the names in it are the same."""
 
-    kind: str
+    operation: Operation
     asked: Asked
     repetitions: int
     optical: bool
@@ -72,6 +72,14 @@ class Step:
         """Return the pieces."""
         numbers = iter(self.pieces)
         return zip(numbers, numbers, numbers, numbers, numbers, strict=True)
+
+    def cells(self) -> dict[int, tuple[int, int]]:
+        """Return the column and the row of each variable that has a place in them."""
+        return {
+            variable: (column, row + count)
+            for column, start, stop, stride, row in self.groups()
+            for count, variable in enumerate(range(start, stop, stride))
+        }
 
 
 class Memory:
@@ -120,6 +128,11 @@ class Memory:
         self.read, self.batch = read, batch
         self._replays += 1
 
+    def follow_light(self, steps: list[Step], lit: tuple[bool, ...], coverage: tuple[Coverage, ...]) -> None:
+        """Remember what a replay asked because other ONUs have light now."""
+        self.steps, self.lit = steps, lit
+        self.collected = replace(self.collected, coverage=coverage)
+
     def forget(self) -> None:
         """Let the next run go the careful way."""
         self.steps = []
@@ -145,7 +158,8 @@ class Memory:
         self._unsettled = 0 if self._sizes == collected.traffic.sizes else self._unsettled + 1
         self._replays = 0
         try:
-            self.steps = list(make_steps(trace, cells, set(guarded)))
+            optical = {place for place, column in enumerate(plan.columns) if column.optical}
+            self.steps = list(make_steps(trace, cells, optical, set(guarded)))
         except (ValueError, OverflowError):
             # An OID or an answer of absurd length.
             self.forget()
@@ -201,26 +215,6 @@ def key_of(plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[Kn
     return plan, kind, olt.agent, brand, onus, doubts
 
 
-def lit_rows(
-    plan: Plan, kind: JobKind, layout: BatchLayout, read: Sequence[Sequence[Any]], known: Sequence[KnownOnu]
-) -> tuple[bool, ...]:
-    """Return which ONUs are asked for expensive columns, as `Run` does; nothing where their state does not matter."""
-    if kind is JobKind.WALK or not any(column.optical for column in plan.columns):
-        return ()
-    place = next((place for place, column in enumerate(plan.columns) if column.field == "state"), None)
-    if place is not None and kind is JobKind.GET and not plan.columns[place].space.by_index:
-        # A GET walks such a table last: until then only the state from earlier is known.
-        place = None
-    known_states = {onu.index: onu.state for onu in known}
-    states = [None] * len(layout) if place is None else read[place]
-    return tuple(
-        [
-            (known_states.get(index) if state is None or state is UNREAD else state) not in DARK
-            for index, state in zip(layout.indexes, states, strict=True)
-        ]
-    )
-
-
 def names_digest(lengths: bytes, kinds: bytes, names: bytes) -> bytes:
     """Return what two answers share only if they have the same names, and values where the other one has."""
     return digest(lengths + kinds + names)
@@ -231,8 +225,34 @@ def lengths_and_kinds(answer: Answer) -> tuple[bytes, bytes]:
     return bytes(map(len, answer.oids)), answer.tags.translate(KINDS)
 
 
-def make_steps(trace: Sequence[Exchange], cells: Mapping[Oid, tuple[int, int]], guarded: set[Oid]) -> Iterable[Step]:
-    """Return the requests of a run; ValueError or OverflowError for an OID or an answer of absurd length."""
+def make_get(oids: Sequence[Oid], kinds: bytes, cells: Iterable[tuple[int, int]]) -> Step:
+    """Return a GET for optical values that nobody has asked for in this form: `cells` are their columns and rows."""
+    asked = Asked(oids)
+    asked.answered = len(oids)
+    lengths = bytes(map(len, oids))
+    names = names_digest(lengths, kinds, b"".join(oids))
+    pieces = _pieces([(*cell, place) for place, cell in enumerate(cells)])
+    return Step(Operation.GET, asked, 1, True, lengths, kinds, names, pieces, ())
+
+
+def without(step: Step, rows: Collection[int]) -> Step | None:
+    """Return a GET without the variables of some rows: itself if it has none of them, None if it has no others."""
+    cells = step.cells()
+    kept = [place for place in sorted(cells) if cells[place][1] not in rows]
+    if len(kept) == len(cells):
+        return step
+    oids = list(step.asked)
+    kinds = bytes(step.kinds[place] for place in kept)
+    return make_get([oids[place] for place in kept], kinds, [cells[place] for place in kept]) if kept else None
+
+
+def make_steps(
+    trace: Sequence[Exchange], cells: Mapping[Oid, tuple[int, int]], optical: Collection[int], guarded: set[Oid]
+) -> Iterable[Step]:
+    """Return the requests of a run; ValueError or OverflowError for an OID or an answer of absurd length.
+
+    `optical` are the expensive columns. A walk of cheap ones may run on into theirs, but does not count for them.
+    """
     seen: set[Oid] = set()
     # Many requests have names of the same lengths: one object serves for all.
     same: dict[bytes, bytes] = {}
@@ -244,12 +264,12 @@ def make_steps(trace: Sequence[Exchange], cells: Mapping[Oid, tuple[int, int]], 
         found = []
         for place, oid in enumerate(answer.oids):
             # A row counts once, as in a walk: with its first value.
-            if oid in cells and oid not in seen:
+            if oid in cells and oid not in seen and (cells[oid][0] in optical) == exchange.optical:
                 seen.add(oid)
                 found.append((*cells[oid], place))
         guards = [(place, answer.values[place]) for place, oid in enumerate(answer.oids) if oid in guarded]
         yield Step(
-            exchange.kind,
+            exchange.operation,
             asked,
             exchange.repetitions,
             exchange.optical,

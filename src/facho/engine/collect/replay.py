@@ -1,23 +1,30 @@
 """A run from memory: the requests of the last run again, and a look at what has changed in their answers."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand
-from facho.engine.collect.crew import Crew, Work
-from facho.engine.collect.harvest import PLACES, decode_value
+from facho.engine.collect.harvest import PLACES, Harvest, decode_value
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.memory import Memory, Step, lengths_and_kinds, lit_rows, names_digest
+from facho.engine.collect.light import lit_rows
+from facho.engine.collect.memory import Memory, Step, lengths_and_kinds, make_get, names_digest, without
 from facho.engine.collect.plan import Plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.requester import Requester, RunOver, request_key
+from facho.engine.collect.rows import oids_of
 from facho.engine.collect.values import had_values
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
-from facho.engine.model import Collected, JobKind, KnownOnu
-from facho.engine.snmp import Answer
+from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu
+from facho.engine.snmp import Answer, Operation
+
+# ONUs that may gain or lose their light in a replay: so many, or this share of them. After an outage of more, requests
+# are put together again by the careful path.
+MOST_CHANGED = 8
+MOST_CHANGED_SHARE = 1 / 16
 
 
 class Different(Exception):
@@ -35,8 +42,8 @@ class Replay:
 
     Requests and names of a remembered run prove that the same rows exist and that
     the same parts were read to their ends. Values that decide what is asked are
-    compared on the way. Where an ONU gained or lost its light, the replay ends
-    before it asks for expensive columns.
+    compared on the way. Where an ONU gained or lost its light, the requests for
+    expensive columns are changed before they are sent.
     """
 
     def __init__(
@@ -64,15 +71,17 @@ class Replay:
         # The same after the rules of the brand.
         self._columns: Mapping[str, list[Any]] = {}
         self._unchanged = self._parsed = 0
+        # What is asked, and of which ONUs: as the last time, unless some gained or lost their light.
+        self._steps = memory.steps
+        self._lit = memory.lit
 
     async def read(self) -> bool:
         """Ask for everything. False: the careful path has to do it, and `requester.early` has what came."""
         try:
-            for optical in (False, True):
-                if optical and not self._is_off:
-                    self._check_light()
-                self._waiting.extend(step for step in self._memory.steps if step.optical is optical)
-                await Crew(self._requester, self._next_work).run()
+            await self._repeat(optical=False)
+            if not self._is_off:
+                self._follow_light()
+                await self._repeat(optical=True)
             if not self._is_off:
                 self._columns = self._finished()
         except (NoAnswer, BadAnswer, Refused, RunOver, Different):
@@ -85,30 +94,80 @@ class Replay:
         """Leave all answers to the careful path."""
         early = self._requester.early
         for step, answer in self._answers:
-            early[request_key(step.kind, step.asked, step.repetitions)] = answer
+            early[request_key(step.operation, step.asked, step.repetitions)] = answer
 
-    def _check_light(self) -> None:
-        """Raise `Different` if an ONU gained or lost its light: other ONUs are asked for expensive columns then."""
-        memory = self._memory
-        if lit_rows(self._plan, self._kind, memory.batch.layout, self._read, self._known) != memory.lit:
+    def _follow_light(self) -> None:
+        """Ask other ONUs for expensive columns where some gained or lost their light; `Different` if many did."""
+        memory, layout = self._memory, self._memory.batch.layout
+        lit = lit_rows(self._plan, self._kind, layout, self._read, self._known)
+        if lit == memory.lit:
+            return
+        changed = {row for row, (was, now) in enumerate(zip(memory.lit, lit, strict=True)) if was != now}
+        if len(changed) > max(MOST_CHANGED, len(lit) * MOST_CHANGED_SHARE) or memory.placed:
             raise Different
+        optical = [step for step in memory.steps if step.optical]
+        if any(step.operation is not Operation.GET or step.guards for step in optical):
+            raise Different
+        tables = self._tables(optical)
+        gained = [row for row in sorted(changed) if lit[row]]
+        self._steps = [step for step in memory.steps if not step.optical]
+        for columns, steps in tables.items():
+            self._steps += [left for step in steps if (left := without(step, changed)) is not None]
+            most = max(len(step.lengths) // len(columns) for step in steps)
+            self._steps += [self._get(columns, gained[at : at + most]) for at in range(0, len(gained), most)]
+            for column in columns:
+                for row in changed:
+                    if not lit[row]:
+                        self._put(column, row, [None])
+        self._lit = lit
 
-    def _next_work(self) -> Work | None:
-        return self._work() if self._waiting and not self._is_off else None
+    def _tables(self, steps: Iterable[Step]) -> dict[tuple[int, ...], list[Step]]:
+        """Return the requests for expensive columns by the columns that are asked for together."""
+        tables: dict[tuple[int, ...], list[Step]] = {}
+        for step in steps:
+            cells = step.cells()
+            columns = tuple(dict.fromkeys(column for column, _ in map(cells.__getitem__, sorted(cells))))
+            names = names_digest(step.lengths, step.kinds, b"".join(step.asked))
+            if len(cells) != len(step.lengths) or len(cells) % len(columns) or names != step.names:
+                # It was answered with other names, or with some that belong to no ONU.
+                raise Different
+            tables.setdefault(columns, []).append(step)
+        expensive = [place for place, column in enumerate(self._plan.columns) if column.optical]
+        if sorted(column for columns in tables for column in columns) != expensive:
+            raise Different
+        return tables
 
-    async def _work(self) -> None:
-        repeat = self._requester.repeat
-        while self._waiting and not self._is_off:
-            step = self._waiting.popleft()
+    def _get(self, columns: Sequence[int], rows: Sequence[int]) -> Step:
+        """Return a request for ONUs that have light again; `Different` if one cannot be asked by its index."""
+        harvest = Harvest(self._brand, self._known)
+        onus = [harvest.row_named(self._memory.batch.layout.indexes[row]) for row in rows]
+        asked = oids_of([self._plan.columns[column] for column in columns], [onu for onu in onus if onu is not None])
+        oids = [oid for row in asked for oid in row if oid is not None]
+        if len(oids) != len(rows) * len(columns):
+            raise Different
+        return make_get(oids, bytes(len(oids)), [(column, row) for row in rows for column in columns])
 
-            def read(answer: Answer, step: Step = step) -> int:
-                return self._take(step, answer)
+    def _coverage(self) -> tuple[Coverage, ...]:
+        """Return how much of each column was read, with the ONUs that have light now."""
+        layout, columns = self._memory.batch.layout, self._plan.columns
+        rows = Counter(compress(zip(layout.slots, layout.ports, strict=True), self._lit))
+        lines = [
+            Coverage(columns[column].field, *port, Completeness.COMPLETE, count)
+            for together in self._tables(step for step in self._memory.steps if step.optical)
+            for port, count in rows.items()
+            for column in together
+        ]
+        expensive = {column.field for column in columns if column.optical}
+        return (*(line for line in self._memory.collected.coverage if line.field not in expensive), *lines)
 
-            try:
-                await repeat(step.kind, step.asked, step.repetitions, optical=step.optical, read=read)
-            except BaseException:
-                self._is_off = True
-                raise
+    async def _repeat(self, *, optical: bool) -> None:
+        self._waiting.extend(step for step in self._steps if step.optical is optical)
+        await self._requester.repeat(self._waiting, optical=optical, read=self._take)
+
+    def _end(self) -> None:
+        """Leave the rest to the careful path."""
+        self._is_off = True
+        self._waiting.clear()
 
     def _take(self, step: Step, answer: Answer) -> int:
         """Take an answer in the cheapest way that is certain, and return how many variables it has."""
@@ -123,11 +182,12 @@ class Replay:
             raise
         # A value that steers, or one that a brand cannot decode: the careful path knows what to do.
         except Exception:
-            self._is_off = True
+            self._end()
         variables = len(step.lengths) if is_taken else len(answer)
         # An answer without variables says nothing. The request is sent again, and the careful path never gets it.
         if variables or answer.error_status:
-            self._is_off |= not is_taken
+            if not is_taken:
+                self._end()
             self._answers.append((step, answer))
         return variables
 
@@ -176,7 +236,7 @@ class Replay:
 
     def progress(self) -> Progress:
         """Return how far the run is."""
-        steps, done = len(self._memory.steps), len(self._answers)
+        steps, done = len(self._steps), len(self._answers)
         rows = len(self._memory.batch)
         return Progress(done, steps, rows * done // max(1, steps), self._requester.pdus)
 
@@ -184,6 +244,8 @@ class Replay:
         """Return the result, and remember it."""
         memory, plan = self._memory, self._plan
         batch = Batch(memory.batch.layout, self._columns)
+        if self._steps is not memory.steps:
+            memory.follow_light(self._steps, self._lit, self._coverage())
         memory.update(self._answers, self._read, batch)
         traffic = self._requester.traffic()
         return replace(

@@ -3,11 +3,11 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from facho.engine.brand import Manners
 from facho.engine.collect.learned import Learned
@@ -16,8 +16,8 @@ from facho.engine.collect.timer import Timer
 from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
-from facho.engine.ports import Clock, Snmp
-from facho.engine.snmp import Answer, Asked, ErrorStatus, Version
+from facho.engine.ports import Cancellable, Clock, Done, Snmp
+from facho.engine.snmp import Answer, Asked, ErrorStatus, Operation, Version
 
 # Whatever a view hides, an agent has something to say to this: a value, or that there is none.
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
@@ -27,11 +27,6 @@ MAX_PDUS = 250_000
 
 # How often the question whether the agent is there at all is repeated.
 ALIVE_RETRIES = 1
-
-# The kinds of request, as the SNMP port calls them.
-GET = "get"
-NEXT = "get_next"
-BULK = "get_bulk"
 
 
 class Send(Protocol):
@@ -44,19 +39,33 @@ class Send(Protocol):
 Read = Callable[[Answer], int]
 
 
+class Repeatable(Protocol):
+    """A request of an earlier run."""
+
+    @property
+    def operation(self) -> Operation: ...
+    @property
+    def asked(self) -> Asked: ...
+    @property
+    def repetitions(self) -> int: ...
+
+
+RequestT = TypeVar("RequestT", bound=Repeatable)
+
+
 class Exchange(NamedTuple):
     """A request of a run, and its answer."""
 
-    kind: str
+    operation: Operation
     oids: Sequence[Oid]
     repetitions: int
     optical: bool
     answer: Answer
 
 
-def request_key(kind: str, oids: Sequence[Oid], repetitions: int) -> tuple[str, int, bytes]:
+def request_key(operation: Operation, oids: Sequence[Oid], repetitions: int) -> tuple[str, int, bytes]:
     """Return what two requests have in common only if they ask for the same; ValueError for OIDs of absurd length."""
-    return kind, repetitions, oids.variables if isinstance(oids, Asked) else Asked(oids).variables
+    return operation, repetitions, oids.variables if isinstance(oids, Asked) else Asked(oids).variables
 
 
 class RunOver(Exception):
@@ -183,7 +192,7 @@ class Requester:
         self, oids: Sequence[Oid], *, optical: bool = False, retries: int | None = None, checks: bool = True
     ) -> Answer:
         """Return the values of these OIDs, or the agent's error. `checks` off: silence means nothing more."""
-        return await self._answer(GET, oids, 1, optical, retries, checks)
+        return await self._answer(Operation.GET, oids, 1, optical, retries, checks)
 
     async def rows_after(
         self,
@@ -197,41 +206,80 @@ class Requester:
         """Return up to `repetitions` successors of each OID, or the agent's error."""
         if self.has_bulk and self._doubted != oids:
             # Asked for 0 repetitions some agents hang.
-            answer = await self._answer(BULK, oids, max(1, repetitions), optical, retries, checks)
+            answer = await self._answer(Operation.BULK, oids, max(1, repetitions), optical, retries, checks)
             if not answer.error_status:
                 self._knows_bulk = True
             return answer
         is_doubted, self._doubted = self._doubted == oids, []
-        answer = await self._answer(NEXT, oids, 1, optical, retries, checks)
+        answer = await self._answer(Operation.NEXT, oids, 1, optical, retries, checks)
         if is_doubted and not answer.error_status:
             # Only now GETBULK is to blame, and not the row.
             self._knows_bulk = False
         return answer
 
-    async def repeat(self, kind: str, asked: Asked, repetitions: int, *, optical: bool, read: Read) -> Answer:
-        """Send a request of an earlier run. `read` looks at whatever answer comes."""
-        answer = await self._ask(self._sender(kind, asked, repetitions), optical, None, read=read)
-        if kind is BULK and not answer.error_status:
-            self._knows_bulk = True
+    async def repeat(
+        self, requests: deque[RequestT], *, optical: bool, read: Callable[[RequestT, Answer], int]
+    ) -> None:
+        """Send requests of an earlier run, until none is left. `read` looks at each answer."""
+        self._lane = self._lanes[optical]
+        if requests and not self._lane.timer.is_measured:
+            # The first one goes alone.
+            await self._repeat(requests.popleft(), optical, read)
+        await Repetition(self, requests, optical, read).run()
+
+    async def _repeat(
+        self, request: RequestT, optical: bool, read: Callable[[RequestT, Answer], int], *, is_lost: bool = False
+    ) -> None:
+        """Send one request of an earlier run, again if need be; `is_lost`: it was sent once already."""
+        send = partial(self._resend, request)
+        await self._ask(send, optical, None, read=partial(read, request), first=1 if is_lost else 0)
+
+    async def _resend(self, request: Repeatable, *, timeout: float) -> Answer:
+        future: asyncio.Future[Answer | BaseException] = asyncio.get_running_loop().create_future()
+        agent, done = self._olt.agent, future.set_result
+        sent = self._snmp.send(agent, request.operation, request.asked, request.repetitions, timeout=timeout, done=done)
+        try:
+            answer = await future
+        finally:
+            sent.cancel()
+        if isinstance(answer, BaseException):
+            raise answer
         return answer
 
+    def _send(self, request: Repeatable, timeout: float, done: Done) -> Cancellable:
+        """Send a request of an earlier run, and return at once."""
+        self._pdus += 1
+        try:
+            agent = self._olt.agent
+            return self._snmp.send(
+                agent, request.operation, request.asked, request.repetitions, timeout=timeout, done=done
+            )
+        except LeaseLost:
+            raise self._disowned() from None
+
     async def _answer(
-        self, kind: str, oids: Sequence[Oid], repetitions: int, optical: bool, retries: int | None, checks: bool
+        self,
+        operation: Operation,
+        oids: Sequence[Oid],
+        repetitions: int,
+        optical: bool,
+        retries: int | None,
+        checks: bool,
     ) -> Answer:
-        answer = self.early.pop(request_key(kind, oids, repetitions), None) if self.early else None
+        answer = self.early.pop(request_key(operation, oids, repetitions), None) if self.early else None
         if answer is None:
-            answer = await self._ask(self._sender(kind, oids, repetitions), optical, retries, checks)
+            answer = await self._ask(self._sender(operation, oids, repetitions), optical, retries, checks)
         if answer.error_status == ErrorStatus.NO_SUCH_NAME:
             self.has_telling_errors = True
         if self.trace is not None and not answer.error_status:
-            self.trace.append(Exchange(kind, oids, repetitions, optical, answer))
+            self.trace.append(Exchange(operation, oids, repetitions, optical, answer))
         return answer
 
-    def _sender(self, kind: str, oids: Sequence[Oid], repetitions: int) -> Send:
+    def _sender(self, operation: Operation, oids: Sequence[Oid], repetitions: int) -> Send:
         agent, snmp = self._olt.agent, self._snmp
-        if kind is BULK:
+        if operation is Operation.BULK:
             return partial(snmp.get_bulk, agent, oids, max_repetitions=repetitions)
-        return partial(snmp.get if kind is GET else snmp.get_next, agent, oids)
+        return partial(snmp.get if operation is Operation.GET else snmp.get_next, agent, oids)
 
     def traffic(self) -> Traffic:
         """Return what the run has cost so far."""
@@ -250,11 +298,14 @@ class Requester:
         )
 
     async def _ask(
-        self, send: Send, optical: bool, retries: int | None, checks: bool = True, read: Read = len
+        self, send: Send, optical: bool, retries: int | None, checks: bool = True, read: Read = len, first: int = 0
     ) -> Answer:
-        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there."""
+        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there.
+
+        `first` is the number of the first attempt that is made here.
+        """
         self._lane = lane = self._lanes[optical]
-        attempts = range((self._manners.retries if retries is None else retries) + 1)
+        attempts = range((self._manners.retries if retries is None else retries) + 1)[first:]
         if not self._round_trips:
             try:
                 return await self._first(send, lane, read)
@@ -268,7 +319,7 @@ class Requester:
         except (NoAnswer, BadAnswer):
             if self.answers == answers_before:
                 was_silent, self._answers_at_silence = self._answers_at_silence == self.answers, self.answers
-                if checks and (was_silent or len(attempts) > 2):
+                if checks and (was_silent or first + len(attempts) > 2):
                     await self.check_alive()
             raise
 
@@ -332,15 +383,12 @@ class Requester:
         for attempt in attempts:
             if self._under_way >= lane.window:
                 await self._wait_for_room(lane)
-            self._under_way += 1
-            if self._under_way > self._peak:
-                self._peak = self._under_way
+            self._enter()
             try:
                 await self._wait_for_turn()
                 return await self._exchange(send, lane, lane.timer.timeout, attempt, read)
             except NoAnswer as error:
-                lane.timer.expired()
-                lane.pace.lost(self._clock.monotonic(), self._under_way - 1)
+                self._note_loss(lane)
                 failure = error
             except BadAnswer as error:
                 failure = error
@@ -357,15 +405,8 @@ class Requester:
         try:
             answer = await send(timeout=allowed)
         except LeaseLost:
-            # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
-            self._pdus -= 1
-            self.is_disowned = True
-            raise self._end("the lease of the OLT was over") from None
-        variables = read(answer)
-        self._count(answer, variables, lane, sent, attempt)
-        if not variables and not answer.error_status:
-            # It says nothing: neither a value nor the end of a table.
-            raise BadAnswer("an answer without variables")
+            raise self._disowned() from None
+        self._take(answer, read(answer), lane, sent, attempt)
         return answer
 
     async def _wait_for_room(self, lane: Lane) -> None:
@@ -374,6 +415,21 @@ class Requester:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
+
+    def _disowned(self) -> RunOver:
+        # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
+        self._pdus -= 1
+        self.is_disowned = True
+        return self._end("the lease of the OLT was over")
+
+    def _note_loss(self, lane: Lane) -> None:
+        lane.timer.expired()
+        lane.pace.lost(self._clock.monotonic(), self._under_way - 1)
+
+    def _enter(self) -> None:
+        self._under_way += 1
+        if self._under_way > self._peak:
+            self._peak = self._under_way
 
     def _leave(self, lane: Lane) -> None:
         self._under_way -= 1
@@ -387,19 +443,24 @@ class Requester:
             self.on_wider()
 
     async def _wait_for_turn(self) -> None:
+        wait = self._turn()
+        if wait:
+            await self._clock.sleep(wait)
+
+    def _turn(self) -> float:
+        """Return how many seconds the next request has to wait for its turn; `RunOver` if it has none."""
         if self._over:
             raise RunOver(self._over)
         if self._pdus >= MAX_PDUS:
             raise self._end(f"the limit of {MAX_PDUS:,} requests was reached")
         if not self._spacing:
-            return
+            return 0.0
         now = self._clock.monotonic()
         turn = max(now, self._next_send)
         if turn - now >= self._time_left():
             raise self._end("the deadline passed")
         self._next_send = turn + self._spacing
-        if turn > now:
-            await self._clock.sleep(turn - now)
+        return turn - now
 
     def _time_left(self, now: float | None = None) -> float:
         left = self._ends - (self._clock.monotonic() if now is None else now)
@@ -412,7 +473,8 @@ class Requester:
         self._over = self._over or reason
         return RunOver(reason)
 
-    def _count(self, answer: Answer, variables: int, lane: Lane, sent: float, attempt: int) -> None:
+    def _take(self, answer: Answer, variables: int, lane: Lane, sent: float, attempt: int) -> None:
+        """Count an answer; `BadAnswer` for one without variables and without an error."""
         now = self._clock.monotonic()
         self._round_trips.append(now - sent)
         lane.timer.measured(now - sent)
@@ -423,6 +485,137 @@ class Requester:
         self._bytes_received += answer.bytes_received
         if self.on_answer is not None:
             self.on_answer()
+        if not variables and not answer.error_status:
+            # It says nothing: neither a value nor the end of a table.
+            raise BadAnswer("an answer without variables")
+
+
+class Repetition(Generic[RequestT]):
+    """Requests of an earlier run under way, as many at once as the window allows.
+
+    They are sent and read in callbacks, since a task for each would cost more than the request itself. One that
+    brings nothing usable is asked again by a task, in the way of `Requester`. Until there is another answer no new one
+    is sent: the agent may be gone.
+    """
+
+    def __init__(
+        self,
+        requester: Requester,
+        requests: deque[RequestT],
+        optical: bool,
+        read: Callable[[RequestT, Answer], int],
+    ) -> None:
+        self._requester = requester
+        self._requests = requests
+        self._optical = optical
+        self._lane = requester._lanes[optical]
+        self._read = read
+        self._sent: dict[RequestT, Cancellable] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        # How many answers there were when a request was lost.
+        self._answers_at_loss = -1
+        self._failure: BaseException | None = None
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Send all of them. After the first failure no more are sent, and those in flight come to their end."""
+        requester = self._requester
+        requester.on_wider = self._fill
+        try:
+            self._fill()
+            await self._done
+        finally:
+            requester.on_wider = None
+            requester.is_busy = False
+            requester._under_way -= len(self._sent)
+            for under_way in (*self._sent.values(), *self._tasks):
+                under_way.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._failure is not None:
+            raise self._failure
+
+    def _fill(self) -> None:
+        """Send as many as may be under way."""
+        if self._done.done():
+            return
+        requester, lane = self._requester, self._lane
+        while (
+            self._requests
+            and self._failure is None
+            and requester._under_way < lane.window
+            and requester.answers != self._answers_at_loss
+        ):
+            try:
+                wait = requester._turn()
+            except RunOver as over:
+                self._failure = over
+                break
+            requester._enter()
+            if wait:
+                self._begin(self._send_later(self._requests.popleft(), wait))
+            else:
+                self._send(self._requests.popleft())
+        requester.is_busy = bool(self._requests)
+        if not self._sent and not self._tasks and (self._failure is not None or not self._requests):
+            self._done.set_result(None)
+
+    def _send(self, request: RequestT) -> None:
+        requester, now = self._requester, self._requester._clock.monotonic()
+        try:
+            timeout = min(self._lane.timer.timeout, requester._time_left(now))
+            self._sent[request] = requester._send(request, timeout, partial(self._ended, request, now))
+        except Exception as error:
+            self._fail(error)
+
+    async def _send_later(self, request: RequestT, wait: float) -> None:
+        try:
+            await self._requester._clock.sleep(wait)
+        except asyncio.CancelledError:
+            self._requester._under_way -= 1
+            raise
+        self._send(request)
+
+    def _ended(self, request: RequestT, sent: float, answer: Answer | BaseException) -> None:
+        del self._sent[request]
+        requester, lane = self._requester, self._lane
+        try:
+            if isinstance(answer, BaseException):
+                raise answer
+            requester._take(answer, self._read(request, answer), lane, sent, 0)
+        except NoAnswer:
+            requester._note_loss(lane)
+            self._ask_again(request)
+        except BadAnswer:
+            self._ask_again(request)
+        except Exception as error:
+            self._fail(error)
+        else:
+            # This calls `_fill`.
+            requester._leave(lane)
+            return
+        self._fill()
+
+    def _ask_again(self, request: RequestT) -> None:
+        """Let a task ask in the place of a request that was lost."""
+        requester = self._requester
+        self._answers_at_loss = requester.answers
+        requester._under_way -= 1
+        self._begin(requester._repeat(request, self._optical, self._read, is_lost=True))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+        self._fill()
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self._requester._under_way -= 1
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:

@@ -10,9 +10,6 @@ from facho.engine.model import Completeness, Coverage
 from facho.engine.oid import Oid, pack
 from facho.engine.snmp import Missing
 
-# States in which an ONU has no light to measure: an OLT would wait for each of them in vain.
-DARK = frozenset({"offline", "los", "dying_gasp", "disabled"})
-
 
 class Turn:
     """Some columns for some ONUs, by one reader."""
@@ -35,6 +32,11 @@ class Turn:
     def done(self) -> int:
         """How many ONUs have had their turn."""
         return len(self._onus) - self._reader.rows_left
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the OLT has any value of any of these ONUs."""
+        return any(value is not None and value.__class__ is not Missing for value in self._reader.values.values())
 
     async def read(self) -> None:
         """Ask for every value that has an OID."""

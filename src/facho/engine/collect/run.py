@@ -13,12 +13,13 @@ from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
 from facho.engine.collect.harvest import Harvest, Row, decode_value
 from facho.engine.collect.learned import Learned
+from facho.engine.collect.light import DARK
 from facho.engine.collect.memory import Memory
 from facho.engine.collect.plan import Plan, Scalar, groups, make_plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.replay import Replay
 from facho.engine.collect.requester import Requester, RunOver
-from facho.engine.collect.rows import DARK, Turn
+from facho.engine.collect.rows import Turn
 from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
 from facho.engine.collect.size import Size
 from facho.engine.collect.tables import Table, table_name
@@ -444,7 +445,8 @@ class Run:
             return {row for onu in self._known if (row := self._harvest.row_named(onu.index)) is not None}
         if anchor is None:
             return None
-        if not anchor.rows and not anchor.broken and any(covered.rows for covered in self._covered):
+        has_others = any(covered.rows for covered in self._covered) or any(turn.has_values for turn in self._turns)
+        if not anchor.rows and not anchor.broken and has_others:
             self._harvest.remark(f"{anchor.column.field}: no row of it, so the ONUs are those of the other columns")
             return None
         # Where the anchor could not be read, the other columns are all there is.

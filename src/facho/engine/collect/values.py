@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from facho.engine.batch import UNREAD, Batch
+from facho.engine.collect.light import DARK
 from facho.engine.collect.plan import Plan
-from facho.engine.collect.rows import DARK
 from facho.engine.model import JobKind, KnownOnu
 
 
