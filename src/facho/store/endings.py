@@ -1,22 +1,25 @@
 """How executions end, or wait for a retry: their rows, the quotas of their hours, durations and breakers."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
+from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.engine.model import Cause, Collected, Completeness, Lease, Outcome, RunResult, Status, Trigger
 from facho.engine.predict import learn
 from facho.engine.quota import hour_of
 from facho.engine.remarks import count_blank_runs
-from facho.store import breakers, coverage, leases, plans, tally
+from facho.store import breakers, bulk, coverage, leases, plans, tally
 from facho.store.breakers import Breaker, Policy, Turn
+
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 # An OLT whose answers take this long is shown as slow.
 SLOW_RTT = 2.0
@@ -55,12 +58,20 @@ class Attempts:
     last_started_at: datetime | None = None
 
 
-def _read(rows: "QuerySet[Execution]") -> list[OpenExecution]:
-    """Read executions in one query, and lock them, so that no other process counts their slots."""
-    own = ("pk", "node_id", "node_name", "slot", "trigger", "status", "started_at", "master_execution_id", "claimed_at")
-    of_node = ("node__durations", "node__blank_runs")
-    of_olt = ("olt__inventory_version", *(f"olt__{column}" for column in breakers.COLUMNS))
-    found = rows.order_by("pk").select_for_update(of=("self",)).values_list(*own, *of_node, *of_olt)
+def _read(ids: Sequence[int], mine: str = "", *values: Any) -> list[OpenExecution]:
+    """Read open executions in one query, and lock them, so that no other process counts their slots."""
+    if not ids:
+        return []
+    found = bulk.fetch(
+        "SELECT e.id, e.node_id, e.node_name, e.slot, e.trigger, e.status, e.started_at,"  # noqa: S608 - no values
+        " e.master_execution_id, e.claimed_at, n.durations, n.blank_runs, o.inventory_version,"
+        " o.id, o.name, o.failures, o.breaker_opened_at, o.breaker_answered_at"
+        " FROM snmp_executions e JOIN olts o ON o.id = e.olt_id LEFT JOIN snmp_job_hosts n ON n.id = e.node_id"
+        f" WHERE e.id IN {bulk.marks(ids)} AND e.status IN ('PENDING', 'RUNNING'){mine}"
+        f" ORDER BY e.id{bulk.locked('e')}",
+        *ids,
+        *values,
+    )
     return [_open_execution(*row) for row in found]
 
 
@@ -68,42 +79,46 @@ def _open_execution(
     id_: int,
     node_id: int | None,
     node_name: str,
-    slot: datetime,
+    slot: Any,
     trigger: str,
     status: str,
-    started_at: datetime | None,
+    started_at: Any,
     master_id: int | None,
-    claimed_at: datetime | None,
-    durations: Mapping[str, Any] | None,
-    blank_runs: Mapping[str, int] | None,
+    claimed_at: Any,
+    durations: str | None,
+    blank_runs: str | None,
     inventory_version: int,
-    *olt: Any,
+    olt_id: int,
+    olt: str,
+    failures: int,
+    opened_at: Any,
+    answered_at: Any,
 ) -> OpenExecution:
+    """Return a row of `_read`."""
     return OpenExecution(
         id_,
         node_id,
         node_name,
-        slot,
+        bulk.moment(slot) or NEVER,
         trigger,
         is_running=status == Status.RUNNING,
         has_begun=started_at is not None,
         is_master=master_id is None,
-        claimed_at=claimed_at,
-        durations=durations or {},
-        blank_runs=blank_runs or {},
+        claimed_at=bulk.moment(claimed_at),
+        durations=json.loads(durations) if durations else {},
+        blank_runs=json.loads(blank_runs) if blank_runs else {},
         inventory_version=inventory_version,
-        breaker=Breaker(*olt),
+        breaker=Breaker(olt_id, olt, failures, bulk.moment(opened_at), bulk.moment(answered_at)),
     )
 
 
 def ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecution]:
     """Return the executions that are open and that a holder of this lease may end. They are locked."""
-    mine = Q(lease_token__isnull=True)
-    if lease is not None:
-        if leases.is_superseded(lease):
-            return []
-        mine |= Q(lease_token=lease.token)
-    return _read(Execution.objects.filter(mine, pk__in=execution_ids, status__in=OPEN_STATUSES))
+    if lease is None:
+        return _read(list(execution_ids), " AND e.lease_token IS NULL")
+    if leases.is_superseded(lease):
+        return []
+    return _read(list(execution_ids), " AND (e.lease_token IS NULL OR e.lease_token = %s)", lease.token)
 
 
 def is_stored(result: RunResult) -> bool:
@@ -122,7 +137,7 @@ def close(
     outcome = _storable(outcome)
     columns = _columns(outcome, collected or NOTHING)
     attempts = _end_attempts(rows, outcome, now)
-    Execution.objects.filter(pk__in=[row.id for row in rows]).update(ended_at=now, retry_at=None, **columns)
+    bulk.set_columns(Execution, [row.id for row in rows], ended_at=now, retry_at=None, **columns)
     tally.count(_ended(rows, outcome, attempts))
     plans.count(_planned(rows), outcome.status)
     _learn(rows, outcome, collected or NOTHING, attempts)
@@ -132,7 +147,9 @@ def close(
 def put_off(rows: Sequence[OpenExecution], outcome: Outcome, policy: Policy, now: datetime) -> list[Turn]:
     """End the running attempt, leave the executions pending for a retry, and return the changes of breakers."""
     retry_at, outcome = outcome.retry_at, _storable(replace(outcome, status=Status.FAILED))
-    Execution.objects.filter(pk__in=[row.id for row in rows]).update(
+    bulk.set_columns(
+        Execution,
+        [row.id for row in rows],
         status=Status.PENDING,
         retry_at=retry_at,
         lease_token=None,
@@ -147,13 +164,12 @@ def put_off(rows: Sequence[OpenExecution], outcome: Outcome, policy: Policy, now
 
 def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) -> list[OpenExecution]:
     """End executions that no process runs any more, or that a person does not want, and return them."""
-    rows = _read(executions)
+    rows = _read(list(executions.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True)))
     if rows:
         outcome = Outcome(Status.INTERRUPTED, cause)
         attempts = _end_attempts(rows, outcome, now)
-        Execution.objects.filter(pk__in=[row.id for row in rows]).update(
-            status=Status.INTERRUPTED, cause=cause, ended_at=now, retry_at=None
-        )
+        ids = [row.id for row in rows]
+        bulk.set_columns(Execution, ids, status=Status.INTERRUPTED, cause=cause, ended_at=now, retry_at=None)
         tally.count(_ended(rows, outcome, attempts))
         plans.count(_planned(rows), outcome.status)
     return rows
@@ -171,16 +187,23 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
         return {}
     if outcome.clock_set:
         _move([row.id for row in rows if row.is_running], outcome.clock_set)
-    found = ExecutionAttempt.objects.filter(execution_id__in=begun).order_by("execution", "number")
+    found = bulk.fetch(
+        "SELECT id, execution_id, started_at, ended_at FROM execution_attempts"  # noqa: S608 - no values
+        f" WHERE execution_id IN {bulk.marks(begun)} ORDER BY execution_id, number",
+        *begun,
+    )
     times: dict[int, Attempts] = {}
     running = []
-    for id_, execution_id, started_at, ended_at in found.values_list("pk", "execution_id", "started_at", "ended_at"):
+    for id_, execution_id, *span in found:
+        started_at, ended_at = bulk.moment(span[0]) or now, bulk.moment(span[1])
         if ended_at is None:
             running.append(id_)
         before = times.get(execution_id, Attempts())
         took = max((ended_at or now) - started_at, timedelta(0))
         times[execution_id] = Attempts(before.total + took, None if ended_at else took, started_at)
-    ExecutionAttempt.objects.filter(pk__in=running).update(
+    bulk.set_columns(
+        ExecutionAttempt,
+        running,
         status=outcome.status,
         error=outcome.error,
         error_class=outcome.error_class,
@@ -249,7 +272,7 @@ def _learn(
             durations = learn(row.durations, last.last.total_seconds(), last.last_started_at)
             blank_runs = count_blank_runs(row.blank_runs, collected.had_values)
             changed = {} if blank_runs == row.blank_runs else {"blank_runs": blank_runs}
-            WorkflowNode.objects.filter(pk=row.node_id).update(durations=durations, **changed)
+            bulk.set_columns(WorkflowNode, [row.node_id], durations=durations, **changed)
 
 
 def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: Policy, now: datetime) -> list[Turn]:
@@ -262,7 +285,7 @@ def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: Policy, now: 
     observed = _observed(outcome, now)
     for each in turns:
         if each.columns or observed:
-            Olt.objects.filter(pk=each.breaker.olt_id).update(**{**each.columns, **observed})
+            bulk.set_columns(Olt, [each.breaker.olt_id], **{**each.columns, **observed})
     return turns
 
 

@@ -151,7 +151,7 @@ class Inventory:
         for number, times in moving.items():
             together[tuple(times)].append(self.port_ids[number])
         for names, ids in together.items():
-            PonPort.objects.filter(pk__in=ids).update(**dict.fromkeys(names, changes.at))
+            bulk.set_columns(PonPort, ids, **dict.fromkeys(names, changes.at))
 
     def _write_cells(self, cells: dict[int, dict[str, Any]]) -> None:
         """Write rows in which the same columns changed together, and each row once."""

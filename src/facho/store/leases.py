@@ -26,6 +26,7 @@ from facho.engine.errors import OltBusy
 from facho.engine.events import Event, tell
 from facho.engine.model import Lease
 from facho.engine.ports import Clock
+from facho.store import bulk
 from facho.store.tenancy import refuse_beside_engine
 from facho.store.threads import DbThread
 
@@ -141,7 +142,8 @@ def lock(key: str, token: int) -> bool:
 
 def is_superseded(lease: Lease) -> bool:
     """Return whether another holder had the device since: then nothing written under this lease counts."""
-    return LeaseRow.objects.filter(key=key_of(lease.device), token__gt=lease.token).exists()
+    later = "SELECT 1 FROM leases WHERE key = %s AND token > %s"
+    return bool(bulk.fetch(later, key_of(lease.device), lease.token))
 
 
 def holder_of(key: str) -> str:

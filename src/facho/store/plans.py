@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import F
 
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
@@ -25,7 +24,7 @@ from facho.engine.plan import SEVERAL_FAILURES, HourPlan, Work, is_material, nee
 from facho.engine.predict import Prediction
 from facho.engine.quota import GRACE, HOUR, SHARES, Share, hour_of
 from facho.engine.schedule import group_chains
-from facho.store import learned
+from facho.store import bulk, learned
 from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
@@ -341,28 +340,24 @@ def count(runs: Iterable[PlannedRun], status: Status) -> None:
 
     One that was claimed before the plan was made is not in it.
     """
-    changes = _counted(SHARES[status], status)
-    if not changes:
+    share = SHARES[status]
+    if share is Share.COMPLETED:
+        counted = "completed_tasks = completed_tasks + 1, failures_in_row = 0"
+    elif share is Share.FAILED:
+        # What was interrupted failed, but not because of the OLT.
+        more = int(status is Status.FAILED)
+        counted = f"failed_tasks = failed_tasks + 1, failures_in_row = failures_in_row + {more}"
+    else:
         return
     for run in sorted(runs, key=lambda each: (each.olt_id, each.slot)):
-        ExecutionPlan.objects.filter(
-            olt_id=run.olt_id,
-            period_start=hour_of(run.slot),
-            status=ExecutionPlan.Status.ACTIVE,
-            created_at__lte=run.claimed_at,
-        ).update(**changes)
-
-
-def _counted(share: Share, status: Status) -> dict[str, Any]:
-    if share is Share.COMPLETED:
-        return {"completed_tasks": F("completed_tasks") + 1, "failures_in_row": 0}
-    if share is Share.FAILED:
-        # What was interrupted failed, but not because of the OLT.
-        return {
-            "failed_tasks": F("failed_tasks") + 1,
-            "failures_in_row": F("failures_in_row") + int(status is Status.FAILED),
-        }
-    return {}
+        bulk.execute(
+            f"UPDATE execution_plans SET {counted}"  # noqa: S608 - no values
+            " WHERE olt_id = %s AND period_start = %s AND status = %s AND created_at <= %s",
+            run.olt_id,
+            hour_of(run.slot),
+            ExecutionPlan.Status.ACTIVE,
+            run.claimed_at,
+        )
 
 
 CLOSED_COLUMNS = ["plan_data", "completed_tasks", "failed_tasks"]

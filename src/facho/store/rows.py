@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from django.db import connection, models
@@ -90,7 +91,9 @@ def adapted(value: Any) -> Any:
     """Return a value as the database driver takes it."""
     if isinstance(value, datetime):
         return timestamp(value)
-    return json.dumps(value) if isinstance(value, dict) else value
+    if isinstance(value, Enum):
+        return value.value
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,16 +12,13 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Q
-from django.db.models.functions import Coalesce
 
-from facho.apps.jobs.models import WorkflowNode
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.polling.models import Execution
 from facho.engine.census import USUAL_RULES, Rules
 from facho.engine.errors import LeaseLost, OltBusy
 from facho.engine.model import Cause, KnownOnu, Lease, RunResult, Status
 from facho.engine.observer import Observer
-from facho.store import endings, identification, leases, writer
+from facho.store import bulk, endings, identification, leases, writer
 from facho.store.away import is_away, is_conflict
 from facho.store.breakers import USUAL_POLICY, Policy, Turn
 from facho.store.census import Verdict, tell_census
@@ -160,37 +157,52 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
                 # The request was delayed, and another process holds the OLT now: it may start the execution.
                 return False
             # The result of an earlier holder was never stored: its row must not block the device forever.
-            here = Q(olt_id=lease.olt_id)
-            if lease.device:
-                here |= Q(device=lease.device)
-            left = Execution.objects.filter(here, status=Status.RUNNING, lease_token__lt=lease.token)
-            # There is rarely any, and to read one takes three tables.
-            if left.exists():
-                endings.interrupt(left, Cause.LEASE_LOST, now)
-            # One that waits for a retry is claimed by the scheduler again before it is started.
-            due = Execution.objects.filter(pk=execution_id, status=Status.PENDING, retry_at__isnull=True)
-            started = due.update(
-                status=Status.RUNNING,
-                # The first start is what a slot had to wait for; later ones are attempts.
-                started_at=Coalesce(F("started_at"), now),
-                lease_token=lease.token,
-                device=lease.device or None,
-                **({} if poller_id is None else {"poller_id": poller_id}),
+            left = [
+                id_
+                for (id_,) in bulk.fetch(
+                    "SELECT id FROM snmp_executions"
+                    " WHERE status = 'RUNNING' AND lease_token < %s AND (olt_id = %s OR device = %s)",
+                    lease.token,
+                    lease.olt_id,
+                    lease.device or None,
+                )
+            ]
+            if left:
+                endings.interrupt(Execution.objects.filter(pk__in=left, status=Status.RUNNING), Cause.LEASE_LOST, now)
+            # The first start is what a slot had to wait for; later ones are attempts. One that waits for a retry is
+            # claimed by the scheduler again before it is started.
+            started = bulk.execute(
+                "UPDATE snmp_executions SET status = 'RUNNING', started_at = COALESCE(started_at, %s),"
+                " lease_token = %s, device = %s, poller_id = COALESCE(%s, poller_id)"
+                " WHERE id = %s AND status = 'PENDING' AND retry_at IS NULL",
+                now,
+                lease.token,
+                lease.device or None,
+                poller_id,
+                execution_id,
             )
             if started:
-                WorkflowNode.objects.filter(executions=execution_id).update(last_run_at=now)
-                _add_attempt(execution_id, now)
+                bulk.execute(
+                    "UPDATE snmp_job_hosts SET last_run_at = %s"
+                    " WHERE id = (SELECT node_id FROM snmp_executions WHERE id = %s)",
+                    now,
+                    execution_id,
+                )
+                bulk.execute(
+                    "INSERT INTO execution_attempts"
+                    " (execution_id, number, status, started_at, error, error_class, pdus)"
+                    " SELECT %s, COALESCE(MAX(number), 0) + 1, 'RUNNING', %s, '', '', 0"
+                    " FROM execution_attempts WHERE execution_id = %s",
+                    execution_id,
+                    now,
+                    execution_id,
+                )
                 return True
             # The connection may have broken after the commit of an earlier call.
             ours = Execution.objects.filter(pk=execution_id, status=Status.RUNNING, lease_token=lease.token)
             return ours.exists()
     except IntegrityError as error:
         raise OltBusy(f"{lease.device or lease.olt_id} has another execution running") from error
-
-
-def _add_attempt(execution_id: int, now: datetime) -> None:
-    made = ExecutionAttempt.objects.filter(execution_id=execution_id).aggregate(last=Max("number"))["last"] or 0
-    ExecutionAttempt.objects.create(execution_id=execution_id, number=made + 1, status=Status.RUNNING, started_at=now)
 
 
 @dataclass(eq=False, slots=True)

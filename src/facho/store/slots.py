@@ -15,7 +15,7 @@ from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.model import Cause, Claim, CompositeNode, Outcome, Recovery, Skipped, Status, Trigger
 from facho.engine.observer import Observer
 from facho.engine.schedule import missed_slots, next_check
-from facho.store import breakers, endings, leases, tally
+from facho.store import breakers, bulk, endings, leases, tally
 from facho.store.breakers import USUAL_POLICY, Policy
 from facho.store.endings import OpenExecution
 from facho.store.recovery import recover
@@ -246,11 +246,17 @@ def _claim(
 def _take(composite: CompositeNode, now: datetime) -> bool:
     """Take the slot, or the wish of a person, if it is still there. A run that begins now serves both."""
     master = composite.master
-    rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
     if composite.trigger is Trigger.MANUAL:
+        rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
         return bool(rows.filter(run_requested_at=composite.slot).update(run_requested_at=None))
-    check = next_check(composite.slot, master.interval, now)
-    return bool(rows.filter(next_run_at=composite.slot).update(next_run_at=check, run_requested_at=None))
+    taken = bulk.execute(
+        "UPDATE snmp_job_hosts SET next_run_at = %s, run_requested_at = NULL WHERE id = %s AND next_run_at = %s"
+        " AND EXISTS (SELECT 1 FROM olts o WHERE o.id = snmp_job_hosts.olt_id AND o.enabled)",
+        next_check(composite.slot, master.interval, now),
+        master.id,
+        composite.slot,
+    )
+    return bool(taken)
 
 
 def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause, float]) -> list[Skipped]:
@@ -267,7 +273,8 @@ def _open(
     """Write one pending execution for each link; the first one is the master's."""
     ids: list[int] = []
     for node in composite.links:
-        row = Execution.objects.create(
+        execution_id = bulk.insert(
+            Execution,
             olt_id=node.olt_id,
             node_id=node.id,
             node_name=node.name,
@@ -278,7 +285,7 @@ def _open(
             waits={} if ids else {cause.value: round(seconds, 3) for cause, seconds in waits.items()},
             claimed_at=now,
         )
-        ids.append(row.pk)
+        ids.append(execution_id)
     return tuple(ids)
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.models import Olt
@@ -22,6 +23,8 @@ from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.events import Event, tell
 from facho.engine.model import Node, Skipped, Status, Trigger
 from facho.engine.quota import HOUR, SHARES, Share, by_hour, hour_of, slots_between
+from facho.store import bulk
+from facho.store.rows import adapted
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ BATCH = 1000
 
 COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
 DURATIONS = ("total_duration_ms", "avg_duration_ms")
-WRITTEN = ("node", "quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_at")
+WRITTEN = ("quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +145,16 @@ def key_of(row: QuotaTracker) -> Key:
 
 
 def write(rows: Iterable[QuotaTracker]) -> None:
-    """Write rows, new ones and others alike. What is required, and the mean time, follow from the rest, only here."""
-    written = list(rows)
-    for row in written:
+    """Write rows that are locked. What is required, and the mean time, follow from the rest, only here."""
+    now = timezone.now()
+    written = []
+    for row in rows:
         row.quota_required = sum(getattr(row, name) for name in COUNTS)
         runs = row.quota_completed + row.quota_failed
         row.avg_duration_ms = round(row.total_duration_ms / runs) if runs else None
-        # So that it is found by what makes it unique, also where somebody else opened it meanwhile.
-        row.pk = None
-    QuotaTracker.objects.bulk_create(
-        written,
-        batch_size=BATCH,
-        update_conflicts=True,
-        unique_fields=["olt", "task_type", "period_start"],
-        update_fields=WRITTEN,
-    )
+        row.updated_at = now
+        written.append((*(adapted(getattr(row, name)) for name in WRITTEN), row.pk))
+    bulk.update(QuotaTracker, WRITTEN, written)
 
 
 def owe(olt_ids: Collection[int], now: datetime) -> set[int]:

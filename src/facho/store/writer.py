@@ -11,7 +11,7 @@ from facho.apps.inventory.models import Olt
 from facho.engine.census import Rules
 from facho.engine.chunks import FIELDS
 from facho.engine.model import Collected, JobKind, Node, Reading
-from facho.store import history
+from facho.store import bulk, history
 from facho.store.census import Verdict, follow_moves, is_settled, take_discovery
 from facho.store.compare import Columns, compare
 from facho.store.inventory import Inventory
@@ -38,7 +38,7 @@ def write_collected(
         merge_scalars(node.olt_id, collected.scalars)
     changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
     inventory.version = (inventory.version or 0) + 1
-    Olt.objects.filter(pk=node.olt_id).update(inventory_version=inventory.version, **changed)
+    bulk.set_columns(Olt, [node.olt_id], inventory_version=inventory.version, **changed)
     return verdict
 
 
