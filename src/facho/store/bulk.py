@@ -60,7 +60,8 @@ def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tup
 
 def set_columns(model: type[models.Model], ids: Sequence[int], **values: Any) -> None:
     """Set columns of rows, by id, to the same values."""
-    update(model, tuple(values), [(*map(adapted, values.values()), id_) for id_ in ids])
+    same = tuple(map(adapted, values.values()))
+    update(model, tuple(values), [(*same, id_) for id_ in ids])
 
 
 def insert(model: type[models.Model], **values: Any) -> int:

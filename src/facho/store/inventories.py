@@ -2,8 +2,8 @@
 
 from collections import OrderedDict
 
-from facho.apps.inventory.models import Olt
 from facho.engine.model import KnownOnu
+from facho.store import bulk
 from facho.store.inventory import Inventory
 
 # ONUs that are kept in memory, at most: about 1 kB each.
@@ -34,8 +34,8 @@ class Inventories:
 
     def known(self, olt_id: int) -> list[KnownOnu]:
         """Return the ONUs of an OLT that can be polled."""
-        version = Olt.objects.filter(pk=olt_id).values_list("inventory_version", flat=True).first()
-        return [] if version is None else self.get(olt_id, version).known()
+        found = bulk.fetch("SELECT inventory_version FROM olts WHERE id = %s", olt_id)
+        return self.get(olt_id, found[0][0]).known() if found else []
 
     def drop(self, olt_id: int) -> None:
         """Forget an inventory that may differ from the database: a transaction failed."""

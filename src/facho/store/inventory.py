@@ -19,7 +19,7 @@ ALWAYS = (
     "index", "place_taken", "slot", "port", "onu", "misses", "missing_since", *(f"own_{time}" for time in TIMES),
 )  # fmt: skip
 
-# The fields of a `KnownOnu`, in order, and the columns by which it is decided who is one.
+# The fields of a `KnownOnu`, and the columns by which it is decided who is one.
 KNOWN = ("index", "state", "slot", "port", "onu", "serial", "mac", "misses")
 OF_KNOWN = frozenset({*KNOWN, "place_taken", "missing_since"})
 
@@ -100,18 +100,27 @@ class Inventory:
         """
         if self._known is None:
             self.ensure(KNOWN)
-            columns = [self.columns[name] for name in (*KNOWN, "missing_since", "place_taken")]
-            self._known = [
-                KnownOnu(index, state, slot, port, onu, serial, mac, misses, since is not None)
-                for index, state, slot, port, onu, serial, mac, misses, since, taken in zip(*columns, strict=True)
-                if not taken
-            ]
+            taken = self.columns["place_taken"]
+            self._known = [self._known_onu(each) for each in range(len(self.ids)) if not taken[each]]
         return self._known
+
+    def _known_onu(self, position: int) -> KnownOnu:
+        values = {name: self.columns[name][position] for name in KNOWN}
+        return KnownOnu(**values, is_missing=self.columns["missing_since"][position] is not None)
+
+    def _renew_known(self, changes: InventoryChanges) -> None:
+        """Follow changes that were taken over: a few of the ONUs, or all of them where others may be polled now."""
+        changed = [position for position, cells in changes.cells.items() if not OF_KNOWN.isdisjoint(cells)]
+        if changes.found or changes.leaving or (changed and any(self.columns["place_taken"])):
+            self._known = None
+        elif self._known is not None and changed:
+            # A copy: a run that is under way has the list as it was.
+            self._known = self._known.copy()
+            for position in changed:
+                self._known[position] = self._known_onu(position)
 
     def apply(self, changes: InventoryChanges) -> None:
         """Write what a run changed, in the transaction that is open, and hold it from now on."""
-        if changes.found or any(not OF_KNOWN.isdisjoint(changed) for changed in changes.cells.values()):
-            self._known = None
         self._write_ports(changes)
         for position, number in changes.port_of.items():
             changes.cells[position]["pon_port_id"] = self.port_ids[number]
@@ -124,6 +133,7 @@ class Inventory:
             self._index()
         links = [(self.ids[self.positions[index]], self.ids[each]) for each, index in changes.replaced.items()]
         bulk.update(Onu, ("replaced_by_id",), links)
+        self._renew_known(changes)
         self._write_events(changes)
 
     def _add_port(self, pk: int, port: Port, times: Iterable[datetime | None]) -> int:

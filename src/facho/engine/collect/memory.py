@@ -82,6 +82,10 @@ class Step:
         }
 
 
+# Requests for expensive columns, by the columns that are asked for together.
+Tables = dict[tuple[int, ...], list[Step]]
+
+
 class Memory:
     """The memory of one job on one OLT. Empty until a run was complete and had nothing odd in it.
 
@@ -104,6 +108,8 @@ class Memory:
         self.decoders: list[Decoded] = []
         # Which ONUs were asked for expensive columns; see `lit_rows`.
         self.lit: tuple[bool, ...] = ()
+        # The requests for those; None until an ONU gains or loses its light.
+        self.tables: Tables | None = None
         self.answered: frozenset[str] = frozenset()
         # The place fields that the rules of the brand fill.
         self.placed: frozenset[str] = frozenset()
@@ -128,9 +134,11 @@ class Memory:
         self.read, self.batch = read, batch
         self._replays += 1
 
-    def follow_light(self, steps: list[Step], lit: tuple[bool, ...], coverage: tuple[Coverage, ...]) -> None:
+    def follow_light(self, tables: Tables, lit: tuple[bool, ...], coverage: tuple[Coverage, ...]) -> None:
         """Remember what a replay asked because other ONUs have light now."""
-        self.steps, self.lit = steps, lit
+        self.steps = [step for step in self.steps if not step.optical]
+        self.steps += [step for steps in tables.values() for step in steps]
+        self.tables, self.lit = tables, lit
         self.collected = replace(self.collected, coverage=coverage)
 
     def forget(self) -> None:
@@ -164,6 +172,7 @@ class Memory:
             # An OID or an answer of absurd length.
             self.forget()
             return
+        self.tables = None
         self._key = key_of(plan, kind, olt, brand, known)
         columns = collected.batch.columns
         fields = [column.field for column in plan.columns]
@@ -237,10 +246,11 @@ def make_get(oids: Sequence[Oid], kinds: bytes, cells: Iterable[tuple[int, int]]
 
 def without(step: Step, rows: Collection[int]) -> Step | None:
     """Return a GET without the variables of some rows: itself if it has none of them, None if it has no others."""
+    spans = [(row, row + len(range(start, stop, stride))) for _, start, stop, stride, row in step.groups()]
+    if not any(first <= row < end for row in rows for first, end in spans):
+        return step
     cells = step.cells()
     kept = [place for place in sorted(cells) if cells[place][1] not in rows]
-    if len(kept) == len(cells):
-        return step
     oids = list(step.asked)
     kinds = bytes(step.kinds[place] for place in kept)
     return make_get([oids[place] for place in kept], kinds, [cells[place] for place in kept]) if kept else None

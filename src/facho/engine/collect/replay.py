@@ -3,7 +3,8 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, count
+from operator import ne
 from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
@@ -11,7 +12,7 @@ from facho.engine.brand import Brand
 from facho.engine.collect.harvest import PLACES, Harvest, decode_value
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.light import lit_rows
-from facho.engine.collect.memory import Memory, Step, lengths_and_kinds, make_get, names_digest, without
+from facho.engine.collect.memory import Memory, Step, Tables, lengths_and_kinds, make_get, names_digest, without
 from facho.engine.collect.plan import Plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.requester import Requester, RunOver, request_key
@@ -71,8 +72,8 @@ class Replay:
         # The same after the rules of the brand.
         self._columns: Mapping[str, list[Any]] = {}
         self._unchanged = self._parsed = 0
-        # What is asked, and of which ONUs: as the last time, unless some gained or lost their light.
-        self._steps = memory.steps
+        # Requests for expensive columns where some ONUs gained or lost their light; None: as the last time.
+        self._tables: Tables | None = None
         self._lit = memory.lit
 
     async def read(self) -> bool:
@@ -105,26 +106,28 @@ class Replay:
         changed = {row for row, (was, now) in enumerate(zip(memory.lit, lit, strict=True)) if was != now}
         if len(changed) > max(MOST_CHANGED, len(lit) * MOST_CHANGED_SHARE) or memory.placed:
             raise Different
-        optical = [step for step in memory.steps if step.optical]
-        if any(step.operation is not Operation.GET or step.guards for step in optical):
-            raise Different
-        tables = self._tables(optical)
         gained = [row for row in sorted(changed) if lit[row]]
-        self._steps = [step for step in memory.steps if not step.optical]
-        for columns, steps in tables.items():
-            self._steps += [left for step in steps if (left := without(step, changed)) is not None]
+        lost = changed.difference(gained)
+        self._tables = {}
+        for columns, steps in (self._known_tables() if memory.tables is None else memory.tables).items():
+            kept = [left for step in steps if (left := without(step, lost)) is not None]
             most = max(len(step.lengths) // len(columns) for step in steps)
-            self._steps += [self._get(columns, gained[at : at + most]) for at in range(0, len(gained), most)]
+            kept += [self._get(columns, gained[at : at + most]) for at in range(0, len(gained), most)]
             for column in columns:
-                for row in changed:
-                    if not lit[row]:
-                        self._put(column, row, [None])
+                for row in lost:
+                    self._put(column, row, [None])
+            if not kept:
+                # Nobody of this table has light.
+                raise Different
+            self._tables[columns] = kept
         self._lit = lit
 
-    def _tables(self, steps: Iterable[Step]) -> dict[tuple[int, ...], list[Step]]:
-        """Return the requests for expensive columns by the columns that are asked for together."""
-        tables: dict[tuple[int, ...], list[Step]] = {}
-        for step in steps:
+    def _known_tables(self) -> Tables:
+        """Return the requests for expensive columns; `Different` if they cannot be changed."""
+        tables: Tables = {}
+        for step in (step for step in self._memory.steps if step.optical):
+            if step.operation is not Operation.GET or step.guards:
+                raise Different
             cells = step.cells()
             columns = tuple(dict.fromkeys(column for column, _ in map(cells.__getitem__, sorted(cells))))
             names = names_digest(step.lengths, step.kinds, b"".join(step.asked))
@@ -153,7 +156,7 @@ class Replay:
         rows = Counter(compress(zip(layout.slots, layout.ports, strict=True), self._lit))
         lines = [
             Coverage(columns[column].field, *port, Completeness.COMPLETE, count)
-            for together in self._tables(step for step in self._memory.steps if step.optical)
+            for together in self._tables or ()
             for port, count in rows.items()
             for column in together
         ]
@@ -161,7 +164,10 @@ class Replay:
         return (*(line for line in self._memory.collected.coverage if line.field not in expensive), *lines)
 
     async def _repeat(self, *, optical: bool) -> None:
-        self._waiting.extend(step for step in self._steps if step.optical is optical)
+        if optical and self._tables is not None:
+            self._waiting.extend(step for steps in self._tables.values() for step in steps)
+        else:
+            self._waiting.extend(step for step in self._memory.steps if step.optical is optical)
         await self._requester.repeat(self._waiting, optical=optical, read=self._take)
 
     def _end(self) -> None:
@@ -236,7 +242,7 @@ class Replay:
 
     def progress(self) -> Progress:
         """Return how far the run is."""
-        steps, done = len(self._steps), len(self._answers)
+        steps, done = len(self._memory.steps), len(self._answers)
         rows = len(self._memory.batch)
         return Progress(done, steps, rows * done // max(1, steps), self._requester.pdus)
 
@@ -244,8 +250,8 @@ class Replay:
         """Return the result, and remember it."""
         memory, plan = self._memory, self._plan
         batch = Batch(memory.batch.layout, self._columns)
-        if self._steps is not memory.steps:
-            memory.follow_light(self._steps, self._lit, self._coverage())
+        if self._tables is not None:
+            memory.follow_light(self._tables, self._lit, self._coverage())
         memory.update(self._answers, self._read, batch)
         traffic = self._requester.traffic()
         return replace(
@@ -282,7 +288,7 @@ class Replay:
             if finish is None or columns.get(field) is old:
                 columns[field] = new
             if finish is not None:
-                changed.update([row for row, (was, now) in enumerate(zip(old, new, strict=True)) if was != now])
+                changed.update(compress(count(), map(ne, old, new)))
         if finish is not None and changed:
             self._apply(finish, fields, columns, changed)
         return columns
@@ -311,13 +317,12 @@ class Replay:
                 raise Different from error
             if finished.keys() & PLACES != self._memory.placed:
                 raise Different
-            for field in columns.keys() | finished.keys():
+            if self._memory.placed and any(finished[field] != places[field][row] for field in self._memory.placed):
+                raise Different
+            for field in finished.keys() - columns.keys() - PLACES:
+                columns[field] = [UNREAD] * len(layout)
+            for field, column in columns.items():
                 value = finished.get(field, UNREAD)
-                if field in PLACES:
-                    if value != places[field][row]:
-                        raise Different
-                    continue
-                column = columns.get(field) or columns.setdefault(field, [UNREAD] * len(layout))
                 if column[row] == value:
                     continue
                 if field not in own:
