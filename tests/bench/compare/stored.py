@@ -40,7 +40,7 @@ PATIENCE = 400
 # All windows together do not take longer, in seconds.
 LONGEST_STEADY = 100
 WORKERS = 2
-# Runs of each job and OLT before the steady load is measured.
+# Runs of each OLT before anything is measured.
 WARM_UP_ROUNDS = 4
 
 
@@ -193,6 +193,11 @@ class Installation:
                 raise CannotRun(f"Not all {olts} OLTs were polled within {PATIENCE} s. {self._roles[0].said()[-2000:]}")
             time.sleep(0.5)
 
+    def warm_up(self) -> None:
+        """Wait until each OLT was polled several times: the first runs of a process get to know it."""
+        for _ in range(WARM_UP_ROUNDS):
+            self.await_round()
+
     def measure(self, seconds: float) -> Window:
         start, before = time.time(), self._cpu()
         time.sleep(seconds)
@@ -275,9 +280,7 @@ def measure(
         many = max(1, min(load.windows, int(LONGEST_STEADY / seconds)))
         with ExitStack() as stack:
             stack.enter_context(site.running(jobs=jobs, interval=interval))
-            # The first runs of a process get to know the OLT. The steady load is what comes after them.
-            for _ in range(WARM_UP_ROUNDS):
-                site.await_round()
+            site.warm_up()
             stack.enter_context(_profiled(profile, site, many * seconds))
             windows: list[Window] = []
             walks: list[float] = []
@@ -297,7 +300,7 @@ def _full_speed(site: Installation, load: Load) -> Window:
     shape = site.simulator.shape
     for jobs in load.full_speed_jobs:
         with site.running(jobs=jobs, interval=SHORTEST_INTERVAL):
-            site.await_round()
+            site.warm_up()
             window = site.measure(load.full_speed_seconds)
         asked = jobs * shape.olts * shape.onus / SHORTEST_INTERVAL
         if window.counted["readings"] / window.seconds < 0.9 * asked:
