@@ -235,7 +235,7 @@ def lengths_and_kinds(answer: Answer) -> tuple[bytes, bytes]:
 
 
 def make_get(oids: Sequence[Oid], kinds: bytes, cells: Iterable[tuple[int, int]]) -> Step:
-    """Return a GET for optical values that nobody has asked for in this form: `cells` are their columns and rows."""
+    """Return a new GET for optical values; `cells` are their columns and rows."""
     asked = Asked(oids)
     asked.answered = len(oids)
     lengths = bytes(map(len, oids))
