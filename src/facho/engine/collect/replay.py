@@ -117,7 +117,7 @@ class Replay:
                 for row in lost:
                     self._put(column, row, [None])
             if not kept:
-                # Nobody of this table has light.
+                # No ONU of this table has light.
                 raise Different
             self._tables[columns] = kept
         self._lit = lit
@@ -148,7 +148,11 @@ class Replay:
         oids = [oid for row in asked for oid in row if oid is not None]
         if len(oids) != len(rows) * len(columns):
             raise Different
-        return make_get(oids, bytes(len(oids)), [(column, row) for row in rows for column in columns])
+        try:
+            return make_get(oids, bytes(len(oids)), [(column, row) for row in rows for column in columns])
+        except ValueError as error:
+            # An OID of absurd length.
+            raise Different from error
 
     def _coverage(self) -> tuple[Coverage, ...]:
         """Return how much of each column was read, with the ONUs that have light now."""
