@@ -251,6 +251,6 @@ def test_the_figures_of_an_olt_are_drawn_and_their_range_can_be_chosen(bridge: B
     expect(figures.locator("[data-figure=lost] .empty")).to_have_text("No slot was lost in this time.")
     chosen = figures.locator("[aria-pressed=true]")
     expect(chosen).to_have_text("24 h")
-    figures.get_by_text("7 d").click()
+    figures.get_by_role("button", name="7 d", exact=True).click()
     expect(chosen).to_have_text("7 d")
     expect(figures.locator("[data-figure=success] svg .chart-line")).to_have_count(1)

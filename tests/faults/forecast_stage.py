@@ -20,12 +20,12 @@ from facho.engine.failures import Attempt, ending_of
 from facho.engine.failures import learn as learn_failures
 from facho.engine.fleet import Fleet
 from facho.engine.model import JobKind, Node
-from facho.engine.ports import SendByTask
 from facho.engine.predict import USUAL, expected, learn
 from facho.engine.prober import Prober
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
 from facho.engine.score import Score
+from facho.engine.snmp import SendByTask
 from facho.runtime.forecasting import Wish, forecast
 from facho.simulator.faults import Faults
 

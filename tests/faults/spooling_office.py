@@ -20,9 +20,9 @@ from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.ports import SendByTask
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
+from facho.engine.snmp import SendByTask
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import MUTE
 from facho.store.away import is_away

@@ -10,10 +10,10 @@ from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.ports import SendByTask
 from facho.engine.prober import Prober
 from facho.engine.runner import Runner
 from facho.engine.scheduler import Scheduler
+from facho.engine.snmp import SendByTask
 
 
 class VirtualNetwork(SendByTask, MemoryNodes):

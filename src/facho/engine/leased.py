@@ -9,8 +9,8 @@ from facho.engine.errors import LeaseLost, OltBusy, OltUnreachable
 from facho.engine.model import Lease, Olt
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
-from facho.engine.ports import Cancellable, Done, OltLeases, Snmp
-from facho.engine.snmp import Agent, Answer, Asked, Operation
+from facho.engine.ports import OltLeases, Snmp
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
 
 
 @asynccontextmanager

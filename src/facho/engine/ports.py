@@ -1,7 +1,6 @@
 """What the engine needs from the world. Adapters in `adapters/` and `store/` fulfil these."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -26,7 +25,7 @@ from facho.engine.model import (
     Status,
 )
 from facho.engine.oid import Oid
-from facho.engine.snmp import Agent, Answer, Asked, Operation
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
 
 
 class Clock(Protocol):
@@ -39,16 +38,6 @@ class Clock(Protocol):
         """Return seconds that only grow."""
 
     async def sleep(self, seconds: float) -> None: ...
-
-
-# Gets the answer to a request, or the error that came instead.
-Done = Callable[[Answer | BaseException], None]
-
-
-class Cancellable(Protocol):
-    """A request under way."""
-
-    def cancel(self) -> object: ...
 
 
 class Snmp(Protocol):
@@ -77,25 +66,6 @@ class Snmp(Protocol):
         """
 
     async def close(self) -> None: ...
-
-
-_sending: set["asyncio.Task[Answer]"] = set()
-
-
-class SendByTask:
-    """`Snmp.send` for an adapter that has only coroutines."""
-
-    def send(
-        self: Any, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
-        how = {"max_repetitions": repetitions} if operation is Operation.BULK else {}
-        asking: Coroutine[Any, Any, Answer] = getattr(self, operation)(agent, asked, timeout=timeout, **how)
-        task = asyncio.ensure_future(asking)
-        # A loop holds its tasks by weak references only.
-        _sending.add(task)
-        task.add_done_callback(_sending.discard)
-        task.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception() or ended.result()))
-        return task
 
 
 class NodeSource(Protocol):

@@ -1,10 +1,11 @@
 """Values of the SNMP port: whom to ask, and what comes back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
 from hashlib import blake2b
-from typing import overload
+from typing import Any, Protocol, overload
 
 from facho.engine.device import device_at, host_name, ip_address
 from facho.engine.oid import Oid
@@ -214,3 +215,32 @@ class Agent:
     @property
     def device(self) -> str:
         return device_at(self.target or host_name(self.host), self.port)
+
+
+# Gets the answer to a request, or the error that came instead.
+Done = Callable[[Answer | BaseException], None]
+
+
+class Cancellable(Protocol):
+    """A request under way."""
+
+    def cancel(self) -> object: ...
+
+
+_sending: set["asyncio.Task[Answer]"] = set()
+
+
+class SendByTask:
+    """`Snmp.send` for an adapter that has only coroutines."""
+
+    def send(
+        self: Any, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
+    ) -> Cancellable:
+        how = {"max_repetitions": repetitions} if operation is Operation.BULK else {}
+        asking: Coroutine[Any, Any, Answer] = getattr(self, operation)(agent, asked, timeout=timeout, **how)
+        task = asyncio.ensure_future(asking)
+        # A loop holds its tasks by weak references only.
+        _sending.add(task)
+        task.add_done_callback(_sending.discard)
+        task.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception() or ended.result()))
+        return task

@@ -15,8 +15,7 @@ from facho.engine.collect import Memory, Progress, collect
 from facho.engine.errors import BadAnswer, FachoError, NoAnswer, Refused
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Node, Olt
 from facho.engine.oid import Arcs, Oid, pack, parse, unpack
-from facho.engine.ports import SendByTask
-from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Missing, Tag, Value, Version
+from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Missing, SendByTask, Tag, Value, Version
 
 T0 = datetime(2030, 1, 1, 10, 5, tzinfo=UTC)
 LATENCY = 0.01

@@ -33,8 +33,7 @@ from facho.engine.collect.memory import MAX_REPLAYS, Memories
 from facho.engine.errors import FachoError
 from facho.engine.model import Completeness, JobKind, RawOid
 from facho.engine.oid import Oid, parse
-from facho.engine.ports import SendByTask
-from facho.engine.snmp import Answer, Asked, Missing, Version
+from facho.engine.snmp import Answer, Asked, Missing, SendByTask, Version
 
 ONUS = [*one_port(7, port=1), *one_port(5, port=2)]
 FIELDS = ("serial", "name", "state", "distance_m", "rx_dbm", "tx_dbm")

@@ -11,8 +11,7 @@ from facho.adapters.snmp.codec import PduType, Prepared
 from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
 from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
 from facho.engine.oid import Oid
-from facho.engine.ports import Cancellable, Done, SendByTask
-from facho.engine.snmp import Agent, Answer, Asked, Community, Operation, Version
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Community, Done, Operation, SendByTask, Version
 
 # How many encoded requests are kept. One with 60 OIDs takes about 16 kB.
 PREPARED_LIMIT = 2048

@@ -7,8 +7,8 @@ from facho.adapters.snmp.community import CommunitySnmp
 from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
-from facho.engine.ports import Cancellable, Done, Snmp
-from facho.engine.snmp import Agent, Answer, Asked, Operation, Version
+from facho.engine.ports import Snmp
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation, Version
 
 # How a request ended that got no answer, by its error.
 RESULTS: dict[type[BaseException], str] = {NoAnswer: "no_answer", BadAnswer: "bad_answer", Refused: "refused"}

@@ -27,8 +27,7 @@ from facho.adapters.snmp.usm_keys import Keys
 from facho.adapters.snmp.usm_session import LATE, Session, get_bulk_pdu, get_next_pdu, get_pdu
 from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.oid import Oid
-from facho.engine.ports import SendByTask
-from facho.engine.snmp import Agent, Answer, User, Version
+from facho.engine.snmp import Agent, Answer, SendByTask, User, Version
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from facho.engine.collect.timer import Timer
 from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
-from facho.engine.ports import Cancellable, Clock, Done, Snmp
-from facho.engine.snmp import Answer, Asked, ErrorStatus, Operation, Version
+from facho.engine.ports import Clock, Snmp
+from facho.engine.snmp import Answer, Asked, Cancellable, Done, ErrorStatus, Operation, Version
 
 # Whatever a view hides, an agent has something to say to this: a value, or that there is none.
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
