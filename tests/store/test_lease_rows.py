@@ -55,6 +55,16 @@ async def test_two_processes_cannot_hold_one_olt(here, there, grab):
             await grab(there, "noc-2/1")
 
 
+async def test_a_released_lease_is_free_whatever_the_clock_of_the_database_says(here, make_thread):
+    async with here.hold(CENTRAL, "noc-1/3", device=DEVICE):
+        pass
+
+    row = await make_thread("look").run(LeaseRow.objects.get)
+
+    # The time of the release would be in the future after that clock was set back.
+    assert row.expires_at == leases.NEVER
+
+
 async def test_of_many_that_reach_for_it_one_gets_it(make_thread, clock, grab):
     rivals = [DbLeases(make_thread(f"rival-{number}"), clock) for number in range(4)]
 

@@ -32,6 +32,7 @@ from facho.store.threads import DbThread
 
 logger = logging.getLogger(__name__)
 
+# The end of a lease that nobody holds.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -94,7 +95,8 @@ def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
 
 def release(key: str, token: int) -> None:
     """Give a lease back, if it is still ours."""
-    LeaseRow.objects.filter(key=key, token=token).update(expires_at=Now())
+    # Not Now(): if the clock of the database is set back, that would be in the future, and nobody could take the lease.
+    LeaseRow.objects.filter(key=key, token=token).update(expires_at=NEVER)
 
 
 def live() -> dict[str, int]:
