@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from facho.engine.model import Cause
 from facho.runtime import config, readiness
+from facho.runtime.clocks import Skew
 from facho.runtime.health import NotWell
 from facho.runtime.readiness import (
     HANGS_AFTER,
@@ -143,6 +144,16 @@ class TestDatabase:
         said = readiness._sentence(trouble.value) if is_sqlite else str(trouble.value)
         assert said == "the database is read-only"
 
+    @pytest.mark.django_db(transaction=True)
+    async def test_one_with_another_time_is_not_well(self):
+        skews = [Skew(timedelta(seconds=-3600)), Skew(timedelta(seconds=3))]
+        database, _ = DatabaseWatch(Inline(), skew=lambda: skews.pop(0)).checks
+
+        with pytest.raises(NotWell, match=r"the clock of the database is 3600\.0 s behind ours"):
+            await database.ask()
+
+        assert await database.ask() == "ok"
+
     async def test_one_that_is_back_is_well_again(self, monkeypatch):
         answers = [OperationalError("away"), None]
 
@@ -212,6 +223,19 @@ class TestLifeline:
             seen.append(lifeline.is_cut)
 
         assert seen == [True, True, False]
+
+    async def test_it_is_cut_while_the_clocks_differ(self, clock, monkeypatch, caplog):
+        monkeypatch.setattr(readiness, "_write", lambda: None)
+        skews = [timedelta(hours=1), timedelta(hours=1), timedelta(0)]
+        watch = DatabaseWatch(Inline(), patience=HANGS_AFTER, skew=lambda: Skew(skews.pop(0)))
+        lifeline = Lifeline(watch, [], clock)
+        seen = []
+        while skews:
+            await lifeline.step()
+            seen.append(lifeline.is_cut)
+
+        assert seen == [True, True, False]
+        assert caplog.text.count("nothing new is started: the clock of the database is 3600.0 s ahead of ours") == 1
 
     async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, lifeline, thread):
         thread.silence = HANGS_AFTER

@@ -84,9 +84,9 @@ class Event(Enum):
     WORKER_DRAINED = INFO, gettext_noop("the worker %(worker)s finishes what it has, and takes nothing new")
     WORKER_CUT_OFF = (
         WARNING,
-        gettext_noop("the worker %(worker)s cannot reach the database; it is given nothing until it can"),
+        gettext_noop("the worker %(worker)s cannot work with the database; it is given nothing until it can"),
     )
-    WORKER_BACK = INFO, gettext_noop("the worker %(worker)s reaches the database again")
+    WORKER_BACK = INFO, gettext_noop("the worker %(worker)s can work with the database again")
     CHORE_FAILED = ERROR, gettext_noop("the chore %(chore)s failed: %(error)s")
     EVENTS_DROPPED = (
         WARNING,

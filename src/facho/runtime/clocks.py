@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.core.checks import CheckMessage, Error, Warning
+from django.db import connection
 
 from facho.adapters.clock import SystemClock
 from facho.engine.events import Event, tell
@@ -36,12 +37,16 @@ class Skew:
     def is_harmful(self) -> bool:
         return abs(self.ahead) > HARMFUL
 
+    @property
+    def described(self) -> str:
+        seconds = self.ahead.total_seconds()
+        return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours"
+
     def messages(self, whose: str, *, error: str, warning: str) -> list[CheckMessage]:
         """Say how far the clocks are apart, if that is more than is good."""
         if not self.is_noticeable:
             return []
-        seconds = self.ahead.total_seconds()
-        said = f"The clock of {whose} is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours."
+        said = f"The clock of {whose} is {self.described}."
         hint = "Let all machines take their time from the same NTP servers: slots are counted by the clock of this one."
         return [Error(said, hint=hint, id=error) if self.is_harmful else Warning(said, hint=hint, id=warning)]
 
@@ -52,6 +57,19 @@ def measure(ask: Callable[[], datetime], clock: Clock) -> Skew:
     told = ask()
     ended = clock.now()
     return Skew(told - min(max(told, began), ended))
+
+
+def skew_of_database() -> Skew:
+    """Ask PostgreSQL for its time. By a clock of its own: that of the process may have a step still to follow."""
+    connection.ensure_connection()
+    return measure(_now_in_database, SystemClock())
+
+
+def _now_in_database() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+    return now.astimezone(UTC)  # type: ignore[no-any-return]  # the driver gives a datetime
 
 
 class ClockWatch:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from facho.engine.model import Standing
 from facho.engine.ports import Clock, EventBus
+from facho.runtime.clocks import Skew
 from facho.runtime.health import App, Check, Checks, probes
 from facho.runtime.metrics import Meters, OltCollector, PoolCollector, make_registry
 from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch
@@ -19,13 +20,14 @@ LONGEST_SILENCE = 5.0
 class Observed:
     """One a process. It asks the database in a thread of its own: a probe must be answered when all others wait."""
 
-    def __init__(self, role: str, clock: Clock, *, token: str = "") -> None:
+    def __init__(self, role: str, clock: Clock, *, token: str = "", skew: Callable[[], Skew] | None = None) -> None:
         self.registry: CollectorRegistry = make_registry(role)
         self.loop = LoopWatch(self.registry, clock)
         self._clock = clock
         self._token = token
         self._thread = DbThread("store-probe", longest_silence=LONGEST_SILENCE)
-        self._database = DatabaseWatch(self._thread)
+        self._skew = skew
+        self._database = DatabaseWatch(self._thread, skew=skew)
 
     def meters(self) -> Meters:
         """Return the counters of a process that polls. Called once."""
@@ -48,7 +50,7 @@ class Observed:
 
     def lifeline(self, threads: Sequence[DbThread]) -> Lifeline:
         """Return what knows whether this process, that works with these threads, can reach its database."""
-        return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER), threads, self._clock)
+        return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER, skew=self._skew), threads, self._clock)
 
     def probes(self, *ready: Check) -> App:
         return probes(Checks([self.loop.check], [*self._database.checks, *ready]), self.registry, token=self._token)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from facho.engine.model import Cause
 from facho.engine.ports import Clock
+from facho.runtime.clocks import Skew
 from facho.runtime.config import Config
 from facho.runtime.health import Check, NotWell
 from facho.runtime.metrics import LAGS, STALE_AFTER
@@ -87,9 +88,11 @@ class DatabaseWatch:
     come for ever, and their questions would pile up behind the first one.
     """
 
-    def __init__(self, thread: DbThread, *, patience: float = PATIENCE) -> None:
+    def __init__(self, thread: DbThread, *, patience: float = PATIENCE, skew: Callable[[], Skew] | None = None) -> None:
+        """Ask in this thread. With `skew`, a database whose clock differs too much from ours counts as unavailable."""
         self._thread = thread
         self._patience = patience
+        self._skew = skew
         self._asked: dict[str, asyncio.Task[Any]] = {}
         # What was applied once stays applied as long as this process, with its code, runs.
         self._is_migrated = False
@@ -99,8 +102,14 @@ class DatabaseWatch:
         return Check("database", self._answers), Check("migrations", self._migrations)
 
     async def _answers(self) -> str:
-        await self._ask("database", _write)
+        await self._ask("database", self._use)
         return OK
+
+    def _use(self) -> None:
+        _write()
+        skew = self._skew() if self._skew else None
+        if skew is not None and skew.is_harmful:
+            raise NotWell(f"the clock of the database is {skew.described}: set the clocks of all machines by NTP")
 
     async def _migrations(self) -> str:
         if not self._is_migrated:
@@ -199,6 +208,8 @@ class Lifeline:
 
     It cannot while the database says nothing to whoever asks, or leaves one of
     the process's own threads without an answer: what comes in would wait there.
+    Nor can it while their clocks differ: messages would seem too old, and what
+    is stored would have wrong times.
     """
 
     def __init__(self, watch: DatabaseWatch, threads: Sequence[DbThread], clock: Clock) -> None:
@@ -220,7 +231,9 @@ class Lifeline:
     async def step(self) -> None:
         try:
             await self._check.ask()
-        except NotWell:
+        except NotWell as trouble:
+            if self._answers:
+                logger.warning("nothing new is started: %s", trouble)
             self._answers = False
         else:
             self._answers = True

@@ -5,7 +5,6 @@ There are two kinds. `refusals` stop every start: with them something would go w
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Info
@@ -13,8 +12,7 @@ from django.db import DatabaseError, connection
 from django.db.models import Count, DateTimeField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 
-from facho.adapters.clock import SystemClock
-from facho.runtime.clocks import Skew, measure
+from facho.runtime.clocks import skew_of_database
 from facho.runtime.config import Config
 from facho.store.tenancy import ENGINE_LOCK, holder_of_lease
 
@@ -80,19 +78,7 @@ def _embedded_engine() -> list[CheckMessage]:
 
 
 def _clock() -> Sequence[CheckMessage]:
-    return _skew().messages("the database", error="facho.E007", warning="facho.W003")
-
-
-def _skew() -> Skew:
-    connection.ensure_connection()
-    return measure(_now_there, SystemClock())
-
-
-def _now_there() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    return now.astimezone(UTC)  # type: ignore[no-any-return]  # the driver gives a datetime
+    return skew_of_database().messages("the database", error="facho.E007", warning="facho.W003")
 
 
 def _scheduler() -> list[CheckMessage]:

@@ -31,7 +31,7 @@ from facho.engine.snapshot import snapshot
 from facho.runtime import logs
 from facho.runtime.build import make_answerer, make_chores, make_policy, olt_figures
 from facho.runtime.celery import Sender, make_app
-from facho.runtime.clocks import ClockWatch
+from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.metrics import Meters, OltCollector
 from facho.runtime.observed import Observed
@@ -229,7 +229,7 @@ class Standby:
         # Outages outlast turns: a database that is unavailable ends them.
         self._turn = SchedulerTurn(self._thread, clock, holder, outages=Outages(_is_outage))
         self._bus = RedisBus(config.redis_url, clock=clock)
-        self._observed = Observed("scheduler", clock, token=config.metrics_token)
+        self._observed = Observed("scheduler", clock, token=config.metrics_token, skew=skew_of_database)
         self._meters = self._observed.meters()
         self._olts = self._observed.show_olts(config.metrics_per_olt, lambda: self._turn.is_ours)
         # How often in a row an engine in one process had the database when we tried.

@@ -31,7 +31,7 @@ from facho.engine.runner import ReturnToScheduler
 from facho.runtime import logs
 from facho.runtime.build import deliver, make_delivery, make_runner
 from facho.runtime.celery import POLL, make_app
-from facho.runtime.clocks import ClockWatch
+from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.observed import Observed
 from facho.runtime.readiness import Lifeline, connects, takes_work
@@ -186,7 +186,7 @@ class Worker:
                 stack.callback(thread.close)
             await bus.start()
             stack.push_async_callback(bus.stop)
-            observed = Observed("worker", clock, token=self._config.metrics_token)
+            observed = Observed("worker", clock, token=self._config.metrics_token, skew=skew_of_database)
             stack.callback(observed.close)
             runner, delivery, jobs = self._make_runner(stack, bus, observed, threads)
             writer, host = threads[1], socket.gethostname()
