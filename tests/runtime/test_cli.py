@@ -56,6 +56,14 @@ def empty(tmp_path_factory):
     return tmp_path_factory.mktemp("empty")
 
 
+def test_a_check_makes_no_data_directory(tmp_path):
+    said = refused("check", data=tmp_path / "deleted")
+
+    assert "deleted does not exist" in said
+    assert "`facho migrate`" in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_forecast_of_an_installation_needs_nothing_but_the_command(migrated):
     nothing = facho("forecast", "--hours", "1", data=migrated)
 

@@ -275,7 +275,7 @@ class TestData:
 
         file.touch()
 
-        with pytest.raises(NotWell, match="was replaced; restart Facho"):
+        with pytest.raises(NotWell, match="was replaced; restart Facho if that was meant, else"):
             asyncio.run(watch.check.ask())
 
 

@@ -280,6 +280,15 @@ def open_shell(arguments: argparse.Namespace) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     """Say everything there is to say, of the servers too, whatever is wrong with one of them."""
+    from facho.runtime import config as facho_config
+
+    data_dir = facho_config.load().data_dir
+    # A check changes nothing. Where an installation was deleted, a new and empty one would hide that.
+    if not data_dir.is_dir():
+        raise facho_config.ConfigError(
+            f"The data directory {data_dir} does not exist. If it was deleted, restore a backup. For a new "
+            "installation run `facho migrate`, which makes it."
+        )
     config = prepare()
     from django.core import checks
 

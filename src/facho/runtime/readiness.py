@@ -179,7 +179,7 @@ class DataWatch:
                 what = "the data directory" if path == self._directory else "the file of the database"
                 return f"{what} was deleted; stop Facho, restore a backup, and start it again"
             if now != identity:
-                return "the data directory was replaced; restart Facho"
+                return "the data directory was replaced; restart Facho if that was meant, else restore a backup first"
         return ""
 
 
