@@ -19,6 +19,7 @@ from unfold.forms import BaseDialogForm
 
 from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, exactly
+from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.forms import OltForm, OltImportForm
 from facho.apps.inventory.models import Olt, resolve_hosts
 from facho.apps.inventory.queries import with_onu_counts
@@ -229,10 +230,12 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
         return " ".join(olt.learned_pace) or None
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        if request.method == "POST":
-            # Before the transaction of the form: nobody waits for a name server with the database locked.
-            resolve_hosts([request.POST.get("host", "").strip()])
-        return super().changeform_view(request, *args, **kwargs)
+        if request.method != "POST":
+            return super().changeform_view(request, *args, **kwargs)
+        # Before the transaction of the form: nobody waits for a name server with the database locked.
+        resolve_hosts([request.POST.get("host", "").strip()])
+        with one_at_a_time():
+            return super().changeform_view(request, *args, **kwargs)
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         olt = kwargs.get("obj")

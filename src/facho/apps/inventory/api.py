@@ -1,9 +1,8 @@
 """OLTs, brands and the login of API v1."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -17,8 +16,9 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.throttling import ScopedRateThrottle
 
+from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.filters import LIST_BACKENDS, OltFilter
-from facho.apps.inventory.models import Olt, Question
+from facho.apps.inventory.models import Olt, Question, resolve_hosts
 from facho.apps.inventory.permissions import needs
 from facho.apps.inventory.queries import with_onu_counts, with_sharing
 from facho.apps.inventory.remarks import with_remarks
@@ -73,12 +73,20 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         "updated_at",
     ]
 
-    @transaction.atomic
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        _resolve_host(request)
+        with one_at_a_time():
+            return super().create(request, *args, **kwargs)
+
+    def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        _resolve_host(request)
+        with one_at_a_time():
+            return super().update(request, *args, **kwargs)
+
     def perform_create(self, serializer: BaseSerializer[Olt]) -> None:
         # Read again, for the counts that only a query knows.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
-    @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[Olt]) -> None:
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
@@ -116,6 +124,13 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
             detail = _("The breaker of %(olt)s is not open: it is polled already.") % {"olt": olt}
             return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _resolve_host(request: Request) -> None:
+    """Resolve the host name of a body before the transaction: nobody waits for a name server with the lock held."""
+    host = request.data.get("host") if isinstance(request.data, Mapping) else None
+    if isinstance(host, str):
+        resolve_hosts([host.strip()])
 
 
 class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Question]):

@@ -1,8 +1,24 @@
 """Saving what a person changed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
+from django.db import connection, transaction
 from django.db.models import Model
+
+# Any number, as long as every process uses the same one and no other lock does: "save" in ASCII.
+SAVE_LOCK = 0x73617665
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Hold a lock from the check of a row to its save: two requests at once could both find a name or device free."""
+    with transaction.atomic():
+        # A transaction of SQLite is alone from its beginning (IMMEDIATE).
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SAVE_LOCK])
+        yield
 
 
 def save_changes(row: Model, names: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from import_export.resources import ModelResource
 
+from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.forms import SECRETS
 from facho.apps.inventory.models import Olt, resolve_hosts
 
@@ -39,7 +40,8 @@ class OltResource(ModelResource):
         # All names at once, and before the transaction: nobody waits for a name server with the database locked.
         if "host" in (dataset.headers or ()):
             resolve_hosts([str(host) for host in dataset["host"]])
-        return super().import_data(dataset, *args, **kwargs)
+        with one_at_a_time():
+            return super().import_data(dataset, *args, **kwargs)
 
     def before_import(self, dataset: Any, **kwargs: Any) -> None:
         secret = [name for name in SECRETS if name in (dataset.headers or ())]

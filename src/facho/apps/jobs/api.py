@@ -4,7 +4,6 @@ from functools import wraps
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
@@ -18,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from facho.adapters.clock import SystemClock
+from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.filters import LIST_BACKENDS
 from facho.apps.inventory.models import Question
 from facho.apps.inventory.permissions import needs
@@ -72,12 +72,18 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         own = list(FollowersWish().fields) if self.action == "destroy" else []
         return [*own, *super().known_parameters()]
 
-    @transaction.atomic
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        with one_at_a_time():
+            return super().create(request, *args, **kwargs)
+
+    def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        with one_at_a_time():
+            return super().update(request, *args, **kwargs)
+
     def perform_create(self, serializer: BaseSerializer[SnmpJob]) -> None:
         # Read again: a job that follows another one has got nodes by being saved.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
-    @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[SnmpJob]) -> None:
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
@@ -89,6 +95,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
             409: OpenApiResponse(FollowersSerializer, "Other jobs follow this one. Nothing is deleted."),
         },
     )
+    @one_at_a_time()
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a job and its nodes. What was read and run stays. Followers need a choice: see `followers`."""
         job = self.get_object()
