@@ -239,8 +239,10 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         olt = kwargs.get("obj")
-        if request.method == "GET" and olt is not None and olt.device_note:
-            messages.warning(request, olt.device_note)
+        if request.method == "GET" and olt is not None:
+            # Their fields are in a tab that is closed at first.
+            for note in filter(None, [olt.device_note, self.remarks(olt)]):
+                messages.warning(request, note)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

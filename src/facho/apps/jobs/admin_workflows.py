@@ -239,7 +239,7 @@ class NodeAdmin(PeoplesAdmin):
     """All nodes in one list. They come by applying a job, so none is added here."""
 
     form = NodeForm
-    list_display = ["job", "olt", "is_chained", "interval", "priority", "is_enabled", "next_run", "last_run"]
+    list_display = ["job", "olt", "is_chained", "interval", "priority", "is_enabled", "next_run", "last_run", "values"]
     list_select_related = ["job", "olt"]
     list_filter = [("olt", RelatedDropdownFilter), ("job", RelatedDropdownFilter)]
     search_fields = ["olt__name", "job__name"]
@@ -247,9 +247,10 @@ class NodeAdmin(PeoplesAdmin):
     fields = [
         ("olt", "job", "master"),
         ("own_interval_seconds", "own_priority", "own_enabled"),
-        ("next_run_at", "last_run_at", "run_requested_at"),
+        ("next_run", "last_run", "asked_for"),
+        "remarks",
     ]
-    readonly_fields = ["olt", "job", "master", "next_run_at", "last_run_at", "run_requested_at"]
+    readonly_fields = ["olt", "job", "master", "next_run", "last_run", "asked_for", "remarks"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -300,6 +301,18 @@ class NodeAdmin(PeoplesAdmin):
     @display(description=_("last run"), ordering="last_run_at", empty_value="-")
     def last_run(self, node: WorkflowNode) -> str | None:
         return exactly(node.last_run_at)
+
+    @display(description=_("run asked for"), empty_value="-")
+    def asked_for(self, node: WorkflowNode) -> str | None:
+        return exactly(node.run_requested_at)
+
+    @display(description=_("values"), label={"blank": "warning"}, empty_value="-")
+    def values(self, node: WorkflowNode) -> tuple[str, str] | None:
+        return ("blank", gettext("column without values")) if node.remarks else None
+
+    @display(description=_("remarks"), empty_value="-")
+    def remarks(self, node: WorkflowNode) -> str | None:
+        return " ".join(node.remarks) or None
 
     @display(description=pgettext_lazy("node", "enabled"), boolean=True)
     def is_enabled(self, node: WorkflowNode) -> bool:

@@ -119,7 +119,9 @@ class SnmpJob(models.Model):
     @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
         self._set_priority()
+        read_before = SnmpJob.objects.filter(pk=self.pk).values_list("columns", flat=True).first()
         super().save(*args, **kwargs)
+        self.forget_blank_runs({*(read_before or ())} - {*self.columns})
         self._follow_its_master()
         if not self.enabled:
             self.nodes.all().forget_wishes()
@@ -221,6 +223,13 @@ class SnmpJob(models.Model):
         self.interval_seconds, self.follows = self.follows.interval_seconds, None
         self.save(update_fields=["interval_seconds", "follows", "updated_at"])
 
+    def forget_blank_runs(self, names: Collection[str]) -> None:
+        """Drop the remarks on these columns and OIDs: they are not read any more, or from somewhere else."""
+        nodes = list(self.nodes.exclude(blank_runs={})) if names else []
+        for node in nodes:
+            node.blank_runs = {name: runs for name, runs in node.blank_runs.items() if name not in names}
+        WorkflowNode.objects.bulk_update(nodes, ["blank_runs"])
+
     def olt_ids(self) -> list[int]:
         return list(self.nodes.values_list("olt_id", flat=True))
 
@@ -321,12 +330,16 @@ class SnmpJobOid(models.Model):
 
     @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
+        same = SnmpJobOid.objects.filter(pk=self.pk, name=self.name, oid=self.oid, decode=self.decode)
+        if not same.filter(scalar=self.scalar).exists():
+            self.job.forget_blank_runs([self.name])
         super().save(*args, **kwargs)
         Olt.touch(self.olt_ids())
 
     @transaction.atomic
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         olt_ids = self.olt_ids()
+        self.job.forget_blank_runs([self.name])
         result = super().delete(*args, **kwargs)
         Olt.touch(olt_ids)
         return result

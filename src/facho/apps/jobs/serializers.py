@@ -138,7 +138,8 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
 
 def _replace_oids(job: SnmpJob, oids: list[dict[str, Any]]) -> None:
     """Make these the raw OIDs of the job. One that keeps its name keeps its id."""
-    job.oids.exclude(name__in=[oid["name"] for oid in oids]).delete()
+    for gone in job.oids.exclude(name__in=[oid["name"] for oid in oids]):
+        gone.delete()
     for oid in oids:
         SnmpJobOid.objects.update_or_create(job=job, name=oid["name"], defaults={"scalar": False, **oid})
 
