@@ -82,6 +82,39 @@ class TestDemonstration:
         assert list(Olt.objects.filter(enabled=True).values_list("name", flat=True)) == ["OLT-CENTRAL-01"]
         assert "OLT-NORTE-02 is not simulated this time: it is disabled." in capsys.readouterr().out
 
+    def test_an_olt_that_is_simulated_again_is_enabled_again(self, capsys):
+        demo.set_up(FLEET)
+        demo.set_up(FLEET[:1])
+
+        demo.set_up(FLEET)
+
+        assert Olt.objects.filter(enabled=True).count() == 2
+        assert "OLT-NORTE-02 is simulated again: it is enabled." in capsys.readouterr().out
+
+    def test_an_olt_that_the_visitor_disabled_stays_disabled(self):
+        demo.set_up(FLEET)
+        demo.set_up(FLEET[:1])
+        demo.set_up(FLEET)
+        Olt.objects.get(name="OLT-NORTE-02").disable()
+
+        demo.set_up(FLEET)
+        demo.set_up(FLEET[:1])
+        demo.set_up(FLEET)
+
+        assert not Olt.objects.get(name="OLT-NORTE-02").enabled
+
+    def test_an_olt_that_the_visitor_renamed_is_still_the_same(self, capsys):
+        demo.set_up(FLEET)
+        Olt.objects.filter(name="OLT-NORTE-02").update(name="My name for it")
+
+        demo.set_up([FLEET[0], FLEET[1] | {"port": 17002}])
+
+        assert list(Olt.objects.values_list("name", "port", "enabled")) == [
+            ("My name for it", 17002, True),
+            ("OLT-CENTRAL-01", 16101, True),
+        ]
+        assert capsys.readouterr().out == ""
+
     def test_olts_of_the_visitor_stay_as_they_are(self, capsys):
         demo.set_up(FLEET[:1])
         # The second has the name of one that a larger demonstration simulates.

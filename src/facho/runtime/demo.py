@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,10 @@ SHORTEST = timedelta(seconds=30)
 FIRST_AFTER = timedelta(seconds=2)
 SPREAD = timedelta(seconds=5)
 
-# In the history of an OLT, so that a later start can tell it from those that the visitor added.
+# In the history of an OLT, so that a later start can tell which OLTs the visitor added or disabled.
 ADDED_BY_US = "Added by the demonstration."
+DISABLED_BY_US = "Disabled by the demonstration: not simulated."
+ENABLED_BY_US = "Enabled by the demonstration: simulated again."
 
 # Where the simulated OLTs listen if nobody else does.
 FIRST_UDP_PORT = 16101
@@ -98,47 +100,62 @@ def set_up(fleet: list[dict[str, Any]]) -> None:
     # All or nothing: an OLT that a killed start left without jobs would never get any.
     with transaction.atomic():
         ours = _own_olts(fleet, user.pk)
-        _follow_fleet(fleet, ours)
+        _follow_fleet(fleet, ours, user.pk)
         new = _add_olts(fleet, ours)
-        _record(new, user.pk)
+        _record(new, user.pk, ADDED_BY_US)
         _add_jobs(new)
         _start_soon([olt.pk for olt in new])
 
 
 def _own_olts(fleet: list[dict[str, Any]], user_id: int) -> dict[str, "Olt"]:
-    """Return the OLTs that a demonstration added, by name: as the history of changes has it."""
-    from django.contrib.admin.models import ADDITION, LogEntry
+    """Return the OLTs that a demonstration added, by the names that it gave them: as the history of changes has it."""
+    from django.contrib.admin.models import LogEntry
 
     from facho.apps.inventory.models import Olt
 
-    added = LogEntry.objects.filter(action_flag=ADDITION, change_message=ADDED_BY_US)
-    ids = [int(id_) for id_ in added.values_list("object_id", flat=True) if id_]
+    added = LogEntry.objects.filter(change_message=ADDED_BY_US)
+    names = {int(id_): name for id_, name in added.values_list("object_id", "object_repr") if id_}
+    if names:
+        return {names[row.pk]: row for row in Olt.objects.filter(pk__in=names)}
     # Earlier versions recorded nothing, and went by the name.
-    rows = Olt.objects.filter(pk__in=ids) if ids else Olt.objects.filter(name__in=[olt["name"] for olt in fleet])
-    if not ids:
-        _record(list(rows), user_id)
+    rows = Olt.objects.filter(name__in=[olt["name"] for olt in fleet])
+    _record(rows, user_id, ADDED_BY_US)
     return {row.name: row for row in rows}
 
 
-def _record(olts: "Sequence[Olt]", user_id: int) -> None:
-    """Write into the history of these OLTs that they belong to the demonstration."""
-    from django.contrib.admin.models import ADDITION, LogEntry
+def _record(olts: "Iterable[Olt]", user_id: int, change: str) -> None:
+    """Write a change by the demonstration into the history of these OLTs."""
+    from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 
-    if olts:
-        LogEntry.objects.log_actions(user_id, olts, ADDITION, change_message=ADDED_BY_US)
+    for olt in olts:
+        flag = ADDITION if change == ADDED_BY_US else CHANGE
+        LogEntry.objects.log_actions(user_id, [olt], flag, change_message=change)
 
 
-def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> None:
-    """Set the addresses of this start, and disable OLTs of ours that are not simulated this time."""
+def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"], user_id: int) -> None:
+    """Set the addresses of this start, and disable OLTs of ours while they are not simulated."""
     simulated = {olt["name"]: olt for olt in fleet}
     for name, row in ours.items():
         if name in simulated:
             # The ports may have changed: another program may listen where it listened last time.
             row.host, row.port = simulated[name]["host"], simulated[name]["port"]
             row.save(update_fields=["host", "port"])
-        elif row.enabled:
-            sys.stdout.write(f"  {name} is not simulated this time: it is disabled.\n")
+        if name in simulated and not row.enabled and _last_change(row) == DISABLED_BY_US:
+            sys.stdout.write(f"  {row.name} is simulated again: it is enabled.\n")
+            row.enable()
+            _record([row], user_id, ENABLED_BY_US)
+        elif name not in simulated and row.enabled:
+            sys.stdout.write(f"  {row.name} is not simulated this time: it is disabled.\n")
             row.disable()
+            _record([row], user_id, DISABLED_BY_US)
+
+
+def _last_change(olt: "Olt") -> str:
+    """Return what the demonstration did last to an OLT of its own."""
+    from django.contrib.admin.models import LogEntry
+
+    own = LogEntry.objects.filter(change_message__in=[ADDED_BY_US, DISABLED_BY_US, ENABLED_BY_US], object_id=olt.pk)
+    return str(own.order_by("-pk").values_list("change_message", flat=True).first() or "")
 
 
 def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"]:
