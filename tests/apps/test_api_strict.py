@@ -109,6 +109,45 @@ def test_an_ordering_by_known_fields_is_followed(api, central, ordering):
     assert api.get("/api/v1/olts/", {"ordering": ordering}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "olts/?enabled=true&enabled=false",
+        "onus/?olt=1&olt=2",
+        "olts/?page=1&page=2",
+        "olts/?ordering=name&ordering=id",
+        "olts/?search=a&search=b",
+        "pollers/queue/?limit=1&limit=2",
+    ],
+)
+def test_a_parameter_that_counts_once_is_refused_when_it_is_repeated(api, db, query):
+    name = query.partition("?")[2].partition("=")[0]
+
+    answer = api.get(f"/api/v1/{query}")
+
+    assert answer.status_code == 400
+    assert answer.json() == {name: ["Give this parameter once."]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["onus/?state=los&state=online", "executions/?status=SUCCESS&status=FAILED", "events/?field=state&field=place"],
+)
+def test_a_parameter_that_takes_several_values_can_be_repeated(api, db, query):
+    assert api.get(f"/api/v1/{query}").status_code == 200
+
+
+def test_several_fields_of_a_history_can_be_repeated(api, onu):
+    assert api.get(f"/api/v1/onus/{onu.pk}/history/?field=state&field=rx_dbm").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["olts/99/", "jobs/99/", "pollers/nodes/99/run/", "onus/99/history/"])
+def test_a_row_that_does_not_exist_is_refused_without_names_of_the_code(api, db, path):
+    answer = api.post(f"/api/v1/{path}") if path.endswith("run/") else api.get(f"/api/v1/{path}")
+
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not found."})
+
+
 def test_a_single_row_has_no_filters(api, central):
     answer = api.get(f"/api/v1/olts/{central.pk}/", {"enabled": "false"})
 

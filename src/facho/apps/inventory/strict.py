@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.http import Http404
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
+from django_filters import MultipleChoiceFilter
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework import serializers
+from rest_framework.exceptions import NotFound
 from rest_framework.filters import OrderingFilter, SearchFilter
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
@@ -35,6 +39,10 @@ class StrictView(APIView):
         if request.method == "POST" and getattr(self, "action", None) not in GENERIC and self.body_serializer is None:
             _refuse_body(request)
 
+    def handle_exception(self, exc: Exception) -> Response:
+        # The sentence of Django names a class of the code.
+        return super().handle_exception(NotFound() if isinstance(exc, Http404) else exc)
+
     def known_parameters(self) -> list[str]:
         names = list(self.query_serializer().fields) if self.query_serializer else []
         is_read = self.request.method in ("GET", "HEAD")
@@ -57,6 +65,17 @@ class StrictView(APIView):
         said = _("There is no such parameter here. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
         if unknown := request.query_params.keys() - set(known):
             raise serializers.ValidationError({name: [said] for name in sorted(unknown)})
+        several = self._repeatable_parameters()
+        repeated = [name for name, values in request.query_params.lists() if len(values) > 1 and name not in several]
+        if repeated:
+            raise serializers.ValidationError({name: [_("Give this parameter once.")] for name in repeated})
+
+    def _repeatable_parameters(self) -> set[str]:
+        """Return the parameters that take several values. Of any other only the last value would count."""
+        fields = self.query_serializer().fields if self.query_serializer else {}
+        names = {name for name, field in fields.items() if isinstance(field, serializers.ListField)}
+        filters = getattr(getattr(self, "filterset_class", None), "base_filters", {})
+        return names | {name for name, each in filters.items() if isinstance(each, MultipleChoiceFilter)}
 
 
 def _validated(serializer: type[serializers.Serializer[Any]] | None, data: Any) -> dict[str, Any]:

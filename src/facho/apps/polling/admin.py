@@ -281,10 +281,10 @@ class PollerAdmin(EnginesAdmin):
         "olt",
         "node",
         "part",
-        "busy_since",
+        "busy",
         "tasks_completed",
         "tasks_delayed",
-        "created_at",
+        "started",
         "reported",
     ]
     list_filter = [("status", ChoicesRadioFilter)]
@@ -311,6 +311,14 @@ class PollerAdmin(EnginesAdmin):
     @display(description=_("link"), empty_value="-")
     def part(self, poller: Poller) -> str | None:
         return f"{poller.link} / {poller.links}" if poller.link else None
+
+    @display(description=_("busy since"), ordering="busy_since", empty_value="-")
+    def busy(self, poller: Poller) -> str | None:
+        return exactly(poller.busy_since)
+
+    @display(description=_("started"), ordering="created_at")
+    def started(self, poller: Poller) -> str | None:
+        return exactly(poller.created_at)
 
     @display(description=_("reported"), ordering="updated_at")
     def reported(self, poller: Poller) -> str | None:
