@@ -7,6 +7,7 @@ import pytest
 from builders import MIN, T0, make_node
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils.translation import override
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -208,11 +209,36 @@ class TestEvents:
         desk.run(onu(7, port=2, serial="S1"), onu(2, serial="N2"), absent=["1.1"])
 
         assert desk.events() == [
-            ("N2", "presence", "", "present", "found"),
+            ("N2", "presence", "", "present", "replaces S2"),
             ("S1", "place", "0/1/1", "0/2/7", "moved"),
             ("S2", "presence", "present", "replaced", "replaced by N2"),
         ]
         assert str(OnuEvent.objects.get(new="replaced").cause_text) == "replaced by N2"
+        assert str(OnuEvent.objects.get(onu__serial="N2").cause_text) == "replaces S2"
+        with override("es"):
+            assert str(OnuEvent.objects.get(onu__serial="N2").cause_text) == "reemplaza a S2"
+
+    def test_a_mover_that_takes_the_place_of_another(self, desk):
+        desk.run(onu(1), onu(2), absent=[])
+        desk.run(onu(1), absent=["1.2"])
+
+        desk.run(onu(2, serial="S1"), absent=["1.1"])
+
+        assert desk.events() == [
+            ("S1", "place", "0/1/1", "0/1/2", "replaces S2"),
+            ("S2", "presence", "present", "replaced", "replaced by S1"),
+        ]
+
+    def test_one_that_was_replaced_and_returns_to_its_place(self, desk):
+        desk.run(onu(1), absent=[])
+        desk.run(onu(1, serial="N1"), absent=[])
+
+        desk.run(onu(1), absent=[])
+
+        assert desk.events() == [
+            ("S1", "presence", "replaced", "present", "replaces N1"),
+            ("N1", "presence", "present", "replaced", "replaced by S1"),
+        ]
 
     def test_values_that_are_read_for_the_first_time_are_no_changes(self, desk):
         desk.run(Reading("1.1", 0, 1, 1, {"mac": "00:11:22:33:44:55"}))

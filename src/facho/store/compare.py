@@ -13,7 +13,17 @@ from itertools import compress, count
 from operator import ne
 from typing import TYPE_CHECKING, Any
 
-from facho.apps.telemetry.models import FOUND, FOUND_AGAIN, MOVED, NEVER, NOT_FOUND, REPLACED_BY, Onu, OnuEvent
+from facho.apps.telemetry.models import (
+    FOUND,
+    FOUND_AGAIN,
+    MOVED,
+    NEVER,
+    NOT_FOUND,
+    REPLACED_BY,
+    REPLACES,
+    Onu,
+    OnuEvent,
+)
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.census import Census
 from facho.engine.model import Reading
@@ -115,6 +125,8 @@ class _Comparison:
         self._tracked: set[int] = set()
         self._placed: set[int] = set()
         self._port_numbers = dict(inventory.port_numbers)
+        # The serial, MAC or index of the replaced ONU, by the index that another one has now.
+        self._replaced_at: dict[str, str] = {}
 
     def run(self, census: Census, known: "KnownOnus | None") -> InventoryChanges:
         holders = self._inventory.positions
@@ -156,7 +168,9 @@ class _Comparison:
             # One that was missing before stays missing since then.
             since = changes.cells[each].get("missing_since", columns["missing_since"][each])
             changes.cells[each] |= {"place_taken": True, "missing_since": since or self._now}
-            changes.replaced[each] = columns["index"][each]
+            index = changes.replaced[each] = columns["index"][each]
+            names = (columns[name][each] for name in ("serial", "mac") if name in columns)
+            self._replaced_at[index] = next(filter(None, names), index)
             self._tracked.add(each)
         for move, each in zip(census.moved, movers, strict=True):
             changes.cells[each] |= {"place_taken": False, "replaced_by_id": None, "index": move.reading.index}
@@ -235,7 +249,9 @@ class _Comparison:
                     extra[name] = plain_value(value)
         self._changes.found = found
         self._changes.found_ports = list(map(self._port_number, zip(found["slot"], found["port"], strict=True)))
-        self._changes.events += [OnuChange(index, Field.PRESENCE, "", Presence.PRESENT, FOUND) for index in new.indexes]
+        self._changes.events += [
+            OnuChange(index, Field.PRESENCE, "", Presence.PRESENT, self._arrival(index, FOUND)) for index in new.indexes
+        ]
 
     def _port_number(self, port: Port) -> int:
         if port not in self._port_numbers:
@@ -330,7 +346,10 @@ class _Comparison:
         new = presence(*(changed.get(name, value) for name, value in zip(names, before, strict=True)))
         cause = ""
         if new is Presence.PRESENT:
-            cause = FOUND_AGAIN
+            # One that came to another place has an event of its place, too.
+            index = self._inventory.columns["index"][position]
+            is_elsewhere = changed.get("index", index) != index
+            cause = FOUND_AGAIN if is_elsewhere else self._arrival(index, FOUND_AGAIN)
         elif position in self._changes.replaced:
             cause = REPLACED_BY + self._identity(self._changes.replaced[position])
         elif old is Presence.PRESENT:
@@ -345,7 +364,12 @@ class _Comparison:
             old, new = place_name(*before), place_name(*after)
             # An index may change although the place does not.
             old, new = (before[3], after[3]) if old == new else (old, new)
-            self._event(position, Field.PLACE, old, new, MOVED if before[3] != after[3] else "")
+            cause = self._arrival(after[3], MOVED) if before[3] != after[3] else ""
+            self._event(position, Field.PLACE, old, new, cause)
+
+    def _arrival(self, index: str, otherwise: str) -> str:
+        """Return the cause of an event of an ONU that now has this index."""
+        return REPLACES + self._replaced_at[index] if index in self._replaced_at else otherwise
 
     def _down_cause(self, position: int) -> str:
         """Return why an ONU went down, if this run read it: an older cause may be of an earlier outage."""

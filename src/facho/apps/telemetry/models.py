@@ -251,6 +251,8 @@ class OnuEvent(models.Model):
         """Return the cause in the language of the viewer."""
         if self.cause.startswith(REPLACED_BY):
             return gettext("replaced by %(onu)s") % {"onu": self.cause.removeprefix(REPLACED_BY)}
+        if self.cause.startswith(REPLACES):
+            return gettext("replaces %(onu)s") % {"onu": self.cause.removeprefix(REPLACES)}
         return str(CAUSES.get(self.cause, self.cause))
 
     def _text(self, value: str) -> str:
@@ -258,13 +260,14 @@ class OnuEvent(models.Model):
         return str(dict(words).get(value, value))
 
 
-# The causes that Facho itself finds; `REPLACED_BY` is followed by the serial, MAC or place of the other ONU.
-FOUND, FOUND_AGAIN, NOT_FOUND, MOVED, REPLACED_BY = (
+# The causes that Facho itself finds; the last two are followed by the serial, MAC or index of the other ONU.
+FOUND, FOUND_AGAIN, NOT_FOUND, MOVED, REPLACED_BY, REPLACES = (
     "found",
     "found again",
     "not found by discoveries",
     "moved",
     "replaced by ",
+    "replaces ",
 )
 CAUSES = {
     FOUND: _("found"),

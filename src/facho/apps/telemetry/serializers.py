@@ -98,7 +98,7 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
             "old": {"help_text": "The value before. Of `presence`: `present`, `missing` or `replaced`."},
             "cause": {
                 "help_text": "Of a state the down cause that was read with it; of others such as `found`, `moved` or "
-                "`replaced by HWTC12345678`."
+                "`replaced by HWTC12345678`, and for that other ONU `replaces HWTC87654321`."
             },
         }
 
