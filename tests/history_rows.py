@@ -7,7 +7,7 @@ from django.db import transaction
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import HistoryRun
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import FIELDS, Run, decode
+from facho.engine.chunks import FIELDS, RunColumns, decode
 from facho.store import history
 
 EVER = datetime(1980, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ def stored():
     """Return the ONU and the time of each reading in the runs of days that are open, as often as it is stored."""
     found = []
     for at, data in HistoryRun.objects.order_by("at", "pk").values_list("at", "data"):
-        run = Run(bytes(data))
+        run = RunColumns(bytes(data))
         columns = [decode(FIELDS[name], run.column(name)) for name in run.forms]
         cells = zip(*columns, strict=True)
         found += [(onu, at) for onu, row in zip(run.onu_ids, cells, strict=True) if any(x is not UNREAD for x in row)]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection, connections
 
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 
 @contextmanager

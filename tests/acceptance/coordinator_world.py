@@ -11,12 +11,11 @@ from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.apps.coordinator.models import CoordinatorLog, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
-from facho.engine.scheduler import Scheduler
-from facho.engine.snapshot import snapshot
-from facho.store.journal import EventRows, Journal
+from facho.engine.scheduling.scheduler import Scheduler
+from facho.engine.scheduling.snapshot import snapshot
+from facho.store.events import EventRows, Journal, Pool
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import make_plans
-from facho.store.pool import Pool
 from facho.store.quotas import open_hour, settle
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from facho.adapters.notify.webhook import signature
+from facho.alerts.channels.webhook import signature
 
 SECRET = "a secret of sixteen and more"
 

@@ -13,7 +13,7 @@ from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, CeleryRunner, queue_of
 from facho.adapters.wire import from_wire
 from facho.engine.model import Cause, Claim, Lease, Outcome, RunResult, Status, Trigger
-from facho.engine.outages import Outages
+from facho.engine.scheduling.outages import Outages
 
 LEASE = Lease(1, "noc-1/1", 5)
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")

@@ -2,7 +2,7 @@
 
 from cast import T0
 
-from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.models import Alert, Channel, Delivery, Rule
 
 SECRETS = {
     "signing_secret": "s3cret-for-signatures",

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from facho.apps.polling.models import ExecutionAttempt
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 
 HOUR = timedelta(hours=1)
 

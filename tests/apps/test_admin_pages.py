@@ -24,7 +24,7 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.authtoken.models import TokenProxy
 
-from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode

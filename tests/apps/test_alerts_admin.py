@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.models import Alert, Channel, Delivery, Rule
 
 MODELS = [Alert, Channel, Delivery, Rule]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

@@ -4,7 +4,7 @@ import pytest
 from alert_cast import SECRETS, make_alert, make_channel, make_delivery, make_rule
 from cast import T0, make_olt
 
-from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.models import Alert, Channel, Delivery, Rule
 
 CHANNEL = {"name": "boss", "kind": "webhook", "url": "https://127.0.0.1/hook", "signing_secret": "sixteen-letters!"}
 

@@ -9,14 +9,14 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import translation
 
-from facho.adapters.notify.email import Email, Security
-from facho.adapters.notify.slack import Slack
-from facho.adapters.notify.telegram import Telegram
-from facho.adapters.notify.webhook import Webhook
-from facho.apps.alerts import text
-from facho.apps.alerts.messages import message
-from facho.apps.alerts.models import Alert, Channel, Delivery, Rule
-from facho.apps.alerts.notifiers import notifier
+from facho.alerts import text
+from facho.alerts.channels.email import Email, Security
+from facho.alerts.channels.slack import Slack
+from facho.alerts.channels.telegram import Telegram
+from facho.alerts.channels.webhook import Webhook
+from facho.alerts.messages import message
+from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.notifiers import notifier
 
 WELL = {
     "webhook": {"url": "https://noc.example.net/hook", "signing_secret": "sixteen-letters!"},

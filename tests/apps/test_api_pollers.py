@@ -18,7 +18,7 @@ from facho.apps.polling.serializers import (
     QueueSerializer,
     StatsSerializer,
 )
-from facho.engine.snapshot import snapshot
+from facho.engine.scheduling.snapshot import snapshot
 
 POLLER = {
     "id": 3,

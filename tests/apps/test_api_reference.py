@@ -13,11 +13,11 @@ from runner_stage import Stage
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.apps.polling import live
 from facho.engine.errors import BadAnswer
-from facho.engine.manager import PollerManager
-from facho.engine.roster import Roster
-from facho.engine.scheduler import Scheduler
-from facho.engine.snapshot import snapshot
-from facho.runtime.roles.crew import Crew
+from facho.engine.scheduling.pollers import PollerManager
+from facho.engine.scheduling.scheduler import Scheduler
+from facho.engine.scheduling.snapshot import snapshot
+from facho.engine.scheduling.workers import Roster
+from facho.runtime.roles.crew import WorkerPollers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
@@ -64,7 +64,7 @@ async def embedded(stage):
 
 async def scaled_out(stage):
     """Run the chain on a worker, and see it as the scheduler publishes it."""
-    crew = Crew(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=stage.runner, clock=stage.clock)
+    crew = WorkerPollers(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=stage.runner, clock=stage.clock)
     manager = PollerManager(pollers=0, runner=None, slots=stage.slots, clock=stage.clock, foreman=None)
     fill(manager)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, get_resolver
 
-from facho.apps.alerts.models import Channel, Rule
+from facho.alerts.models import Channel, Rule
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.strict import StrictSerializer, StrictView

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.inventory.models import Olt
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 
 MINUTE = timedelta(minutes=1)
 

@@ -7,7 +7,7 @@ from cast import T0, make_quota, make_violation
 
 from facho.apps.coordinator import queries
 from facho.apps.coordinator.models import QuotaTracker
-from facho.apps.coordinator.progress import Progress, risk, risk_of
+from facho.apps.coordinator.progress import QuotaProgress, risk, risk_of
 
 HOUR = timedelta(hours=1)
 
@@ -15,16 +15,16 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("progress", "minute", "expected"),
     [
-        pytest.param(Progress(12, 6, 0, 0, 6), 30, "on_course", id="half of it at half past"),
-        pytest.param(Progress(12, 0, 0, 0, 12), 4, "on_course", id="the hour has just begun"),
-        pytest.param(Progress(12, 5, 0, 0, 7), 30, "on_course", id="one is under way"),
-        pytest.param(Progress(12, 4, 0, 0, 8), 30, "behind", id="two should have ended by now"),
-        pytest.param(Progress(12, 4, 1, 1, 6), 30, "at_risk", id="two of six missed: 80 % would not be met"),
-        pytest.param(Progress(12, 3, 2, 1, 6), 30, "lost", id="three missed: 9 of 12 is not enough any more"),
-        pytest.param(Progress(4, 2, 0, 1, 1), 50, "lost", id="one of four discoveries missed is too many"),
-        pytest.param(Progress(0, 0, 0, 0, 0), 50, "on_course", id="nothing is due"),
-        pytest.param(Progress(6, 0, 0, 0, 6), 31, "on_course", id="enabled at half past, and not due yet"),
-        pytest.param(Progress(6, 5, 0, 0, 1), 57, "on_course", id="enabled at half past, and always in time"),
+        pytest.param(QuotaProgress(12, 6, 0, 0, 6), 30, "on_course", id="half of it at half past"),
+        pytest.param(QuotaProgress(12, 0, 0, 0, 12), 4, "on_course", id="the hour has just begun"),
+        pytest.param(QuotaProgress(12, 5, 0, 0, 7), 30, "on_course", id="one is under way"),
+        pytest.param(QuotaProgress(12, 4, 0, 0, 8), 30, "behind", id="two should have ended by now"),
+        pytest.param(QuotaProgress(12, 4, 1, 1, 6), 30, "at_risk", id="two of six missed: 80 % would not be met"),
+        pytest.param(QuotaProgress(12, 3, 2, 1, 6), 30, "lost", id="three missed: 9 of 12 is not enough any more"),
+        pytest.param(QuotaProgress(4, 2, 0, 1, 1), 50, "lost", id="one of four discoveries missed is too many"),
+        pytest.param(QuotaProgress(0, 0, 0, 0, 0), 50, "on_course", id="nothing is due"),
+        pytest.param(QuotaProgress(6, 0, 0, 0, 6), 31, "on_course", id="enabled at half past, and not due yet"),
+        pytest.param(QuotaProgress(6, 5, 0, 0, 1), 57, "on_course", id="enabled at half past, and always in time"),
     ],
 )
 def test_an_hour_that_runs_is_judged_by_what_came_and_what_is_to_come(progress, minute, expected):
@@ -46,7 +46,7 @@ def test_an_hour_is_behind_by_the_interval_of_its_node(node, chained, chained_on
 def test_what_a_person_disabled_is_missing_for_nobody(node):
     quota = make_quota(node, completed=6, skipped=6, causes={"disabled": 6}, status="COMPLETED")
 
-    progress = Progress.of(quota)
+    progress = QuotaProgress.of(quota)
 
     assert (progress.percent, progress.came) == (100.0, 6)
     assert risk(progress, T0 + HOUR, timedelta(minutes=5), T0 + timedelta(minutes=59)) == "on_course"
@@ -54,7 +54,7 @@ def test_what_a_person_disabled_is_missing_for_nobody(node):
 
 
 def test_a_bar_has_a_part_for_each_number_and_fills_the_width():
-    bars = Progress(10, 5, 0, 3, 2).stack()
+    bars = QuotaProgress(10, 5, 0, 3, 2).stack()
 
     assert [(part, number) for part, number, *_ in bars] == [("completed", 5), ("skipped", 3), ("pending", 2)]
     assert [(x, width) for *_, x, width in bars] == [(0.0, 50.0), (50.0, 30.0), (80.0, 20.0)]
@@ -67,7 +67,7 @@ def test_the_fleet_is_the_sum_of_its_olts_and_names_the_worst_first(node, sur, p
 
     hour = queries.fleet_hour(T0 + timedelta(minutes=31))
 
-    assert hour.progress == Progress(24, 5, 0, 7, 12)
+    assert hour.progress == QuotaProgress(24, 5, 0, 7, 12)
     assert hour.progress.percent_of_those_that_came == 41.7
     assert [each.olt_name for each in hour.worst] == ["OLT-SUR-03", "OLT-CENTRAL-01"]
 
@@ -125,5 +125,5 @@ def test_a_day_adds_the_jobs_of_an_olt_hour_by_hour(node, chained):
 
     bars = queries.day_bars(queries.strips(node.olt_id, T0))
 
-    assert bars[-2] == (T0 - HOUR, Progress(24, 18, 6, 0, 0))
-    assert bars[-1] == (T0, Progress())
+    assert bars[-2] == (T0 - HOUR, QuotaProgress(24, 18, 6, 0, 0))
+    assert bars[-1] == (T0, QuotaProgress())

@@ -30,7 +30,7 @@ from facho.apps.polling import live
 from facho.apps.polling.models import Execution, PollerStats
 from facho.apps.telemetry.history import RAW
 from facho.apps.telemetry.models import HistoryChunk, Onu
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 from facho.store.history import close
 from history_rows import add_reading
 

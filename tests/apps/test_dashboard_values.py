@@ -6,7 +6,7 @@ import pytest
 from cast import T0, make_onu
 
 from facho.apps.dashboard import history, power, text
-from facho.apps.dashboard.queries import OnuFilter, number
+from facho.apps.dashboard.queries import OnuListFilter, number
 
 MIN = timedelta(minutes=1)
 MS = round(T0.timestamp() * 1000)
@@ -126,7 +126,7 @@ def test_the_onu_list_can_be_searched(central, query, found):
     make_onu(central, 2, port=2, state="los", rx_dbm=None)
     make_onu(central, 7, rx_dbm=-28.0)
 
-    onus = OnuFilter.read(query).onus()
+    onus = OnuListFilter.read(query).onus()
 
     assert [onu.onu for onu in onus] == found
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cast import T0
 
-from facho.engine.breaker import OPENS_AFTER
 from facho.engine.model import Cause, JobKind, Node, Outcome, Status
-from facho.engine.quota import severity, verdict
-from facho.engine.retry import retry_at
+from facho.engine.quota.quota import severity, verdict
+from facho.engine.scheduling.breaker import OPENS_AFTER
+from facho.engine.scheduling.retry import retry_at
 
 PAGE = (Path(__file__).parents[2] / "docs" / "quotas-and-breakers.md").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import translation
 
 from facho.apps.polling.errors import SENTENCES, _shapes, first_line, in_words
-from facho.engine.collect import sentences as engine
+from facho.engine.collect import messages as engine
 from facho.engine.errors import BadAnswer, NoAnswer
 
 SILENT = (

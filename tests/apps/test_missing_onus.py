@@ -59,7 +59,7 @@ def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
     ],
 )
 def test_the_list_shows_all_unless_it_is_asked_for_less(onus, state, shown):
-    assert {onu.name for onu in queries.OnuFilter.read({"state": state}).onus()} == shown
+    assert {onu.name for onu in queries.OnuListFilter.read({"state": state}).onus()} == shown
 
 
 def test_the_list_marks_them_with_the_time_since(admin_page, onus, since):

@@ -26,7 +26,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import raw_decoder_choices
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.events import Event
-from facho.engine.quota import ADVICE, hour_of
+from facho.engine.quota.quota import ADVICE, hour_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "facho"

@@ -8,9 +8,8 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from facho.engine.pool import pollers_needed
-from facho.runtime.fleets import asked, made_up, usual_jobs
-from facho.runtime.forecasting import Wish, forecast, works
+from facho.engine.quota.pollers_needed import pollers_needed
+from facho.runtime.forecasting import Wish, asked, forecast, made_up, usual_jobs, works
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 DEFAULTS = ("1000", "24", "0")

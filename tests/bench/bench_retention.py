@@ -137,8 +137,8 @@ async def sweep(jobs: list[float], held: list[float], moved: list[float]) -> flo
     from facho.adapters.clock import SystemClock
     from facho.apps.telemetry.models import HistoryChunk
     from facho.store import retention
+    from facho.store.database import DbThread
     from facho.store.retention import Sweep, rules
-    from facho.store.threads import DbThread
 
     Sweep._batch = noted(Sweep._batch, lambda batch, _: held.append(batch.held) if batch.rows else None)
     retention._checkpoint = noted(retention._checkpoint, lambda _, took: moved.append(took))

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from facho.adapters.clock import SystemClock
 from facho.adapters.memory import MemoryNodes, MemorySlots
 from facho.engine.model import JobKind, Node
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.scheduler import Scheduler
 
 NODES = 100_000
 NODES_PER_OLT = 100

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from contracts.notify_servers import HttpServer, SmtpServer, closed_port
-from facho.adapters.notify import http
-from facho.adapters.notify.email import Email, Security
-from facho.adapters.notify.slack import Slack
-from facho.adapters.notify.telegram import Telegram
-from facho.adapters.notify.webhook import Webhook
-from facho.engine.alerts import Message, News, Severity
+from facho.alerts.channels import http
+from facho.alerts.channels.email import Email, Security
+from facho.alerts.channels.slack import Slack
+from facho.alerts.channels.telegram import Telegram
+from facho.alerts.channels.webhook import Webhook
+from facho.alerts.rules import AlertSeverity, Message, News
 from facho.engine.errors import DeliveryFailed
 
 SECRET = "s3cret-of-this-channel"
@@ -33,7 +33,7 @@ MESSAGE = Message(
     delivery_id="42",
     subject="[critical] OLT-SUR-03 does not answer",
     text="Since 10:00.\nSeñal: <perdida> & más.",
-    severity=Severity.CRITICAL,
+    severity=AlertSeverity.CRITICAL,
     rule="OLTs that are gone",
     alert_id=7,
     olt="OLT-SUR-03",

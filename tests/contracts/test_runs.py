@@ -16,11 +16,11 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.apps.telemetry.models import HistoryRun, Onu, OnuEvent, PonPort
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import FIELDS, Run, decode
+from facho.engine.chunks import FIELDS, RunColumns, decode
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Cause, KnownOnu, Outcome, Reading, Status
-from facho.store import bulk
-from facho.store.inventories import Inventories
+from facho.store import sql
+from facho.store.inventory import Inventories
 from facho.store.runs import store
 from history_rows import readings, stored
 
@@ -36,7 +36,7 @@ WAYS = {"by arrays": 1, "by statements": 10**9} if connection.vendor == "postgre
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS)
 def desk(request, db, monkeypatch):
-    monkeypatch.setattr(bulk, "FEWEST_IN_ARRAYS", request.param)
+    monkeypatch.setattr(sql, "FEWEST_IN_ARRAYS", request.param)
     return RunDesk()
 
 
@@ -50,7 +50,7 @@ def onu7():
 
 def history():
     """Return the number and the values of each ONU in the only run."""
-    run = Run(bytes(HistoryRun.objects.get().data))
+    run = RunColumns(bytes(HistoryRun.objects.get().data))
     columns = {name: decode(FIELDS[name], run.column(name)) for name in run.forms}
     numbers = [Onu.objects.get(pk=onu_id).onu for onu_id in run.onu_ids]
     rows = [(number, {name: cells[place] for name, cells in columns.items()}) for place, number in enumerate(numbers)]

@@ -14,7 +14,7 @@ from snmp_agents import ENGINE_ID, LOOPBACK, CommunityAgent, UsmAgent, mute, tab
 
 from facho.adapters.snmp.usm import UsmSnmp
 from facho.adapters.snmp.usm_keys import Keys, work_out
-from facho.adapters.snmp.usm_session import LATE, Session
+from facho.adapters.snmp.usm_session import LATE, UsmSession
 from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.snmp import Agent, Community, Tag, User, Version
@@ -168,7 +168,7 @@ async def test_no_flipped_bit_passes_for_an_answer_or_keeps_the_true_one_out(snm
 
 
 async def test_a_fault_of_the_library_costs_one_datagram_and_is_logged(snmp, start, monkeypatch, caplog):
-    hear = Session.hear
+    hear = UsmSession.hear
     faults = [ZeroDivisionError("s0mething")]
 
     def stumble_once(session, data):
@@ -177,7 +177,7 @@ async def test_a_fault_of_the_library_costs_one_datagram_and_is_logged(snmp, sta
         return hear(session, data)
 
     olt = await start(OPERATOR)
-    monkeypatch.setattr(Session, "hear", stumble_once)
+    monkeypatch.setattr(UsmSession, "hear", stumble_once)
 
     with pytest.raises(BadAnswer, match="cannot be read"):
         await snmp.get(olt.agent, [SYS_NAME], timeout=BRIEF)

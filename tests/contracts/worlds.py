@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from builders import MIN, SEC, T0
 
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
-from facho.engine.census import USUAL_RULES, Rules
 from facho.engine.model import (
     Cause,
     Collected,
@@ -26,6 +25,7 @@ from facho.engine.model import (
     Trigger,
 )
 from facho.engine.ports import NodeSource, Runs, Slots
+from facho.engine.presence import USUAL_RULES, Rules
 
 T = TypeVar("T")
 
@@ -252,11 +252,11 @@ class MemoryWorld(World):
 class DbWorld(World):
     def __init__(self) -> None:
         from facho.apps.inventory.models import Olt
-        from facho.store.breakers import Policy
+        from facho.store.breakers import BreakerPolicy
         from facho.store.nodes import DbNodeSource
 
         self.nodes = DbNodeSource(Inline())
-        self.follow(Policy())
+        self.follow(BreakerPolicy())
         olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
         self.olt_id = olt.pk
 
@@ -278,7 +278,7 @@ class DbWorld(World):
 
     def follow(self, policy, rules=USUAL_RULES):
         """Make slots and runs that follow a policy of breakers and rules of presence."""
-        from facho.store.inventories import Inventories
+        from facho.store.inventory import Inventories
         from facho.store.runs import DbResults, DbRuns
         from facho.store.slots import DbSlots
 
@@ -320,9 +320,9 @@ class DbWorld(World):
         row.save()
 
     def recovers_by_hand(self):
-        from facho.store.breakers import Policy
+        from facho.store.breakers import BreakerPolicy
 
-        self.follow(Policy(auto_recover=False))
+        self.follow(BreakerPolicy(auto_recover=False))
 
     def delete(self, node):
         self._row(node).delete()
@@ -366,10 +366,10 @@ class RunDesk:
     """Runs of one job on OLT-CENTRAL-01, one execution each, whose results a test writes."""
 
     def __init__(self, name: str = "Optical power", kind: JobKind = JobKind.TABLE, rules: Rules = USUAL_RULES) -> None:
-        from facho.store.breakers import Policy
+        from facho.store.breakers import BreakerPolicy
 
         self.world = DbWorld()
-        self.world.follow(Policy(), rules)
+        self.world.follow(BreakerPolicy(), rules)
         self.node = replace(self.world.add(name, next_check=T0), kind=kind)
         self._slots = itertools.count()
         self.start()

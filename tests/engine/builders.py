@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
-from facho.engine.manager import PoolSize
 from facho.engine.model import (
     Cause,
     Claim,
@@ -21,11 +20,12 @@ from facho.engine.model import (
     Traffic,
     Trigger,
 )
-from facho.engine.outages import Outages
 from facho.engine.ports import PollerWatch, Runs
-from facho.engine.prober import Prober
-from facho.engine.retry import retry_at
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.pollers import PoolSize
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.retry import retry_at
+from facho.engine.scheduling.scheduler import Scheduler
 
 T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 SEC = timedelta(seconds=1)

@@ -16,9 +16,9 @@ from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, Reading, Traffic
-from facho.engine.prober import Prober
-from facho.engine.runner import Runner
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.runner import Runner
+from facho.engine.scheduling.scheduler import Scheduler
 
 HEARD = Traffic(pdus=10, rtt_p50=0.02)
 FOUND = (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),)
@@ -312,6 +312,6 @@ class Life:
 
 def lived(plot, monkeypatch):
     life = Life(plot)
-    monkeypatch.setattr("facho.engine.runner.collect", life.collect)
+    monkeypatch.setattr("facho.engine.scheduling.runner.collect", life.collect)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(life.live())

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from builders import MIN, T0, make_node
 
-import facho.engine.runner
+import facho.engine.scheduling.runner
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, CompositeNode, JobKind, KnownOnu, Reading
-from facho.engine.runner import GiveUp, ReturnToScheduler, Runner
+from facho.engine.scheduling.runner import GiveUp, ReturnToScheduler, Runner
 
 COMPLETE = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),))
 SILENCE = OltUnreachable("OLT-01 gave no answer to 4 requests in 20.0 s")
@@ -99,7 +99,7 @@ class Stage:
         self.bus = LocalBus()
         self.bus.publish = lambda topic, payload: self.heard.append((topic, payload))
         self.runner = self._runner(snmp=None)
-        monkeypatch.setattr(facho.engine.runner, "collect", self.collect)
+        monkeypatch.setattr(facho.engine.scheduling.runner, "collect", self.collect)
 
     def _runner(self, snmp, **more):
         return Runner(

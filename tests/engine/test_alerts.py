@@ -9,13 +9,13 @@ from builders import HOUR, MIN, SEC, T0
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.engine.alerts import (
+from facho.alerts.rules import (
+    AlertPolicy,
+    AlertSeverity,
     Firing,
     News,
     OpenAlert,
-    Policy,
     QuietHours,
-    Severity,
     Silence,
     decide,
     fits,
@@ -81,14 +81,14 @@ class Story:
 
 
 def test_what_fires_for_the_first_time_is_raised_at_once():
-    decision = only(decide([SUR], [], Policy(), [], T0))
+    decision = only(decide([SUR], [], AlertPolicy(), [], T0))
 
     assert (decision.news, decision.firing, decision.alert) == (News.RAISED, SUR, None)
     assert decision.verdict.at == T0
 
 
 def test_what_goes_on_firing_is_told_once():
-    story = Story(Policy())
+    story = Story(AlertPolicy())
 
     for _ in range(100):
         story.see("olt:3", after=10 * SEC)
@@ -99,11 +99,11 @@ def test_what_goes_on_firing_is_told_once():
 def test_two_firings_of_one_key_are_one_alert():
     twice = [SUR, replace(SUR, params={"olt": "OLT-SUR-03", "again": True})]
 
-    assert len(decide(twice, [], Policy(), [], T0)) == 1
+    assert len(decide(twice, [], AlertPolicy(), [], T0)) == 1
 
 
 def test_it_recovers_once_when_it_has_been_absent_long_enough():
-    story = Story(Policy(recover_after=60 * SEC))
+    story = Story(AlertPolicy(recover_after=60 * SEC))
     story.see("olt:3")
 
     for _ in range(30):
@@ -118,7 +118,7 @@ def test_it_recovers_once_when_it_has_been_absent_long_enough():
 
 
 def test_flapping_is_one_alert_and_no_recovery():
-    story = Story(Policy(recover_after=60 * SEC))
+    story = Story(AlertPolicy(recover_after=60 * SEC))
 
     for round_ in range(100):
         story.see(*["olt:3"] * (round_ % 3 == 0), after=20 * SEC)
@@ -128,7 +128,7 @@ def test_flapping_is_one_alert_and_no_recovery():
 
 
 def test_what_comes_back_after_its_recovery_is_another_alert():
-    story = Story(Policy(recover_after=60 * SEC))
+    story = Story(AlertPolicy(recover_after=60 * SEC))
     story.see("olt:3")
     story.see(after=10 * SEC)
     story.see(after=60 * SEC)
@@ -150,17 +150,17 @@ def test_what_comes_back_after_its_recovery_is_another_alert():
     ],
 )
 def test_an_alert_is_repeated_until_somebody_looks_after_it(alert, now, news):
-    policy = Policy(repeat_every=HOUR)
+    policy = AlertPolicy(repeat_every=HOUR)
 
     assert only(decide([SUR], [open_alert(**alert)], policy, [], now)).news is news
 
 
 def test_once_is_enough_unless_a_rule_says_otherwise():
-    assert only(decide([SUR], [open_alert()], Policy(), [], T0 + 100 * HOUR)).news is None
+    assert only(decide([SUR], [open_alert()], AlertPolicy(), [], T0 + 100 * HOUR)).news is None
 
 
 def test_a_repetition_that_may_not_be_told_leaves_no_trace():
-    policy = Policy(repeat_every=HOUR, most_per_hour=1)
+    policy = AlertPolicy(repeat_every=HOUR, most_per_hour=1)
 
     decision = only(decide([SUR], [open_alert()], policy, [T0 + HOUR], T0 + HOUR))
 
@@ -170,14 +170,14 @@ def test_a_repetition_that_may_not_be_told_leaves_no_trace():
 @pytest.mark.parametrize(
     ("alert", "policy", "silence"),
     [
-        pytest.param({}, Policy(), None, id="who was told that it began is told that it ended"),
+        pytest.param({}, AlertPolicy(), None, id="who was told that it began is told that it ended"),
         pytest.param(
-            {"first_told_at": None, "last_told_at": None}, Policy(), Silence.UNTOLD, id="nobody was ever told"
+            {"first_told_at": None, "last_told_at": None}, AlertPolicy(), Silence.UNTOLD, id="nobody was ever told"
         ),
-        pytest.param({"first_told_at": T0 + 9 * HOUR}, Policy(), Silence.UNTOLD, id="it is still held back"),
-        pytest.param({"last_told_at": T0 + 9 * HOUR}, Policy(), None, id="only its repetition is held back"),
-        pytest.param({}, Policy(tells_recovery=False), Silence.UNWANTED, id="the rule does not want it"),
-        pytest.param({}, Policy(quiet=QuietHours(time(9), time(12), ZoneInfo("UTC")), holds=False),
+        pytest.param({"first_told_at": T0 + 9 * HOUR}, AlertPolicy(), Silence.UNTOLD, id="it is still held back"),
+        pytest.param({"last_told_at": T0 + 9 * HOUR}, AlertPolicy(), None, id="only its repetition is held back"),
+        pytest.param({}, AlertPolicy(tells_recovery=False), Silence.UNWANTED, id="the rule does not want it"),
+        pytest.param({}, AlertPolicy(quiet=QuietHours(time(9), time(12), ZoneInfo("UTC")), holds=False),
                      Silence.QUIET_HOURS, id="not in quiet hours"),
     ],
 )  # fmt: skip
@@ -224,10 +224,10 @@ def test_quiet_hours_end_when_the_clock_on_the_wall_says_so(quiet, now, until):
 @pytest.mark.parametrize(
     ("policy", "at", "silence"),
     [
-        pytest.param(Policy(quiet=NIGHT), MIDNIGHT + 7 * HOUR, None, id="held until morning"),
-        pytest.param(Policy(quiet=NIGHT, holds=False), None, Silence.QUIET_HOURS, id="dropped"),
-        pytest.param(Policy(quiet=NIGHT, severity=Severity.CRITICAL), MIDNIGHT, None, id="critical: at once"),
-        pytest.param(Policy(), MIDNIGHT, None, id="no quiet hours"),
+        pytest.param(AlertPolicy(quiet=NIGHT), MIDNIGHT + 7 * HOUR, None, id="held until morning"),
+        pytest.param(AlertPolicy(quiet=NIGHT, holds=False), None, Silence.QUIET_HOURS, id="dropped"),
+        pytest.param(AlertPolicy(quiet=NIGHT, severity=AlertSeverity.CRITICAL), MIDNIGHT, None, id="critical: at once"),
+        pytest.param(AlertPolicy(), MIDNIGHT, None, id="no quiet hours"),
     ],
 )
 def test_at_night_only_what_is_critical_is_told(policy, at, silence):
@@ -239,7 +239,7 @@ def test_at_night_only_what_is_critical_is_told(policy, at, silence):
 def test_that_it_is_over_is_told_later_rather_than_never_where_the_limit_is_reached():
     over = open_alert(absent_since=T0 + 20 * MIN)
 
-    decision = only(decide([], [over], Policy(most_per_hour=2), [T0, T0 + 10 * MIN], T0 + 30 * MIN))
+    decision = only(decide([], [over], AlertPolicy(most_per_hour=2), [T0, T0 + 10 * MIN], T0 + 30 * MIN))
 
     assert decision.news is News.RECOVERED
     assert (decision.verdict.at, decision.verdict.silence) == (T0 + HOUR, None)
@@ -247,7 +247,7 @@ def test_that_it_is_over_is_told_later_rather_than_never_where_the_limit_is_reac
 
 def test_what_is_told_later_because_of_the_limit_is_not_told_at_night():
     over = open_alert(opened_at=MIDNIGHT - 3 * HOUR, absent_since=MIDNIGHT - 140 * MIN)
-    policy, said = Policy(most_per_hour=1, quiet=NIGHT), [MIDNIGHT - 150 * MIN]
+    policy, said = AlertPolicy(most_per_hour=1, quiet=NIGHT), [MIDNIGHT - 150 * MIN]
 
     decision = only(decide([], [replace(over, first_told_at=said[0])], policy, said, MIDNIGHT - 130 * MIN))
 
@@ -255,7 +255,7 @@ def test_what_is_told_later_because_of_the_limit_is_not_told_at_night():
 
 
 def test_repetitions_leave_half_of_the_limit_to_what_is_new():
-    policy = Policy(most_per_hour=4, repeat_every=10 * MIN)
+    policy = AlertPolicy(most_per_hour=4, repeat_every=10 * MIN)
     told = open_alert(last_told_at=T0 - 10 * MIN)
     new = Firing("olt:2", "olt_unreachable", {"olt": "OLT-NORTE-02"}, olt_id=2)
 
@@ -268,7 +268,7 @@ def test_repetitions_leave_half_of_the_limit_to_what_is_new():
 def test_what_is_above_the_limit_is_opened_and_not_told():
     firings = [Firing(f"olt:{number}", "olt_unreachable") for number in range(5)]
 
-    decisions = decide(firings, [], Policy(most_per_hour=3), [T0 - 30 * MIN], T0)
+    decisions = decide(firings, [], AlertPolicy(most_per_hour=3), [T0 - 30 * MIN], T0)
 
     assert [decision.news for decision in decisions] == [News.RAISED] * 5
     assert [decision.verdict.silence for decision in decisions] == [None, None, *[Silence.RATE_LIMIT] * 3]
@@ -307,8 +307,8 @@ def test_a_failed_delivery_waits_longer_each_time(attempts, retry_after, wait):
 
 
 policies = st.builds(
-    Policy,
-    severity=st.sampled_from(Severity),
+    AlertPolicy,
+    severity=st.sampled_from(AlertSeverity),
     repeat_every=st.sampled_from([None, 5 * MIN, 60 * MIN]),
     most_per_hour=st.sampled_from([None, 1, 3]),
     quiet=st.sampled_from([None, QuietHours(time(10, 30), time(11, 15), ZoneInfo("UTC")), NIGHT]),
@@ -345,7 +345,7 @@ def test_nothing_but_what_is_critical_is_told_in_quiet_hours(policy, seen):
     story = lived(policy, seen)
 
     at_night = [at for _news, _key, at in story.told if policy.quiet and policy.quiet.until(at)]
-    assert policy.severity is Severity.CRITICAL or at_night == []
+    assert policy.severity is AlertSeverity.CRITICAL or at_night == []
 
 
 @given(policies, evaluations)

@@ -10,10 +10,10 @@ from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, make_node
 
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.memory import MemoryRuns, MemorySlots
-from facho.engine.breaker import Heard, first_probe, heard
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Cause, Outcome, Status, Traffic
-from facho.engine.prober import TIMEOUT, Prober
+from facho.engine.scheduling.breaker import Heard, first_probe, heard
+from facho.engine.scheduling.prober import TIMEOUT, Prober
 
 HEARD = Traffic(pdus=4, rtt_p50=0.1)
 

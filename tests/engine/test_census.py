@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.engine.census import Census, Rules, Vanishing, find_moves, take_census
 from facho.engine.model import KnownOnu, Reading
+from facho.engine.presence import Census, Rules, Vanishing, find_moves, take_census
 
 RULES = Rules(misses=2, mass=30)
 

@@ -7,8 +7,8 @@ from builders import MIN, T0, make_node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.engine.changes import ChangeKind, OltState, detect_changes, fingerprint
 from facho.engine.model import RawOid
+from facho.engine.scheduling.changes import ChangeKind, OltState, detect_changes, fingerprint
 
 POWER = make_node(1, interval=5 * MIN)
 NAMES = make_node(2, master_id=1)

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from builders import HOUR, MIN, SEC, T0
 
-from facho.engine.chores import Chore, Chores
 from facho.engine.events import Event
+from facho.engine.scheduling.chores import Chore, Chores
 
 
 async def nothing(now):

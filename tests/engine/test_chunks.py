@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import Chunk, CorruptChunk, Kind, Run, decode, encode, pack_chunk, pack_run
+from facho.engine.chunks import Chunk, CorruptChunk, Kind, RunColumns, decode, encode, pack_chunk, pack_run
 
 NO_VALUE = st.sampled_from([None, UNREAD])
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -83,7 +83,7 @@ def runs(draw):
 def test_a_run_comes_out_as_it_went_in(run):
     ids, columns = run
 
-    read = Run(pack_run(ids, columns))
+    read = RunColumns(pack_run(ids, columns))
 
     kinds = {"rx_dbm": Kind.GAUGE, "in_octets": Kind.COUNTER, "state": Kind.WORD, "rx_dbm:mean": Kind.GAUGE}
     assert read.onu_ids == ids
@@ -138,7 +138,7 @@ def make_chunk():
 
 @pytest.mark.parametrize("made", [make_chunk(), pack_run([1, 2], {"rx_dbm": [-21.5, None]})], ids=["chunk", "run"])
 def test_every_damaged_byte_is_noticed(made):
-    kind = Chunk if made == make_chunk() else Run
+    kind = Chunk if made == make_chunk() else RunColumns
     for position in range(len(made)):
         for bit in range(8):
             damaged = bytearray(made)

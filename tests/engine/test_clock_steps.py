@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from runner_stage import Stage
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
-from facho.engine.chores import Chore, Chores
-from facho.engine.manager import Poller
 from facho.engine.model import Cause, Status
-from facho.engine.schedule import free_slot
-from facho.engine.snapshot import snapshot
+from facho.engine.scheduling.chores import Chore, Chores
+from facho.engine.scheduling.due import free_slot
+from facho.engine.scheduling.pollers import Poller
+from facho.engine.scheduling.snapshot import snapshot
 
 
 class SetClock(VirtualClock):

@@ -10,13 +10,13 @@ import pytest
 from builders import T0, make_node
 
 from facho.engine import events
-from facho.engine.changes import ChangeKind, OltState, detect_changes
 from facho.engine.events import Event, tell
+from facho.engine.scheduling.changes import ChangeKind, OltState, detect_changes
 
 SOURCE = Path(events.__file__).parents[1]
 
 # Chooses its event by the name of a change, and is held to it by a test of its own below.
-BY_NAME = {("engine/scheduler.py", "_tell_change")}
+BY_NAME = {("engine/scheduling/scheduler.py", "_tell_change")}
 
 
 class Finder(ast.NodeVisitor):

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from builders import MIN, SEC, T0, make_node
 
-from facho.engine.breaker import PROBE_EVERY, first_probe
-from facho.engine.failures import Failure, Habit, Outages, Record
-from facho.engine.fleet import SILENCE, Chance, Fleet
+from facho.engine.forecast.failures import Failure, Habit, OltOutages, RunRecord
+from facho.engine.forecast.fleet import SILENCE, Chance, Fleet
 from facho.engine.model import Cause, Status
-from facho.engine.predict import Prediction
+from facho.engine.quota.durations import Prediction
+from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
 from facho.runtime.forecasting import Wish, forecast
 
 SILENT, ERROR, REFUSED = Failure(20.0, True), Failure(200.0, False), Failure(1.0, False, is_temporary=False)
@@ -26,13 +26,13 @@ def told(fleet, *, pollers=5, hours=1.0, warm_up=0 * MIN, **more):
 
 
 def fails(*failures, of, **more):
-    return Record(runs=of, usual=Habit(of, failures), **more)
+    return RunRecord(runs=of, usual=Habit(of, failures), **more)
 
 
 def away(begin, end, *, of=60, left=0.0):
     """Return what is known of an OLT that was away from one minute to another of the last so many."""
     since = T0 - of * MIN
-    return Record(of, outages=Outages(since, T0, ((since + begin * MIN, since + end * MIN),), left))
+    return RunRecord(of, outages=OltOutages(since, T0, ((since + begin * MIN, since + end * MIN),), left))
 
 
 def draws(record, number, **more):
@@ -55,8 +55,8 @@ def test_a_failure_takes_its_own_time_and_not_that_of_good_runs():
 @pytest.mark.parametrize(
     ("record", "seconds"),
     [
-        pytest.param(Record(silences=(30.0,)), 30.0, id="as long as it took before"),
-        pytest.param(Record(), SILENCE, id="a request and its repetitions, where nobody knows"),
+        pytest.param(RunRecord(silences=(30.0,)), 30.0, id="as long as it took before"),
+        pytest.param(RunRecord(), SILENCE, id="a request and its repetitions, where nobody knows"),
     ],
 )
 def test_silence_takes_what_silence_took(record, seconds):
@@ -105,7 +105,7 @@ def test_the_links_behind_an_error_are_asked_and_those_behind_silence_are_not():
     well = Habit(1, ())
 
     after_error, after_silence = (
-        told(fleet(*links, records={1: Record(1, habits={1: Habit(1, (failure,)), 2: well})}))
+        told(fleet(*links, records={1: RunRecord(1, habits={1: Habit(1, (failure,)), 2: well})}))
         for failure in (ERROR, SILENT)
     )
 
@@ -118,7 +118,7 @@ def test_answers_keep_a_breaker_closed():
     deaf, well = (make_node(id, next_check=T0 + 30 * id * SEC, retries=0, interval=1 * MIN) for id in (1, 2))
     habits = {1: Habit(1, (SILENT,)), 2: Habit(1, ())}
 
-    result = told(fleet(deaf, well, records={1: Record(1, habits=habits)}))
+    result = told(fleet(deaf, well, records={1: RunRecord(1, habits=habits)}))
 
     assert result["lost"] == {"unreachable": 60}
     assert result["lateness"]["max"] <= 1
@@ -210,7 +210,7 @@ def test_probes_go_out_once_a_minute_until_one_is_answered(minute, found):
 @pytest.mark.parametrize(
     ("dead", "record"),
     [
-        pytest.param({1}, Record(), id="dead"),
+        pytest.param({1}, RunRecord(), id="dead"),
         pytest.param(set(), away(0, 60), id="away all the time"),
     ],
 )
@@ -233,7 +233,7 @@ def test_slots_that_a_breaker_cost_are_not_late():
 
 def test_what_was_learned_is_told_worst_first():
     nodes = [make_node(id, olt_id=id, next_check=T0) for id in (1, 2, 3)]
-    records = {1: Record(24, silent=0, failed=6), 2: Record(12, silent=12), 3: Record(9)}
+    records = {1: RunRecord(24, silent=0, failed=6), 2: RunRecord(12, silent=12), 3: RunRecord(9)}
 
     result = told(fleet(*nodes, records=records))
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from builders import HOUR, MIN, SEC, T0
 
-from facho.engine.failures import Attempt, Ending, Failure, ending_of, learn
+from facho.engine.forecast.failures import Attempt, Ending, Failure, ending_of, learn
 from facho.engine.model import Cause, Outcome, Status
 
 STATE, TRAFFIC, POWER = 1, 2, 3

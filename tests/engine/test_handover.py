@@ -7,7 +7,7 @@ import pytest
 from builders import ANSWERED, MIN, SEC, SILENT, T0, World, make_node
 
 from facho.engine.model import Cause, Status
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.scheduler import Scheduler
 
 CHAIN = [make_node(1, next_check=T0), make_node(2, master_id=1)]
 

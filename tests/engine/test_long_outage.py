@@ -3,9 +3,9 @@
 import pytest
 from builders import HOUR, MIN, SEC, T0, World, make_node
 
-from facho.engine.grid import Shift
 from facho.engine.model import Cause, Skipped, Status
-from facho.engine.quota import by_hour
+from facho.engine.quota.quota import by_hour
+from facho.engine.scheduling.grid import Shift
 
 OLTS, DAY = 60, 24 * HOUR
 

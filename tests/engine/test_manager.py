@@ -4,8 +4,8 @@ import asyncio
 
 from builders import SEC, T0, World, make_composite, make_node
 
-from facho.engine.manager import SAMPLES, Saturation
-from facho.engine.snapshot import snapshot
+from facho.engine.scheduling.pollers import SAMPLES, Saturation
+from facho.engine.scheduling.snapshot import snapshot
 
 
 def test_an_olt_gets_one_composite_at_a_time_and_blocks_no_other(clock, virtually):

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from probe_fakes import ACME, CENTRAL, CENTRAL_V1, SYSTEM, MemoryAgent, garbled, make_brand, onu_rows, silent
 
+from facho.engine.detect.cost import COUNTING, measure, usual_interval
 from facho.engine.errors import NoAnswer
-from facho.engine.measure import COUNTING, measure, usual_interval
 from facho.engine.oid import parse
 from facho.engine.snmp import ErrorStatus
 

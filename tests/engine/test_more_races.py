@@ -6,8 +6,8 @@ import pytest
 from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, make_node
 from test_races import accounted, slow
 
-from facho.engine.grid import Grid
 from facho.engine.model import Cause, Outcome, Status, Trigger
+from facho.engine.scheduling.grid import Grid
 
 
 async def away(*args, **kwargs):

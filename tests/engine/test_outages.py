@@ -5,8 +5,8 @@ from builders import HOUR, MIN, SEC, T0, World, make_node
 from histories import Behind, Database
 
 from facho.engine.model import Cause, Status
-from facho.engine.outages import Outages
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.scheduler import Scheduler
 
 DATABASE, BROKER = Cause.DATABASE_UNAVAILABLE, Cause.BROKER_UNAVAILABLE
 

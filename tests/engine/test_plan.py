@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from facho.engine.events import Event
 from facho.engine.model import Cause, CompositeNode
-from facho.engine.plan import FULL, Work, is_material, plan_hour
-from facho.engine.predict import Prediction
+from facho.engine.quota.durations import Prediction
+from facho.engine.quota.hour_plan import FULL, Work, is_material, plan_hour
 
 HALF_PAST = T0 + 30 * MIN
 

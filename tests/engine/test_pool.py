@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.engine.model import CompositeNode
-from facho.engine.plan import Work
-from facho.engine.pool import pollers_needed
-from facho.engine.predict import Prediction
+from facho.engine.quota.durations import Prediction
+from facho.engine.quota.hour_plan import Work
+from facho.engine.quota.pollers_needed import pollers_needed
 
 
 def work(id, olt_id, seconds, *, due=T0, p95=None, interval=5 * MIN, **node):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.engine.model import JobKind
-from facho.engine.predict import USUAL, Prediction, expected, learn
+from facho.engine.quota.durations import USUAL, Prediction, expected, learn
 
 DAY = 24 * HOUR
 

@@ -16,9 +16,9 @@ from probe_fakes import (
     silent,
 )
 
+from facho.engine.detect.detect import SYS_DESCR, SYS_NAME, identify
 from facho.engine.errors import NoAnswer, OltUnreachable, Refused
 from facho.engine.oid import parse
-from facho.engine.probe import SYS_DESCR, SYS_NAME, identify
 from facho.engine.snmp import ErrorStatus
 
 ACME_BRAND = make_brand()

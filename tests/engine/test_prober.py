@@ -5,7 +5,7 @@ from test_breaker import BreakingWorld
 from test_more_races import away
 
 from facho.engine.model import Cause, Status
-from facho.engine.prober import Prober
+from facho.engine.scheduling.prober import Prober
 
 
 def test_a_person_who_asks_during_a_probe_waits_for_its_end_and_is_served(clock, virtually):

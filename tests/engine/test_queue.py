@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.engine.model import Cause, Trigger
-from facho.engine.queue import NodeQueue, in_order
+from facho.engine.scheduling.queue import NodeQueue, in_order
 
 
 def test_a_busy_olt_is_passed_over_not_waited_for():

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.engine.model import Cause, Status
-from facho.engine.quota import (
+from facho.engine.quota.quota import (
     ADVICE,
     CURES,
     SHARES,
     Count,
-    Run,
+    CountedRun,
     Severity,
     Share,
     Verdict,
@@ -231,10 +231,10 @@ def test_every_cause_has_its_advice_and_every_advice_can_be_said():
 
 def test_a_report_says_the_numbers_and_where_the_time_went():
     runs = [
-        Run("Discovery", T0, 20.0, 0.1, {"starting": 0.1}),
-        Run("Discovery", T0 + 15 * MIN, 30.0, 71.4, {"olt_busy": 71.0, "starting": 0.4}),
-        Run("Optical power", T0, 300.0, 400.0, {"olt_busy": 400.0}),
-        Run("Discovery", T0 + 30 * MIN),
+        CountedRun("Discovery", T0, 20.0, 0.1, {"starting": 0.1}),
+        CountedRun("Discovery", T0 + 15 * MIN, 30.0, 71.4, {"olt_busy": 71.0, "starting": 0.4}),
+        CountedRun("Optical power", T0, 300.0, 400.0, {"olt_busy": 400.0}),
+        CountedRun("Discovery", T0 + 30 * MIN),
     ]
     count = Count(completed=2, skipped=2, causes={"olt_busy": 2})
 

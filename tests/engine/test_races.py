@@ -6,7 +6,7 @@ from dataclasses import replace
 from builders import MIN, SEC, T0, World, make_composite, make_node
 
 from facho.engine.model import Cause, Status, Trigger
-from facho.engine.queue import NodeQueue
+from facho.engine.scheduling.queue import NodeQueue
 
 
 def slow(method, clock, seconds):

@@ -8,10 +8,10 @@ import pytest
 from builders import HOUR, MIN, SEC, T0, make_node
 from test_breaker import BreakingWorld
 
-from facho.engine import manager as manager_module
 from facho.engine.errors import NoAnswer
 from facho.engine.model import Cause, Status, Trigger
-from facho.engine.prober import REPEAT_AFTER, TIMEOUT
+from facho.engine.scheduling import pollers as manager_module
+from facho.engine.scheduling.prober import REPEAT_AFTER, TIMEOUT
 
 
 @pytest.fixture

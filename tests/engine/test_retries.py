@@ -7,8 +7,8 @@ from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, make_composite
 
 from facho.engine.errors import OltUnreachable
 from facho.engine.model import Cause, Claim, Outcome, Status
-from facho.engine.queue import NodeQueue
-from facho.engine.retry import Retries, Retry, retry_at, retry_of
+from facho.engine.scheduling.queue import NodeQueue
+from facho.engine.scheduling.retry import Retries, Retry, retry_at, retry_of
 
 FAILED = Outcome(Status.FAILED, error="genErr", error_class="BadAnswer")
 

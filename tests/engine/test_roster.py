@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from facho.engine.roster import SILENT_AFTER, Roster
+from facho.engine.scheduling.workers import SILENT_AFTER, Roster
 
 
 def report(worker="noc-1", numbers=(1, 2), draining=False):
@@ -18,7 +18,7 @@ def roster():
 
 @pytest.fixture
 def told(caplog):
-    caplog.set_level(logging.INFO, "facho.engine.roster")
+    caplog.set_level(logging.INFO, "facho.engine.scheduling.workers")
     return lambda: [record.event.name for record in caplog.records]
 
 

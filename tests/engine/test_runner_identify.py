@@ -5,9 +5,9 @@ from builders import T0
 from runner_stage import Mute, Stage
 
 from facho.brands import BRANDS
+from facho.engine.detect.detect import SYS_DESCR, SYS_NAME
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Cause, JobKind, Status
-from facho.engine.probe import SYS_DESCR, SYS_NAME
 from facho.engine.snmp import Answer, Missing, Tag
 
 HUAWEI = BRANDS["huawei"]

@@ -2,8 +2,8 @@
 
 from builders import MIN, SEC, T0, World, make_node
 
-from facho.engine.manager import PoolSize
 from facho.engine.model import Cause, Status
+from facho.engine.scheduling.pollers import PoolSize
 
 
 def four_olts():

@@ -16,15 +16,15 @@ from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.errors import NoAnswer
-from facho.engine.failures import Attempt, ending_of
-from facho.engine.failures import learn as learn_failures
-from facho.engine.fleet import Fleet
+from facho.engine.forecast.failures import Attempt, ending_of
+from facho.engine.forecast.failures import learn as learn_failures
+from facho.engine.forecast.fleet import Fleet
+from facho.engine.forecast.report import Score
 from facho.engine.model import JobKind, Node
-from facho.engine.predict import USUAL, expected, learn
-from facho.engine.prober import Prober
-from facho.engine.runner import Runner
-from facho.engine.scheduler import Scheduler
-from facho.engine.score import Score
+from facho.engine.quota.durations import USUAL, expected, learn
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.runner import Runner
+from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.snmp import SendByTask
 from facho.runtime.forecasting import Wish, forecast
 from facho.simulator.faults import Faults

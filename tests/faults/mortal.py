@@ -10,10 +10,9 @@ from pathlib import Path
 from coordinator_world import BesideTheLoop
 from django.db import OperationalError
 
-from facho.store.delivery import ResultDelivery
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
-from facho.store.spool import LIMIT, Spool
+from facho.store.spool import LIMIT, ResultDelivery, Spool
 
 
 class Killed(BaseException):

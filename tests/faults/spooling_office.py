@@ -20,15 +20,15 @@ from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.runner import Runner
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.runner import Runner
+from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.snmp import SendByTask
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import MUTE
-from facho.store.away import is_away
+from facho.store.database import is_away
 from facho.store.nodes import DbNodeSource
 from facho.store.quotas import open_hour, settle
-from facho.store.reaper import reap
+from facho.store.recovery import reap
 from history_rows import stored
 
 MIN = timedelta(minutes=1)

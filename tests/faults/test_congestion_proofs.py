@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from virtual_olt import VirtualOlt, in_virtual_time
 
+from facho.engine.collect import flow as pace_module
+from facho.engine.collect import flow as size_module
 from facho.engine.collect import learned as learned_module
-from facho.engine.collect import pace as pace_module
-from facho.engine.collect import size as size_module
 from facho.engine.model import Completeness, JobKind
 from facho.simulator.faults import Faults
 

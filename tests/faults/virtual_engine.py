@@ -10,9 +10,9 @@ from facho.adapters.leases.local import LocalLeases
 from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.prober import Prober
-from facho.engine.runner import Runner
-from facho.engine.scheduler import Scheduler
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.runner import Runner
+from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.snmp import SendByTask
 
 

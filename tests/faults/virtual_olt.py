@@ -15,9 +15,9 @@ from facho.brands.decode import RAW_DECODERS
 from facho.engine.collect import collect
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
-from facho.engine.snmp import Agent as Target
 from facho.engine.snmp import Answer, Community, SendByTask, Version
-from facho.simulator.agent import Agent
+from facho.engine.snmp import SimulatedAgent as Target
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Departure, Desk
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults
@@ -41,7 +41,7 @@ class VirtualOlt(SendByTask):
         self.maker = maker
         self.log = PduLog()
         self.device = device(self.name, maker, onus)
-        self.agent = Agent(self.device, faults=faults, seed=seed)
+        self.agent = SimulatedAgent(self.device, faults=faults, seed=seed)
         self._desk = Desk(self.agent, self.log, seed=seed)
         self._ids = 0x01000000
         # Called before each request arrives, with how many there were.

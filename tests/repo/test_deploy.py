@@ -13,10 +13,10 @@ from django.urls import resolve
 
 from facho import __version__
 from facho.brands import BRANDS
-from facho.engine import roster
+from facho.engine.scheduling import workers
 from facho.runtime import cli, config
 from facho.runtime.serving import make_server
-from facho.store import lease_reaper, leases, turns
+from facho.store import leases, recovery
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -267,9 +267,9 @@ SECONDS = {
     "30 s": leases.OLT_TERMS.ttl,
     "5 s": leases.OLT_TERMS.renew_every,
     "25 s": leases.OLT_TERMS.ttl - leases.OLT_TERMS.margin,
-    "15 s": timedelta(seconds=lease_reaper.GRACE),
-    "8 s": turns.TERMS.ttl,
-    "2 s": turns.TERMS.renew_every,
+    "15 s": timedelta(seconds=recovery.GRACE),
+    "8 s": leases.TERMS.ttl,
+    "2 s": leases.TERMS.renew_every,
 }
 
 
@@ -280,7 +280,7 @@ def test_the_seconds_that_the_page_gives_are_those_of_the_code(page):
     for said, meant in SECONDS.items():
         assert f" {said}" in table
         assert int(said.split()[0]) == meant.total_seconds()
-    assert roster.SILENT_AFTER == 5
+    assert workers.SILENT_AFTER == 5
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -14,7 +14,7 @@ import pytest
 
 from contracts.snmp_agents import ScriptedAgent
 from facho.runtime.cli import main
-from facho.simulator.fleet import MUTE, Fleet, OltSpec
+from facho.simulator.fleet import MUTE, OltSpec, SimulatedFleet
 from facho.simulator.pdulog import Pdu, PduLog
 
 
@@ -32,9 +32,9 @@ def loop_in_a_thread() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @contextmanager
-def simulated(*specs: OltSpec, log: PduLog | None = None) -> Iterator[Fleet]:
+def simulated(*specs: OltSpec, log: PduLog | None = None) -> Iterator[SimulatedFleet]:
     """Let these OLTs answer while the test's own thread runs commands."""
-    fleet = Fleet(specs, log=log)
+    fleet = SimulatedFleet(specs, log=log)
     with loop_in_a_thread() as loop:
 
         def call(coroutine: Any) -> None:
@@ -71,7 +71,7 @@ class Tripwire(PduLog):
 
     def __init__(self, at: int) -> None:
         super().__init__()
-        self.fleet: Fleet | None = None
+        self.fleet: SimulatedFleet | None = None
         self._at = at
 
     def add(self, pdu: Pdu) -> None:
@@ -108,5 +108,5 @@ class Command:
         return Said(int(ended.value.code or 0), written.out, written.err)
 
 
-def where(fleet: Fleet, name: str) -> str:
+def where(fleet: SimulatedFleet, name: str) -> str:
     return f"{fleet[name].host}:{fleet[name].port}"

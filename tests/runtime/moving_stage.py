@@ -28,7 +28,7 @@ SPECIAL = {
 
 def fill():
     """Make some rows in every table, those that others refer to first."""
-    from facho.runtime.copying import tables
+    from facho.runtime.migrate_to import tables
 
     with transaction.atomic():
         for model in tables():

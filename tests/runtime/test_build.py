@@ -11,7 +11,7 @@ from builders import T0
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.runtime import build, config, logs
-from facho.store.journal import EventRows
+from facho.store.events import EventRows
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def chores_of_two_minutes(settings, monkeypatch):
 
     monkeypatch.setattr(build.quotas, "open_hour", note("open"))
     monkeypatch.setattr(build.quotas, "settle", note("settle"))
-    monkeypatch.setattr(build.reaper, "reap", note("reap"))
-    monkeypatch.setattr(build.identification, "repair", note("identification"))
+    monkeypatch.setattr(build.recovery, "reap", note("reap"))
+    monkeypatch.setattr(build.runs, "repair", note("identification"))
 
     class Plans:
         async def step(self, now):

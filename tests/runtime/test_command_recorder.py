@@ -7,9 +7,9 @@ from probe_fakes import ACME, CENTRAL, CENTRAL_V1, SYSTEM, MemoryAgent, make_bra
 
 from facho.adapters.snmp.snmprec import Record
 from facho.engine.brand import Manners
+from facho.engine.detect.detect import SYS_UP_TIME, Asker
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.oid import parse, text
-from facho.engine.probe import SYS_UP_TIME, Asker
 from facho.engine.snmp import ErrorStatus, Tag
 from facho.runtime.commands.record import Recorder, tables_of
 

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from facho.engine.snmp import Agent, Community, User, Version
-from facho.runtime.commands.status import USAGE, CommandError
+from facho.runtime.commands.screen import USAGE, CommandError
 from facho.runtime.commands.target import add_arguments, agent_of, split_address
 
 

@@ -7,7 +7,7 @@ from builders import MIN, T0, make_composite
 
 from facho.adapters.clock import SystemClock
 from facho.engine.model import Claim, Outcome, Status
-from facho.runtime.roles.crew import Crew
+from facho.runtime.roles.crew import WorkerPollers
 
 
 class Runner:
@@ -34,7 +34,7 @@ async def runner():
 
 @pytest.fixture
 async def crew(runner):
-    return Crew(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=runner, clock=SystemClock())
+    return WorkerPollers(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=runner, clock=SystemClock())
 
 
 def claim(number=1):

@@ -28,7 +28,7 @@ from facho.runtime.readiness import (
     ticks,
     writes,
 )
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 
 class Inline:

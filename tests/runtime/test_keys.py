@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet, InvalidToken
 from django.db import connection
 
-from facho.apps.alerts.models import Channel
+from facho.alerts.models import Channel
 from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
 from facho.runtime import config, keys

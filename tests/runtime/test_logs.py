@@ -17,15 +17,14 @@ from django.db import OperationalError
 from contracts.worlds import Inline, done
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
-from facho.apps.alerts.models import Channel
+from facho.alerts.models import Channel
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, tell
 from facho.engine.model import Olt as EngineOlt
 from facho.runtime import config, logs
 from facho.runtime.redact import HIDDEN, redact
-from facho.store.journal import EventRows, Journal
-from facho.store.pool import Pool
+from facho.store.events import EventRows, Journal, Pool
 
 KEY = Fernet.generate_key().decode()
 BOT = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 import facho
 from facho.adapters.clock import SystemClock
-from facho.engine.manager import PollerManager
 from facho.engine.model import Cause, Standing, Status
-from facho.engine.snapshot import snapshot
+from facho.engine.scheduling.pollers import PollerManager
+from facho.engine.scheduling.snapshot import snapshot
 from facho.runtime.metrics import OLT_METRICS, Meters, PoolCollector, make_registry
 from facho.runtime.readiness import LoopWatch
 

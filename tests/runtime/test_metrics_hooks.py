@@ -10,8 +10,8 @@ from metrics_stage import Counts
 from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.engine import oid
 from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer, OltBusy, Refused
-from facho.engine.leased import hold
 from facho.engine.model import Cause, Collected, Completeness, Lease, Olt, Outcome, RunResult, Status, Traffic
+from facho.engine.scheduling.leased_snmp import hold
 from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Tag, Version
 
 AGENT = Agent("127.0.0.1", 161, Version.V2C, Community("public"))

@@ -32,23 +32,23 @@ from facho.runtime import cli
 genuine_refusal = cli.refuse_on_errors
 def replace(**options):
     genuine_refusal(**options)
-    from facho.runtime import copying
+    from facho.runtime import migrate_to
     {replacement}
 cli.refuse_on_errors = replace
 cli.main()
 """
 # So that a table has several, and rows refer to others in a later one.
-SMALL_BATCHES = REPLACED.format(replacement="copying.BATCH = 2")
+SMALL_BATCHES = REPLACED.format(replacement="migrate_to.BATCH = 2")
 # What is done to each row on its way.
 ROWS = """
-    genuine = copying._rows
+    genuine = migrate_to._rows
     def rows(model):
         names = [field.attname for field in model._meta.concrete_fields]
         for row in genuine(model):
             row = dict(zip(names, row))
             {change}
             yield tuple(row.values())
-    copying._rows = rows
+    migrate_to._rows = rows
 """
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from facho.adapters.bus.local import LocalBus
-from facho.engine.roster import Roster
+from facho.engine.scheduling.workers import Roster
 from facho.runtime.roles.news import act_on
 
 WORKER = {"worker": "noc-1/1", "draining": False, "pollers": [{"id": 1}, {"id": 2}], "spooled": 0}

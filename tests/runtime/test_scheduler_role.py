@@ -10,10 +10,10 @@ from facho.adapters.clock import VirtualClock
 from facho.apps.polling import live
 from facho.engine.model import Cause
 from facho.runtime import config
-from facho.runtime.observed import Observed
+from facho.runtime.monitoring import Monitoring
 from facho.runtime.roles import scheduler
-from facho.store.threads import DbThread
-from facho.store.turns import SchedulerTurn
+from facho.store.database import DbThread
+from facho.store.leases import SchedulerTurn
 
 
 class Bus(LocalBus):
@@ -35,7 +35,7 @@ async def parts(tmp_path):
         }
     )
     clock, bus, thread = VirtualClock(T0), Bus(), DbThread("turn")
-    observed = Observed("scheduler", clock, token="")
+    observed = Monitoring("scheduler", clock, token="")
     turn = SchedulerTurn(thread, clock, "noc-1/1")
     parts = scheduler.make_parts(settings, turn, bus, clock, observed.meters(), observed.show_olts(0, lambda: True))
     yield parts, bus

@@ -7,7 +7,7 @@ import pytest
 from facho.adapters.snmp.codec import PduType, decode_answer, prepare
 from facho.engine.oid import parse
 from facho.engine.snmp import Answer, Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.fleet import OltSpec, build
 
 # A Sunday in November 2026, at noon.
@@ -39,7 +39,7 @@ def ask() -> Ask:
     """Return a function that asks an agent once and reads its answer; None is silence."""
 
     def ask(
-        agent: Agent,
+        agent: SimulatedAgent,
         kind: str,
         *oids: str | bytes,
         non_repeaters: int = 0,

@@ -7,7 +7,7 @@ import pytest
 from facho.adapters.snmp.codec import PduType, prepare
 from facho.engine.oid import parse
 from facho.engine.snmp import Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Desk
 from facho.simulator.faults import Faults
 from facho.simulator.pdulog import Pdu, PduLog, read_log
@@ -146,7 +146,7 @@ def test_a_log_survives_in_a_file(tmp_path):
 
 
 def test_the_desk_logs_every_request_whether_answered_or_not(central, now):
-    agent, log = Agent(central, faults=Faults(per_pdu=2.0, queue_limit=1)), PduLog()
+    agent, log = SimulatedAgent(central, faults=Faults(per_pdu=2.0, queue_limit=1)), PduLog()
     desk = Desk(agent, log)
     oids = [parse("1.3.6.1.2.1.1.5.0"), parse("1.3.6.1.2.1.1.1.0")]
 

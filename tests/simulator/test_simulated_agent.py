@@ -6,9 +6,9 @@ from facho.adapters.snmp.codec import PduType, prepare
 from facho.engine import oid
 from facho.engine.oid import parse
 from facho.engine.snmp import ErrorStatus, Missing, Tag, Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.device import Device, fixed_column
-from facho.simulator.mib import SCALAR, Mib, Rows
+from facho.simulator.mib import SCALAR, Mib, MibRows
 from facho.simulator.plant import NOTHING
 
 NAME = "1.3.6.1.2.1.1.5"
@@ -20,7 +20,7 @@ LAST = "1.3.6.1.4.1.99.3"
 @pytest.fixture
 def agent():
     """An agent with a scalar and three columns. As text, or as bytes, their rows would be in another order."""
-    rows = Rows(((index,), index) for index in (16384, 23, 128, 8))
+    rows = MibRows(((index,), index) for index in (16384, 23, 128, 8))
     values = range(16385)
     columns = [
         fixed_column(NAME, SCALAR, Tag.OCTET_STRING, [b"OLT-CENTRAL-01"]),
@@ -28,7 +28,7 @@ def agent():
         fixed_column(COUNTERS, rows, Tag.COUNTER64, values),
         fixed_column(LAST, rows, Tag.GAUGE32, values),
     ]
-    return Agent(Device("OLT-CENTRAL-01", "none", NOTHING, Mib(columns)))
+    return SimulatedAgent(Device("OLT-CENTRAL-01", "none", NOTHING, Mib(columns)))
 
 
 def found(answer):
@@ -197,7 +197,7 @@ def test_bytes_that_are_no_request_get_no_answer(agent, now):
 
 
 def test_columns_that_lie_within_each_other_are_refused():
-    rows = Rows([((1,), 0)])
+    rows = MibRows([((1,), 0)])
 
     with pytest.raises(ValueError, match="overlap"):
         Mib([fixed_column(TABLE, rows, Tag.INTEGER, [1]), fixed_column(f"{TABLE}.1", rows, Tag.INTEGER, [1])])

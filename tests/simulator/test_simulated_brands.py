@@ -7,7 +7,7 @@ from facho.engine import oid
 from facho.engine.brand import Position
 from facho.engine.oid import Oid
 from facho.engine.snmp import Missing
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.fleet import MAKERS, OltSpec, build
 from facho.simulator.life import observe
 
@@ -38,7 +38,7 @@ def found(device, ask):
 
 def walk(ask, device, column):
     """Yield index and value of each row of a column."""
-    agent, last = Agent(device), column
+    agent, last = SimulatedAgent(device), column
     while True:
         answer = ask(agent, "GET_BULK", last, repetitions=40)
         for name, value in answer:
@@ -133,7 +133,7 @@ def test_columns_of_a_brand_are_served_and_the_dear_ones_are_dear(device):
 
 
 def test_a_device_is_known_by_what_it_says_and_by_its_probe(device, ask):
-    object_id, descr = ask(Agent(device), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0").values
+    object_id, descr = ask(SimulatedAgent(device), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0").values
 
     fitting = candidates(Oid(object_id), descr.decode())
     answering = [each.id for each in fitting if next(walk(ask, device, each.probe), None)]

@@ -8,7 +8,7 @@ from facho.engine.brand import Position
 from facho.engine.oid import Oid, pack
 from facho.engine.snmp import ErrorStatus, Missing
 from facho.simulator import changes
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.bdcom import onu_number
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import OltSpec, build
@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused(plant, change, reason):
 
 def test_an_agent_answers_for_the_plant_that_it_has_now(plant, onu_7, now, ask):
     device = build(OltSpec("OLT-CENTRAL-01", "huawei", onus=100, seed=4))
-    agent = Agent(device, faults=Faults(gen_err_at=changes.find(device.plant, onu_7.position).position))
+    agent = SimulatedAgent(device, faults=Faults(gen_err_at=changes.find(device.plant, onu_7.position).position))
     port = other_port(device.plant, onu_7)
     serial = Oid(b"\x2b\x06\x01\x04\x01\x8f\x5b\x06\x81\x00\x01\x01\x02\x2b\x01\x03")
     before = ask(agent, "GET", serial + pack(onu_index(onu_7)))

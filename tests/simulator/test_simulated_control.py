@@ -10,7 +10,7 @@ from facho.engine.brand import Position
 from facho.engine.oid import parse
 from facho.simulator.control import Control
 from facho.simulator.faults import FAULT_OPTIONS, WELL, Disorder, Faults, Spoiling, faults_from, to_options
-from facho.simulator.fleet import Fleet, OltSpec
+from facho.simulator.fleet import OltSpec, SimulatedFleet
 from facho.simulator.life import Down, observe
 from facho.simulator.pdulog import Pdu
 
@@ -25,7 +25,7 @@ async def fleet():
         OltSpec(NORTE, "zte_c300", onus=20, seed=12, faults=Faults(latency=0.5)),
         OltSpec(SUR, "huawei", faults=Faults(mute=True)),
     ]
-    async with Fleet(specs) as fleet:
+    async with SimulatedFleet(specs) as fleet:
         yield fleet
 
 

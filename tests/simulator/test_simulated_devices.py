@@ -11,7 +11,7 @@ from facho.brands.zte import decode_if_index, decode_pon
 from facho.engine import oid
 from facho.engine.oid import Oid, parse
 from facho.engine.snmp import Missing
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.fleet import OltSpec, build
 from facho.simulator.life import Down, observe
 
@@ -28,7 +28,7 @@ def walk(ask):
     """Return a function that reads a column whole: its index and value, row by row."""
 
     def walk(device, column):
-        agent, name, rows = Agent(device), column, []
+        agent, name, rows = SimulatedAgent(device), column, []
         while True:
             answer = ask(agent, "GET_BULK", name, repetitions=25)
             for name, value in answer:
@@ -137,7 +137,7 @@ def test_optical_columns_are_the_same_for_the_brand_and_the_simulator(device):
 
 
 def test_a_device_says_who_made_it(device, ask):
-    answer = ask(Agent(device), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.5.0")
+    answer = ask(SimulatedAgent(device), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.5.0")
 
     object_id, descr, name = answer.values
     assert detect(object_id, descr.decode()).id == device.brand
@@ -146,7 +146,7 @@ def test_a_device_says_who_made_it(device, ask):
 
 
 def test_uptime_grows_a_hundred_ticks_a_second(device, ask, now):
-    agent = Agent(device)
+    agent = SimulatedAgent(device)
 
     first = ask(agent, "GET", "1.3.6.1.2.1.1.3.0", now=now).values[0]
     later = ask(agent, "GET", "1.3.6.1.2.1.1.3.0", now=now + 60).values[0]
@@ -187,7 +187,7 @@ def test_a_large_if_index_is_negative_as_a_value(central, walk):
 def test_a_zte_that_does_not_fit_a_c320_is_a_c300(ask):
     device = build(OltSpec("OLT-NORTE-02", "zte_c300", onus=2000))
 
-    answer = ask(Agent(device), "GET", "1.3.6.1.2.1.1.1.0")
+    answer = ask(SimulatedAgent(device), "GET", "1.3.6.1.2.1.1.1.0")
 
     assert answer.values[0].startswith(b"C300")
     assert len(device.plant.onus) == 2000

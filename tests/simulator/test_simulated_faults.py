@@ -9,7 +9,7 @@ from facho.brands.huawei import HUAWEI
 from facho.engine.errors import BadAnswer
 from facho.engine.oid import Oid, pack
 from facho.engine.snmp import ErrorStatus, Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Desk
 from facho.simulator.faults import Disorder, Faults, Spoiling
 from facho.simulator.pdulog import PduLog
@@ -22,7 +22,7 @@ TX = HUAWEI.columns["tx_dbm"].oid
 
 @pytest.fixture
 def agent(central):
-    return Agent(central)
+    return SimulatedAgent(central)
 
 
 def row_oid(column, device, row):
@@ -326,7 +326,7 @@ def test_a_share_of_answers_is_lost_but_the_work_was_done(desk, agent, now):
 
 
 def test_loss_is_the_same_for_the_same_seed(central, now):
-    agent = Agent(central, faults=Faults(loss=0.5))
+    agent = SimulatedAgent(central, faults=Faults(loss=0.5))
 
     runs = [
         [take(desk, now) is None for _ in range(50)] for desk in (Desk(agent, PduLog(), 7), Desk(agent, PduLog(), 7))

@@ -13,11 +13,11 @@ import pytest
 from facho.adapters.snmp.codec import PduType, decode_answer, prepare
 from facho.engine.oid import parse
 from facho.engine.snmp import Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Desk
 from facho.simulator.endpoint import Endpoint
 from facho.simulator.faults import Faults
-from facho.simulator.fleet import Fleet, OltSpec, demo_fleet
+from facho.simulator.fleet import OltSpec, SimulatedFleet, demo_fleet
 from facho.simulator.pdulog import PduLog, read_log
 
 SYS_NAME = parse("1.3.6.1.2.1.1.5.0")
@@ -49,7 +49,7 @@ async def ask_name(host, port, community="public"):
 async def test_each_olt_of_a_fleet_answers_on_its_own_port():
     specs = [OltSpec("OLT-CENTRAL-01", "huawei"), OltSpec("OLT-NORTE-02", "zte_c300", community="secreta")]
 
-    async with Fleet(specs) as fleet:
+    async with SimulatedFleet(specs) as fleet:
         names = [await ask_name(olt.host, olt.port, olt.spec.community) for olt in fleet]
 
     assert names == ["OLT-CENTRAL-01", "OLT-NORTE-02"]
@@ -59,7 +59,7 @@ async def test_each_olt_of_a_fleet_answers_on_its_own_port():
 async def test_a_late_answer_waits_in_the_loop_and_comes():
     spec = OltSpec("OLT-NORTE-02", "zte_c300", faults=Faults(latency=0.001))
 
-    async with Fleet([spec]) as fleet:
+    async with SimulatedFleet([spec]) as fleet:
         name = await ask_name(fleet["OLT-NORTE-02"].host, fleet["OLT-NORTE-02"].port)
 
     pdu = fleet.log.pdus()[0]
@@ -68,7 +68,7 @@ async def test_a_late_answer_waits_in_the_loop_and_comes():
 
 
 async def test_a_mute_olt_can_be_made_to_speak():
-    async with Fleet([OltSpec("OLT-SUR-03", faults=Faults(mute=True))]) as fleet:
+    async with SimulatedFleet([OltSpec("OLT-SUR-03", faults=Faults(mute=True))]) as fleet:
         olt = fleet["OLT-SUR-03"]
         olt.change(replace(olt.agent.faults, mute=False))
 
@@ -76,7 +76,7 @@ async def test_a_mute_olt_can_be_made_to_speak():
 
 
 async def test_a_fleet_that_stops_gives_its_ports_back():
-    async with Fleet([OltSpec("OLT-CENTRAL-01")]) as fleet:
+    async with SimulatedFleet([OltSpec("OLT-CENTRAL-01")]) as fleet:
         port = fleet["OLT-CENTRAL-01"].port
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
@@ -100,7 +100,7 @@ class Outbox:
 )
 async def test_a_delayed_answer_leaves_only_if_the_socket_is_still_open(central, is_closed, sent):
     outbox, due = Outbox(), asyncio.Event()
-    endpoint = Endpoint(Desk(Agent(central, faults=Faults(latency=0.001)), PduLog()))
+    endpoint = Endpoint(Desk(SimulatedAgent(central, faults=Faults(latency=0.001)), PduLog()))
     endpoint.connection_made(outbox)
 
     endpoint.datagram_received(
@@ -119,9 +119,9 @@ async def test_a_preferred_port_is_taken_if_it_is_free_and_another_one_if_not():
         other.bind(("127.0.0.1", 0))
         taken = other.getsockname()[1]
 
-        async with Fleet([OltSpec("OLT-CENTRAL-01", port=taken)]) as fleet:
+        async with SimulatedFleet([OltSpec("OLT-CENTRAL-01", port=taken)]) as fleet:
             elsewhere = fleet["OLT-CENTRAL-01"].port
-    async with Fleet([OltSpec("OLT-CENTRAL-01", port=taken)]) as fleet:
+    async with SimulatedFleet([OltSpec("OLT-CENTRAL-01", port=taken)]) as fleet:
         again = fleet["OLT-CENTRAL-01"].port
 
     assert elsewhere not in (0, taken)
@@ -131,12 +131,12 @@ async def test_a_preferred_port_is_taken_if_it_is_free_and_another_one_if_not():
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
 async def test_nothing_but_loopback_is_listened_on(host):
     with pytest.raises(ValueError, match="loopback"):
-        async with Fleet([OltSpec("OLT-CENTRAL-01")], host=host):
+        async with SimulatedFleet([OltSpec("OLT-CENTRAL-01")], host=host):
             pass
 
 
 async def test_an_olt_that_cannot_start_takes_the_others_down_with_it():
-    fleet = Fleet([OltSpec("OLT-CENTRAL-01"), OltSpec("OLT-NORTE-02", "acme")])
+    fleet = SimulatedFleet([OltSpec("OLT-CENTRAL-01"), OltSpec("OLT-NORTE-02", "acme")])
 
     with pytest.raises(ValueError, match="acme"):
         await fleet.__aenter__()
@@ -146,7 +146,7 @@ async def test_an_olt_that_cannot_start_takes_the_others_down_with_it():
 
 def test_two_olts_of_one_name_are_refused():
     with pytest.raises(ValueError, match="name of its own"):
-        Fleet([OltSpec("OLT-CENTRAL-01"), OltSpec("OLT-CENTRAL-01")])
+        SimulatedFleet([OltSpec("OLT-CENTRAL-01"), OltSpec("OLT-CENTRAL-01")])
 
 
 def test_the_demonstration_has_three_huawei_two_zte_and_a_mute_one():

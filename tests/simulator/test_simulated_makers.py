@@ -8,7 +8,7 @@ from facho.engine import oid
 from facho.engine.brand import Position
 from facho.engine.oid import parse
 from facho.engine.snmp import Missing
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.fleet import MAKERS
 from facho.simulator.life import Cycle, Down, Onu
 from facho.simulator.plant import Plant
@@ -195,7 +195,7 @@ VALUES = [
     ("brand", "column", "behind", "up", "dark"), [pytest.param(*row, id=f"{row[0]} {row[1][12:]}") for row in VALUES]
 )
 def test_a_column_holds_what_its_formula_says(ask, brand, column, behind, up, dark):
-    agent = Agent(make_device(brand))
+    agent = SimulatedAgent(make_device(brand))
     of_7, of_9 = (f"{column}.{index}{behind}" for index in INDEXES[brand])
 
     answer = ask(agent, "GET", of_7, of_9, now=NOON)
@@ -205,7 +205,7 @@ def test_a_column_holds_what_its_formula_says(ask, brand, column, behind, up, da
 
 def test_fiberhome_has_another_index_for_what_the_olt_receives(ask):
     # The number of the port alone, slot 1 << 25 + pon 2 << 19, and then the ONU.
-    answer = ask(Agent(make_device("fiberhome")), "GET", f"{FIBERHOME}.9.3.7.1.2.34603008.7", now=NOON)
+    answer = ask(SimulatedAgent(make_device("fiberhome")), "GET", f"{FIBERHOME}.9.3.7.1.2.34603008.7", now=NOON)
 
     assert answer.values == [-2312]
 
@@ -262,20 +262,22 @@ def test_a_bdcom_has_onus_among_its_ports_in_the_order_of_registration(ask):
 
 
 def test_a_bdcom_port_lists_the_numbers_of_its_onus(ask):
-    answer = ask(Agent(make_device("bdcom_gpon")), "GET", *[f"{BDCOM}.2.1.1.{column}.111" for column in (4, 5, 6)])
+    answer = ask(
+        SimulatedAgent(make_device("bdcom_gpon")), "GET", *[f"{BDCOM}.2.1.1.{column}.111" for column in (4, 5, 6)]
+    )
 
     assert answer.values == [1, 3, b"1185,1187,1191,1194,"]
 
 
 def test_a_bdcom_says_when_an_interface_changed_as_uptime(ask):
     # Its uptime at noon is 20775.5 days of 300: it started 75.5 days ago, and ONU 7 came an hour ago.
-    answer = ask(Agent(make_device("bdcom_gpon")), "GET", "1.3.6.1.2.1.1.3.0", f"{IF_TABLE}.9.1185", now=NOON)
+    answer = ask(SimulatedAgent(make_device("bdcom_gpon")), "GET", "1.3.6.1.2.1.1.3.0", f"{IF_TABLE}.9.1185", now=NOON)
 
     assert answer.values == [7550 * DAY, 7550 * DAY - 360000]
 
 
 def test_a_v_sol_port_counts_its_onus(ask):
-    agent = Agent(make_device("vsol_epon"))
+    agent = SimulatedAgent(make_device("vsol_epon"))
 
     answer = ask(agent, "GET", f"{VSOL}.12.1.27.1.2.2", f"{VSOL}.12.1.27.1.3.2", f"{VSOL}.12.1.27.1.2.1")
 
@@ -311,7 +313,9 @@ SYSTEM = {
 
 @pytest.mark.parametrize("brand", MAKERS)
 def test_a_device_says_what_it_is(ask, brand):
-    answer = ask(Agent(make_device(brand)), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.5.0")
+    answer = ask(
+        SimulatedAgent(make_device(brand)), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.5.0"
+    )
 
     object_id, descr, name = answer.values
     assert oid.text(object_id) == SYSTEM[brand][0]
@@ -320,7 +324,7 @@ def test_a_device_says_what_it_is(ask, brand):
 
 
 def test_a_large_ubiquiti_calls_itself_by_the_maker_of_its_chip(ask):
-    agent = Agent(MAKERS["ubiquiti"].build("OLT-CENTRAL-01", 1500, 1))
+    agent = SimulatedAgent(MAKERS["ubiquiti"].build("OLT-CENTRAL-01", 1500, 1))
 
     object_id, descr = ask(agent, "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0").values
 
@@ -329,7 +333,7 @@ def test_a_large_ubiquiti_calls_itself_by_the_maker_of_its_chip(ask):
 
 def walk(ask, brand, column, repetitions=25):
     """Return index and value of each row of a column, as a walk by GETBULK finds them."""
-    agent, prefix, rows = Agent(make_device(brand)), parse(column), []
+    agent, prefix, rows = SimulatedAgent(make_device(brand)), parse(column), []
     last = prefix
     while True:
         answer = ask(agent, "GET_BULK", last, repetitions=repetitions, now=NOON)

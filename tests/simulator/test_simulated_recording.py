@@ -5,7 +5,7 @@ import pytest
 from facho.adapters.snmp.snmprec import BadRecording, parse_records
 from facho.engine.oid import parse, text
 from facho.engine.snmp import Missing, Version
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.device import Device
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import OltSpec, build
@@ -31,7 +31,7 @@ IN_ORDER = ["1.1", "5.2", "5.10", "9.1", "9.2", "9.3"]
 
 def make_agent(*, keep_order, faults=None):
     mib = RecordedMib(parse_records(LINES), keep_order=keep_order)
-    return Agent(Device("OLT-NORTE-02", "zte_c300", NOTHING, mib), faults=faults or Faults())
+    return SimulatedAgent(Device("OLT-NORTE-02", "zte_c300", NOTHING, mib), faults=faults or Faults())
 
 
 def steps(ask, agent, kind, repetitions=0):
@@ -106,7 +106,7 @@ def test_a_file_is_served_in_place_of_a_synthetic_olt(ask, tmp_path):
 
     device = build(OltSpec("OLT-NORTE-02", "zte_c300", recording=path, keep_order=True))
 
-    assert steps(ask, Agent(device), "GET_NEXT") == IN_FILE
+    assert steps(ask, SimulatedAgent(device), "GET_NEXT") == IN_FILE
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from builders import T0
 
-from facho.apps.alerts.models import Channel, Rule
+from facho.alerts.models import Channel, Rule
 from facho.apps.inventory.models import Olt
 from facho.apps.polling import live
 from facho.apps.telemetry.models import Onu

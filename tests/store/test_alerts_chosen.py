@@ -4,8 +4,8 @@ import pytest
 from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot
 from builders import MIN, SEC, T0
 
-from facho.apps.alerts.models import Alert, Delivery, Rule
-from facho.store.alerts.evaluation import evaluate
+from facho.alerts.evaluation import evaluate
+from facho.alerts.models import Alert, Delivery, Rule
 
 pytestmark = pytest.mark.django_db
 

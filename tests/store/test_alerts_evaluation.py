@@ -11,11 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
-from facho.apps.alerts.models import Alert, Delivery, Rule
+from facho.alerts.evaluation import evaluate, policy
+from facho.alerts.models import Alert, Delivery, Rule
+from facho.alerts.rules import AlertSeverity
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
-from facho.engine.alerts import Severity
-from facho.store.alerts.evaluation import evaluate, policy
 
 pytestmark = pytest.mark.django_db
 
@@ -341,7 +341,7 @@ def test_the_policy_of_a_rule_is_what_a_person_set():
 
     found = policy(rule)
 
-    assert (found.severity, found.repeat_every, found.most_per_hour) == (Severity.CRITICAL, 15 * MIN, None)
+    assert (found.severity, found.repeat_every, found.most_per_hour) == (AlertSeverity.CRITICAL, 15 * MIN, None)
     assert (found.recover_after, found.holds, found.tells_recovery) == (30 * SEC, False, False)
     # Midnight in Lima is 5 in the morning in UTC.
     assert found.quiet.until(datetime(2026, 3, 1, 5, 0, tzinfo=UTC)) == datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

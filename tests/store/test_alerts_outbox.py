@@ -9,14 +9,14 @@ import pytest
 from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot
 from builders import HOUR, MIN, SEC, T0
 
-from facho.apps.alerts.models import Alert, Channel, Delivery
+from facho.alerts import outbox as outbox_module
+from facho.alerts.loop import AlertLoop
+from facho.alerts.models import Alert, Channel, Delivery
+from facho.alerts.outbox import Outbox, due_channels, take
+from facho.alerts.rules import MOST_ATTEMPTS, News
 from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
-from facho.engine.alerts import MOST_ATTEMPTS, News
 from facho.engine.errors import DeliveryFailed
-from facho.store.alerts import outbox as outbox_module
-from facho.store.alerts.loop import AlertLoop
-from facho.store.alerts.outbox import Outbox, due_channels, take
 
 
 class SetClock:
@@ -447,7 +447,7 @@ async def test_the_loop_goes_on_after_the_database_was_away(looping, monkeypatch
     await looping.thread.run(set_up_a_mute_olt)
 
     with monkeypatch.context() as patch:
-        patch.setattr("facho.store.alerts.loop.evaluate", lambda *_arguments: 1 / 0)
+        patch.setattr("facho.alerts.loop.evaluate", lambda *_arguments: 1 / 0)
         await looping.step()
     await looping.step(after=10 * SEC)
 

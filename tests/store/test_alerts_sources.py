@@ -4,12 +4,11 @@ import pytest
 from alert_rows import make_olt, make_onus, make_rule, set_of, snapshot
 from builders import HOUR, MIN, SEC, T0
 
-from facho.apps.alerts import text
+from facho.alerts import text
+from facho.alerts.sources import SOURCES, World, firings
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
 from facho.apps.polling.models import PollerStats
 from facho.engine.events import Event
-from facho.store.alerts.sources import SOURCES, firings
-from facho.store.alerts.world import World
 
 pytestmark = pytest.mark.django_db
 

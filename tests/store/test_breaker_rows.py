@@ -8,7 +8,7 @@ from builders import MIN, SEC, T0
 from contracts.worlds import DbWorld, done, scheduled
 from facho.apps.inventory.models import Olt
 from facho.engine.model import Cause, Outcome, Status, Traffic
-from facho.store.breakers import Policy
+from facho.store.breakers import BreakerPolicy
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +67,7 @@ def test_a_breaker_opens_once_and_leaves_the_admins_flag_alone(world, end, told)
 
 
 def test_how_many_silent_attempts_open_it_can_be_set(world, end):
-    world.follow(Policy(opens_after=1))
+    world.follow(BreakerPolicy(opens_after=1))
 
     end(SILENT)
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from contracts.worlds import OLD, RunDesk, done
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu
-from facho.engine.census import Rules, is_identity
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Completeness, JobKind, KnownOnu, Reading
+from facho.engine.presence import Rules, is_identity
 from facho.runtime.upgrade import without_idle_limit
 from history_rows import readings
 

@@ -10,7 +10,7 @@ from worlds import DbWorld, Inline, by_hand, done, scheduled
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Cause, Collected, Completeness, Outcome, Reading, RunResult, Skipped, Status
 from facho.engine.observer import Observer
-from facho.store import writer
+from facho.store import runs
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
 
@@ -140,7 +140,7 @@ def test_a_result_that_could_not_be_stored_counts_as_that_and_nothing_else(world
         raise DataError("value out of range")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "write_columns", fail)
+        patch.setattr(runs, "write_columns", fail)
         with pytest.raises(DataError):
             done(world.runs.finish(result(world, power, running)))
     world.abort(olts=[world.olt_id])

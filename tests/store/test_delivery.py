@@ -25,11 +25,10 @@ from facho.engine.model import (
     Status,
     Traffic,
 )
-from facho.store.away import is_away, is_short_of_something
-from facho.store.delivery import MOST_FAILURES, ResultDelivery
+from facho.store.database import is_away, is_short_of_something
 from facho.store.runs import DbRuns
 from facho.store.slots import DbSlots
-from facho.store.spool import LIMIT, NotKept, Spool
+from facho.store.spool import LIMIT, MOST_FAILURES, NotKept, ResultDelivery, Spool
 
 NODE = make_node(1, olt_id=7)
 LEASE = Lease(7, "noc/3", 200)

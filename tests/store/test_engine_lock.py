@@ -12,8 +12,8 @@ from facho.apps.polling.models import Lease
 from facho.runtime import config
 from facho.runtime.config import ConfigError
 from facho.runtime.lock import EngineLock
-from facho.store import leases, pool
-from facho.store.tenancy import EngineAtWork
+from facho.store import events, leases
+from facho.store.engine_lock import EngineAtWork
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,7 +79,7 @@ def take_scheduler():
 
 
 def enlist():
-    return pool.enlist("noc-1/7", "noc-1", 2, timezone.now())
+    return events.enlist("noc-1/7", "noc-1", 2, timezone.now())
 
 
 @pytest.mark.parametrize("begin", [take_scheduler, enlist], ids=["a lease", "pollers"])

@@ -12,7 +12,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt, Lease
 from facho.engine.model import Cause, Collected, Completeness, Coverage, Outcome, Status, Traffic
-from facho.engine.predict import expected
+from facho.engine.quota.durations import expected
 from facho.store import leases
 
 pytestmark = pytest.mark.django_db

@@ -13,8 +13,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.engine.model import Cause, Outcome, Status
-from facho.engine.quota import hour_of
-from facho.engine.scheduler import Scheduler
+from facho.engine.quota.quota import hour_of
+from facho.engine.scheduling.scheduler import Scheduler
 from facho.store.nodes import DbNodeSource
 from facho.store.quotas import open_hour, settle
 from facho.store.runs import DbResults, DbRuns

@@ -13,9 +13,8 @@ from facho.apps.polling.models import Execution
 from facho.brands import BRANDS
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Identification, JobKind, Lease, Outcome, RunResult, Status
-from facho.store.identification import repair
 from facho.store.nodes import DbNodeSource
-from facho.store.runs import DbResults, DbRuns
+from facho.store.runs import DbResults, DbRuns, repair
 from facho.store.slots import DbSlots
 
 pytestmark = pytest.mark.django_db

@@ -11,8 +11,8 @@ from facho.apps.telemetry.models import Onu
 from facho.engine.batch import Batch
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Reading
-from facho.store import writer
-from facho.store.inventories import Inventories
+from facho.store import runs
+from facho.store.inventory import Inventories
 from facho.store.runs import DbResults, DbRuns
 
 pytestmark = pytest.mark.django_db
@@ -75,7 +75,7 @@ def test_a_result_that_could_not_be_stored_leaves_no_trace_in_memory(desk, monke
         raise DataError("value out of range")
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "merge_scalars", fail)
+        patch.setattr(runs, "merge_scalars", fail)
         with pytest.raises(DataError):
             desk.deliver(desk.result(onu(1, rx_dbm=-25.0), scalars={"uptime": 1}))
     desk.write(onu(1, rx_dbm=-25.0), now=T0 + 5 * MIN)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.batch import UNREAD, Batch
-from facho.engine.census import Census, Rules, find_moves, take_census
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Reading
+from facho.engine.presence import Census, Rules, find_moves, take_census
 from facho.store.compare import Columns, compare
 from facho.store.inventory import Inventory
-from facho.store.writer import write_collected
+from facho.store.runs import write_collected
 
 pytestmark = pytest.mark.django_db
 

@@ -17,9 +17,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Poller, PollerStats
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause
-from facho.store import journal as journal_module
-from facho.store.journal import EventRows, Journal
-from facho.store.pool import Pool
+from facho.store import events as journal_module
+from facho.store.events import EventRows, Journal, Pool
 
 pytestmark = pytest.mark.django_db
 

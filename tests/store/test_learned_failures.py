@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
-from facho.engine.failures import Failure
-from facho.store import learned
+from facho.engine.forecast.failures import Failure
+from facho.store import measured_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +50,7 @@ def test_a_mute_olt_answered_nothing_and_is_dead(nodes):
         run(nodes[SUR, "State"], T0 + 10 * number * MIN, *["OltUnreachable"] * 3)
     Olt.objects.filter(name=SUR).update(breaker_opened_at=T0 + 25 * MIN)
 
-    fleet = learned.fleet(T0 + HOUR)
+    fleet = measured_runs.fleet(T0 + HOUR)
 
     sur = nodes[SUR, "State"].olt_id
     assert (fleet.records[sur].runs, fleet.records[sur].silent) == (9, 9)
@@ -61,7 +61,7 @@ def test_a_breaker_that_has_been_open_for_longer_than_a_day_is_dead_as_well(node
     run(nodes[SUR, "State"], T0, "OltUnreachable")
     Olt.objects.filter(name=SUR).update(breaker_opened_at=T0)
 
-    fleet = learned.fleet(T0 + 25 * HOUR)
+    fleet = measured_runs.fleet(T0 + 25 * HOUR)
 
     assert fleet.records == {}
     assert fleet.dead == {nodes[SUR, "State"].olt_id}
@@ -72,10 +72,10 @@ def test_an_open_breaker_says_more_than_one_silence_does(nodes):
         run(nodes[SUR, "State"], T0 + 10 * number * MIN, "SUCCESS" if number < 19 else "OltUnreachable")
     sur = nodes[SUR, "State"].olt_id
 
-    before = learned.fleet(T0 + 4 * HOUR)
+    before = measured_runs.fleet(T0 + 4 * HOUR)
     Olt.objects.filter(name=SUR).update(breaker_opened_at=T0 + 4 * HOUR)
 
-    assert (before.dead, learned.fleet(T0 + 4 * HOUR).dead) == (frozenset(), {sur})
+    assert (before.dead, measured_runs.fleet(T0 + 4 * HOUR).dead) == (frozenset(), {sur})
 
 
 def test_an_olt_that_comes_and_goes_is_not_dead_though_its_breaker_is_open(nodes):
@@ -84,7 +84,7 @@ def test_an_olt_that_comes_and_goes_is_not_dead_though_its_breaker_is_open(nodes
         run(nodes[SUR, "State"], T0 + 10 * number * MIN, "OltUnreachable" if away else "SUCCESS")
     Olt.objects.filter(name=SUR).update(breaker_opened_at=T0 + 600 * MIN)
 
-    fleet = learned.fleet(T0 + 600 * MIN)
+    fleet = measured_runs.fleet(T0 + 600 * MIN)
 
     sur = nodes[SUR, "State"].olt_id
     assert (fleet.dead, fleet.broken) == (frozenset(), {sur})
@@ -98,7 +98,7 @@ def test_each_attempt_counts_with_its_own_duration_and_whether_it_is_worth_anoth
         run(state, T0 + 10 * number * MIN, "BadAnswer", "SUCCESS")
         run(traffic, T0 + 10 * number * MIN + MIN, "Refused")
 
-    record = learned.records(T0 + HOUR)[state.olt_id]
+    record = measured_runs.records(T0 + HOUR)[state.olt_id]
 
     assert (record.runs, record.silent, record.failed) == (9, 0, 6)
     assert record.habits[state.pk].attempts == 6
@@ -111,7 +111,7 @@ def test_what_was_stopped_or_is_not_over_tells_nothing(nodes, ending):
     run(nodes[CENTRAL, "State"], T0, "BadAnswer")
     run(nodes[CENTRAL, "State"], T0 + 10 * MIN, ending)
 
-    assert learned.records(T0 + HOUR)[nodes[CENTRAL, "State"].olt_id].runs == 1
+    assert measured_runs.records(T0 + HOUR)[nodes[CENTRAL, "State"].olt_id].runs == 1
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_does_not_matter_any_more_is_not_learned(nodes, forget):
 
     forget(nodes[CENTRAL, "State"].olt)
 
-    assert learned.records(T0 + 25 * HOUR) == {}
+    assert measured_runs.records(T0 + 25 * HOUR) == {}
 
 
 def test_all_is_read_at_once_and_only_of_olts_that_fail(nodes):
@@ -139,7 +139,7 @@ def test_all_is_read_at_once_and_only_of_olts_that_fail(nodes):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        known = learned.records(T0 + HOUR)
+        known = measured_runs.records(T0 + HOUR)
 
     assert known.keys() == {nodes[SUR, "State"].olt_id}
     assert len(queries) == 1

@@ -10,7 +10,7 @@ from facho.apps.polling.models import Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.model import Cause, Status
 from facho.store import leases
-from facho.store.lease_reaper import GRACE, LONG_GRACE, LeaseReaper
+from facho.store.recovery import GRACE, LONG_GRACE, LeaseReaper
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from django.db import DatabaseError, transaction
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import OltBusy
 from facho.store import leases
+from facho.store.database import DbThread
 from facho.store.leases import OLT_TERMS, DbLeases, Terms
-from facho.store.threads import DbThread
 
 CENTRAL = 7
 DEVICE = "10.0.0.7:161"

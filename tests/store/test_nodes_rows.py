@@ -15,10 +15,10 @@ from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.engine import oid
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, RawOid
-from facho.engine.predict import learn
+from facho.engine.quota.durations import learn
 from facho.engine.snmp import Version
 from facho.store.nodes import DbNodeSource
-from facho.store.tally import grid_nodes
+from facho.store.quotas import grid_nodes
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.engine.events import Event
 from facho.engine.model import Cause, Outcome, Status, Traffic
-from facho.engine.predict import learn
+from facho.engine.quota.durations import learn
 from facho.store.plans import Planner, make_plans
 
 pytestmark = pytest.mark.django_db

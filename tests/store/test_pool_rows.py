@@ -7,8 +7,8 @@ import pytest
 from builders import SEC, T0
 
 from facho.apps.polling.models import Poller, PollerStats
-from facho.store import pool
-from facho.store.pool import GONE_AFTER, Pool, enlist
+from facho.store import events
+from facho.store.events import GONE_AFTER, Pool, enlist
 
 
 def described(number, worker="noc-1", **more):
@@ -35,7 +35,7 @@ def test_workers_get_the_lowest_numbers_that_are_free():
     assert enlist("noc-1", "a", 2, T0) == [1, 2]
     assert enlist("noc-2", "b", 3, T0) == [3, 4, 5]
 
-    pool.strike_out("noc-1", [1, 2])
+    events.strike_out("noc-1", [1, 2])
 
     assert enlist("noc-3", "c", 3, T0) == [1, 2, 6]
 
@@ -59,11 +59,11 @@ def test_a_worker_that_comes_again_under_its_name_has_no_more_pollers_than_befor
 @pytest.mark.django_db
 def test_a_worker_that_was_cut_off_finds_its_numbers_taken_and_leaves_them_alone():
     enlist("noc-1", "a", 2, T0)
-    assert pool.keep_pollers([described(1), described(2)], T0 + SEC)
+    assert events.keep_pollers([described(1), described(2)], T0 + SEC)
 
     late = T0 + GONE_AFTER + 2 * SEC
     enlist("noc-2", "b", 1, late)
-    is_kept = pool.keep_pollers([described(1), described(2)], late)
+    is_kept = events.keep_pollers([described(1), described(2)], late)
 
     assert not is_kept
     assert list(Poller.objects.values_list("poller_id", "worker")) == [(1, "noc-2")]
@@ -72,7 +72,7 @@ def test_a_worker_that_was_cut_off_finds_its_numbers_taken_and_leaves_them_alone
 
 @pytest.mark.django_db
 def test_a_worker_that_was_struck_out_and_comes_back_has_its_numbers_if_nobody_took_them():
-    pool.keep_pollers([described(1), described(2)], T0)
+    events.keep_pollers([described(1), described(2)], T0)
 
     assert list(Poller.objects.values_list("poller_id", "worker")) == [(1, "noc-1"), (2, "noc-1")]
 
@@ -91,10 +91,10 @@ async def test_workers_that_start_together_share_no_number(make_thread):
 def test_the_scheduler_strikes_out_the_dead_and_leaves_the_rest_to_their_workers():
     enlist("noc-1", "a", 1, T0)
     enlist("noc-2", "b", 1, T0)
-    pool.write_pollers([described(2, "noc-2", status="BUSY", olt_id=7)], T0 + GONE_AFTER)
+    events.write_pollers([described(2, "noc-2", status="BUSY", olt_id=7)], T0 + GONE_AFTER)
 
     at = T0 + GONE_AFTER + timedelta(seconds=1)
-    stats = dict.fromkeys(pool.STATS, 0) | {"is_saturated": False}
+    stats = dict.fromkeys(events.STATS, 0) | {"is_saturated": False}
     Pool(owns_pollers=False).write({"at": at.isoformat(), "pollers": [described(9)], "stats": stats})
 
     (left,) = Poller.objects.all()

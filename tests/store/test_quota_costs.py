@@ -11,7 +11,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
 from facho.engine.model import Outcome, Status, Traffic
-from facho.engine.quota import HOUR
+from facho.engine.quota.quota import HOUR
 from facho.store.quotas import open_hour, settle
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.db import connection, connections, transaction
 from contracts.worlds import DbWorld, scheduled
 from facho.apps.coordinator.models import QuotaTracker
 from facho.engine.model import Outcome, Status
-from facho.store import tally
+from facho.store import quotas
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +22,7 @@ def test_a_run_that_ends_while_its_hour_is_opened_is_counted(monkeypatch):
     (id_,) = world.claim(scheduled(power)).execution_ids
     world.start(id_)
     QuotaTracker.objects.all().delete()
-    looked, open_slots = [], tally.open_slots
+    looked, open_slots = [], quotas.open_slots
 
     def end():
         world.close([id_], Outcome(Status.SUCCESS), now=T0 + MIN)
@@ -36,9 +36,9 @@ def test_a_run_that_ends_while_its_hour_is_opened_is_counted(monkeypatch):
                 elsewhere.submit(end).result(30)
         return found
 
-    monkeypatch.setattr(tally, "open_slots", look)
+    monkeypatch.setattr(quotas, "open_slots", look)
     with transaction.atomic():
-        tally.owe([world.olt_id], T0 + MIN)
+        quotas.owe([world.olt_id], T0 + MIN)
 
     row = QuotaTracker.objects.get()
     # Every five minutes, and the first one has been.

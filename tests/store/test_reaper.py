@@ -6,9 +6,9 @@ from builders import HOUR, MIN, SEC, T0
 from contracts.worlds import DbWorld, scheduled
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.jobs.models import SnmpJob
-from facho.engine.grid import Gap
 from facho.engine.model import Cause, Outcome, Status
-from facho.store.reaper import SLACK, reap
+from facho.engine.scheduling.grid import Gap
+from facho.store.recovery import SLACK, reap
 
 pytestmark = pytest.mark.django_db
 

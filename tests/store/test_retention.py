@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from retention_rows import DAY, RULES, Watch, make_history, sweep
 
 from contracts.worlds import Inline, done
-from facho.apps.alerts.models import Alert, Delivery
+from facho.alerts.models import Alert, Delivery
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution, ExecutionAttempt, PollerStats

@@ -7,9 +7,8 @@ from contextlib import closing
 import pytest
 from django.db import OperationalError, connection
 
-from facho.store import threads
-from facho.store.away import is_away
-from facho.store.threads import DbThread
+from facho.store import database
+from facho.store.database import DbThread, is_away
 
 SLEEP = "SELECT pg_sleep(3600)"
 
@@ -87,7 +86,7 @@ async def test_closing_waits_for_no_server_that_hangs(thread):
 
 async def test_long_work_is_not_silence_as_long_as_its_statements_are_answered(make_thread, monkeypatch):
     thread, now = make_thread("patient"), [0.0]
-    monkeypatch.setattr(threads, "monotonic", lambda: now[0])
+    monkeypatch.setattr(database, "monotonic", lambda: now[0])
     silences = []
 
     def work():

@@ -23,13 +23,12 @@ from facho.engine.model import (
     Status,
     Traffic,
 )
-from facho.store import runs, writer
-from facho.store.delivery import ResultDelivery
-from facho.store.inventories import Inventories
+from facho.store import runs
+from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
 from facho.store.runs import DbResults, DbRuns, GroupCommit
 from facho.store.slots import DbSlots
-from facho.store.spool import Spool
+from facho.store.spool import ResultDelivery, Spool
 from history_rows import stored
 
 ONUS = 500
@@ -152,7 +151,7 @@ async def test_a_line_that_is_cut_in_the_middle_of_a_harvest_costs_nothing(facho
 
     await facho.begin()
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "write_columns", cut)
+        patch.setattr(runs, "write_columns", cut)
         await facho.finish()
     cut_off = await facho.rows(), facho.delivery.waiting
 

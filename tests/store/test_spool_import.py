@@ -7,8 +7,7 @@ from builders import MIN, SEC, T0
 
 from facho.adapters.wire import to_wire
 from facho.engine.model import Cause, Collected, Completeness, Identification, Lease, Outcome, Reading, Status
-from facho.store.spool import Spool
-from facho.store.spool_import import import_old
+from facho.store.spool import Spool, import_old
 
 NODE = {"id": 1, "olt_id": 7, "name": "Optical power", "kind": "table", "interval": 300.0}
 LEASE = {"olt_id": 7, "holder": "noc/3", "token": 200}

@@ -14,10 +14,10 @@ from facho.apps.polling.models import Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Cause, CompositeNode
-from facho.store import leases, turns
+from facho.store import leases
+from facho.store.leases import KEY, TERMS, SchedulerTurn
 from facho.store.nodes import DbNodeSource
 from facho.store.slots import DbSlots, TurnFence
-from facho.store.turns import KEY, TERMS, SchedulerTurn
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def test_the_turn_of_a_dead_one_is_free_when_its_time_is_over(first, secon
 
 
 async def test_a_standby_has_it_within_ten_seconds_of_a_death():
-    assert TERMS.ttl + timedelta(seconds=turns.TRY_EVERY) < timedelta(seconds=10)
+    assert TERMS.ttl + timedelta(seconds=leases.TRY_EVERY) < timedelta(seconds=10)
 
 
 async def test_one_that_is_given_back_is_free_at_once(first, second):

@@ -7,8 +7,8 @@ from django.db import OperationalError
 
 from facho.adapters.bus.local import LocalBus
 from facho.runtime.roles import worker
-from facho.runtime.roles.crew import Crew
-from facho.store import pool
+from facho.runtime.roles.crew import WorkerPollers
+from facho.store import events
 
 
 class Away:
@@ -36,7 +36,7 @@ def clock():
 
 @pytest.fixture
 def crew(clock):
-    return Crew(name="noc-1/77", host="noc-1", numbers=[1, 2], runner=None, clock=clock)
+    return WorkerPollers(name="noc-1/77", host="noc-1", numbers=[1, 2], runner=None, clock=clock)
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ async def test_its_numbers_are_written_down_as_they_stand(crew, bus, clock, make
         await worker._write(crew, thread, clock)
     await worker._leave(crew, bus, thread)
 
-    assert await thread.run(lambda: pool.enlist("noc-2/1", "noc-2", 1, T0)) == [1]
+    assert await thread.run(lambda: events.enlist("noc-2/1", "noc-2", 1, T0)) == [1]
 
 
 async def test_it_takes_other_numbers_where_others_have_its_own(crew, clock, make_thread):
     thread = make_thread("write")
-    await thread.run(lambda: pool.enlist("noc-2/1", "noc-2", 1, T0))
+    await thread.run(lambda: events.enlist("noc-2/1", "noc-2", 1, T0))
 
     with pytest.raises(Enough):
         await worker._write(crew, thread, clock)

@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu
 from facho.engine.model import Reading
-from facho.store import bulk
+from facho.store import sql
 from facho.store.inventory import Inventory
-from facho.store.rows import Rows, merge_twins
-from facho.store.writer import write_readings
+from facho.store.runs import write_readings
+from facho.store.sql import Rows, merge_twins
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +71,7 @@ def test_on_postgresql_many_rows_are_updated_by_one_statement(olt, count, is_one
 
 def test_nothing_to_write_costs_nothing():
     with CaptureQueriesContext(connection) as queries:
-        bulk.write(Rows("onu_data", ("index",), []))
+        sql.write(Rows("onu_data", ("index",), []))
 
     assert len(queries) == 0
 
@@ -88,7 +88,7 @@ def test_what_goes_wrong_in_a_stream_is_an_error_of_django(olt, row, error):
     columns = ("index", "state", "olt_id", "extra", "misses", "moved_from", "first_seen_at", "own_read_at")
 
     with pytest.raises(error), transaction.atomic():
-        bulk.write(Rows("onu_data", columns, [(*row, olt.pk, "{}", 0, "", T0, T0)]))
+        sql.write(Rows("onu_data", columns, [(*row, olt.pk, "{}", 0, "", T0, T0)]))
 
     assert Onu.objects.count() == 0
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address
 
-from facho.engine.breaker import OPENS_AFTER, Heard, heard
-from facho.engine.changes import OltState, fingerprint
 from facho.engine.errors import LeaseLost, OltBusy, OltGone
 from facho.engine.model import (
     Cause,
@@ -28,12 +26,14 @@ from facho.engine.model import (
     Status,
     Trigger,
 )
-from facho.engine.schedule import missed_slots, next_check
+from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
+from facho.engine.scheduling.changes import OltState, fingerprint
+from facho.engine.scheduling.due import missed_slots, next_check
 from facho.engine.snmp import Agent, Community, Version
 
 
 @dataclass(slots=True)
-class Attempt:
+class AttemptRecord:
     """One try at an execution."""
 
     started_at: datetime
@@ -45,7 +45,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Row:
+class ExecutionRecord:
     """An execution."""
 
     id: int
@@ -64,7 +64,7 @@ class Row:
     outcome: Outcome | None = None
     waits: Mapping[Cause, float] = field(default_factory=dict)
     retry_at: datetime | None = None
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[AttemptRecord] = field(default_factory=list)
     # Where it runs.
     device: str = ""
 
@@ -177,11 +177,11 @@ class MemorySlots:
         self._breaker_after = breaker_after
         self._auto_recover = auto_recover
         self._taken: set[tuple[int, datetime]] = set()
-        self._open: dict[int, Row] = {}
+        self._open: dict[int, ExecutionRecord] = {}
         # The executions that run.
         self._running: set[int] = set()
         self._failures: dict[int, int] = {}
-        self.rows: list[Row] = []
+        self.rows: list[ExecutionRecord] = []
         # OLTs that another process holds, as far as this one can know of any.
         self.held: set[int] = set()
         # By OLT, the last token that anybody got for it, where that was not us.
@@ -258,7 +258,7 @@ class MemorySlots:
     async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
         self.end(self.ours(execution_ids, None), outcome, now)
 
-    def end(self, rows: Iterable[Row], outcome: Outcome, now: datetime) -> None:
+    def end(self, rows: Iterable[ExecutionRecord], outcome: Outcome, now: datetime) -> None:
         """End executions; with `retry_at`, their running attempts only. An attempt that ran counts for the breaker."""
         for row in rows:
             was_running = row.status is Status.RUNNING
@@ -286,15 +286,15 @@ class MemorySlots:
         row.status, row.started_at, row.token = Status.RUNNING, row.started_at or now, lease.token
         row.device = lease.device
         row.poller_id = row.poller_id if poller_id is None else poller_id
-        row.attempts.append(Attempt(now))
+        row.attempts.append(AttemptRecord(now))
         return True
 
-    def _running_with(self, lease: Lease) -> list[Row]:
+    def _running_with(self, lease: Lease) -> list[ExecutionRecord]:
         """Return what runs on the OLT of a lease, or on its device."""
         rows = [self.rows[execution_id] for execution_id in self._running]
         return [row for row in rows if row.node.olt_id == lease.olt_id or (row.device and row.device == lease.device)]
 
-    def ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[Row]:
+    def ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[ExecutionRecord]:
         """Return those that are open, and that a holder of this lease may end."""
         if lease is not None and self.tokens.get(lease.olt_id, 0) > lease.token:
             return []
@@ -332,7 +332,7 @@ class MemorySlots:
         return {id_: _standing(self.rows[id_]) for id_ in execution_ids if id_ < len(self.rows)}
 
     async def recover(self, now: datetime) -> Recovery:
-        composites: defaultdict[int, list[Row]] = defaultdict(list)
+        composites: defaultdict[int, list[ExecutionRecord]] = defaultdict(list)
         for row in self._open.values():
             composites[row.id if row.master_id is None else row.master_id].append(row)
         interrupted, left = 0, []
@@ -360,7 +360,7 @@ class MemorySlots:
             if self._failures[olt_id] >= self._breaker_after:
                 self._nodes.breakers.setdefault(olt_id, now)
 
-    def _end(self, row: Row, outcome: Outcome, now: datetime) -> None:
+    def _end(self, row: ExecutionRecord, outcome: Outcome, now: datetime) -> None:
         if row.status is Status.RUNNING:
             row.end_attempt(outcome, now)
         row.status, row.cause, row.outcome, row.ended_at = outcome.status, outcome.cause, outcome, now
@@ -377,8 +377,8 @@ class MemorySlots:
         status: Status = Status.PENDING,
         cause: Cause | None = None,
         trigger: Trigger = Trigger.SCHEDULE,
-    ) -> Row:
-        row = Row(len(self.rows), node, slot, status, slots, cause, trigger)
+    ) -> ExecutionRecord:
+        row = ExecutionRecord(len(self.rows), node, slot, status, slots, cause, trigger)
         self.rows.append(row)
         if status is Status.PENDING:
             self._open[row.id] = row
@@ -395,18 +395,18 @@ class MemorySlots:
             self._nodes.rows[node_id] = change(node)
 
 
-def _standing(row: Row) -> Outcome:
+def _standing(row: ExecutionRecord) -> Outcome:
     """Return how an execution stands; while it waits for another attempt, how the last one ended."""
     last = row.outcome or Outcome(row.status)
     return replace(last, status=row.status, retry_at=row.retry_at)
 
 
-def _can_wait(rows: Sequence[Row]) -> bool:
+def _can_wait(rows: Sequence[ExecutionRecord]) -> bool:
     """Return whether a composite that nobody is at work on can be begun later."""
     return all(row.status is Status.PENDING and row.trigger is Trigger.SCHEDULE for row in rows)
 
 
-def _left_over(rows: Sequence[Row], now: datetime, *, is_running: bool) -> LeftOver:
+def _left_over(rows: Sequence[ExecutionRecord], now: datetime, *, is_running: bool) -> LeftOver:
     for row in rows:
         if not is_running and row.retry_at is None:
             row.retry_at, row.outcome = now, row.outcome or Outcome(Status.PENDING, Cause.ENGINE_DOWN)

@@ -222,7 +222,7 @@ def _packed_ids(onu_ids: tuple[int, ...]) -> bytes:
     return _pack_steps(onu_ids)
 
 
-class Run:
+class RunColumns:
     """What a run read. Columns are unpacked when they are asked for."""
 
     def __init__(self, data: bytes) -> None:

@@ -5,8 +5,6 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from facho.engine.alerts import Message
-from facho.engine.changes import OltState
 from facho.engine.model import (
     Cause,
     Claim,
@@ -25,6 +23,7 @@ from facho.engine.model import (
     Status,
 )
 from facho.engine.oid import Oid
+from facho.engine.scheduling.changes import OltState
 from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
 
 
@@ -221,10 +220,3 @@ class EventBus(Protocol):
         """Return the last news of a topic."""
 
     def close(self) -> None: ...
-
-
-class Notifier(Protocol):
-    """Takes messages to one channel. Blocks, for some seconds at most: it is called in a thread of its own."""
-
-    def send(self, message: Message) -> int | None:
-        """Send a message once, and return what the channel answered; `DeliveryFailed` if it did not take it."""

@@ -11,11 +11,11 @@ from facho.engine.brand import Brand, Decoder
 from facho.engine.collect.sample import take_sample
 from facho.engine.errors import FachoError, LeaseLost, OltBusy
 from facho.engine.events import gettext_noop
-from facho.engine.leased import LeasedSnmp, hold
 from facho.engine.model import JobKind, KnownOnu, Lease, Node, Question, RawOid, Reply
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeSource, OltLeases, Questions, Snmp
-from facho.engine.prober import Gate
+from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
+from facho.engine.scheduling.prober import Gate
 
 logger = logging.getLogger(__name__)
 

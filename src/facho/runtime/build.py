@@ -12,48 +12,43 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.resolver import Resolver
 from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.census import Rules
-from facho.engine.chores import Chore, Chores
-from facho.engine.grid import Gap
-from facho.engine.manager import PollerManager, PoolSize
 from facho.engine.model import Cause
 from facho.engine.observer import Observer
-from facho.engine.outages import Outages
 from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Snmp
-from facho.engine.prober import Prober
+from facho.engine.presence import Rules
 from facho.engine.questions import Answerer
-from facho.engine.runner import GiveUp, Runner
-from facho.engine.scheduler import Scheduler
-from facho.engine.snapshot import describe, snapshot
+from facho.engine.scheduling.chores import Chore, Chores
+from facho.engine.scheduling.grid import Gap
+from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.pollers import PollerManager, PoolSize
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.runner import GiveUp, Runner
+from facho.engine.scheduling.scheduler import Scheduler
+from facho.engine.scheduling.snapshot import describe, snapshot
 from facho.runtime import logs
 from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import AUTOMATIC_POLLERS, Config
 from facho.runtime.forecast_runs import ForecastRuns
 from facho.runtime.metrics import Meters, OltCollector
-from facho.runtime.observed import Observed
-from facho.store import identification, quotas, reaper
-from facho.store.alerts.loop import AlertLoop
-from facho.store.away import is_away
-from facho.store.breakers import Policy
-from facho.store.delivery import ResultDelivery
+from facho.runtime.monitoring import Monitoring
+from facho.store import quotas, recovery, runs
+from facho.store.breakers import BreakerPolicy
+from facho.store.database import DbThread, is_away
 from facho.store.devices import DeviceWatch
+from facho.store.events import EventRows, Journal, Pool
 from facho.store.history import Closing
-from facho.store.inventories import Inventories
-from facho.store.inventory import Inventory
-from facho.store.journal import EventRows, Journal
+from facho.store.inventory import Inventories, Inventory
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
-from facho.store.pool import Pool
 from facho.store.questions import DbQuestions
 from facho.store.retention import Sweep, rules
 from facho.store.runs import DbResults, DbRuns, GroupCommit
 from facho.store.slots import DbSlots
-from facho.store.spool import MEGABYTE, Spool
-from facho.store.spool_import import import_old
-from facho.store.threads import DbThread
+from facho.store.spool import MEGABYTE, ResultDelivery, Spool, import_old
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -79,7 +74,7 @@ class Engine:
     events: EventRows
     bus: LocalBus
     snmp: Snmp
-    observed: Observed
+    observed: Monitoring
     delivery: ResultDelivery
     threads: tuple[DbThread, ...]
     clock: SystemClock
@@ -103,8 +98,8 @@ class Engine:
             thread.close()
 
 
-def make_policy(config: Config) -> Policy:
-    return Policy(config.breaker_after, config.auto_recover)
+def make_policy(config: Config) -> BreakerPolicy:
+    return BreakerPolicy(config.breaker_after, config.auto_recover)
 
 
 def make_delivery(
@@ -129,7 +124,7 @@ def make_delivery(
 def engine(config: Config) -> Engine:
     """Build the embedded engine: everything in this process."""
     clock, bus = SystemClock(), LocalBus()
-    observed = Observed("run", clock, token=config.metrics_token)
+    observed = Monitoring("run", clock, token=config.metrics_token)
     meters = observed.meters()
     names = ("read", "write", "chores", "alerts", "spool")
     reader, writer, helper, watcher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
@@ -332,7 +327,7 @@ def make_chores(
     )
 
     def reap(now: datetime) -> int:
-        return reaper.reap(now, gap()) if may_reap() else 0
+        return recovery.reap(now, gap()) if may_reap() else 0
 
     sweep = Sweep(thread=writer, clock=clock, rules=keep)
     return Chores(
@@ -344,7 +339,7 @@ def make_chores(
             Chore("settle", MINUTE, in_thread(writer, quotas.settle), offset=5 * SECOND),
             Chore("plans", 2 * SECOND, planner.step),
             Chore("forecasts", 5 * SECOND, ForecastRuns(thread=helper, clock=clock).step),
-            Chore("identification", HOUR, in_thread(writer, identification.repair), offset=15 * SECOND),
+            Chore("identification", HOUR, in_thread(writer, runs.repair), offset=15 * SECOND),
             Chore("history", 10 * MINUTE, Closing(thread=helper, clock=clock).run, offset=20 * SECOND),
             Chore("retention", 10 * MINUTE, sweep.run, offset=30 * SECOND),
             *also,

@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, NotSupportedError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from facho.runtime import config, scale_checks
+from facho.runtime import config, server_checks
 from facho.store import history_upgrade
 
 # The database lacks migrations: a start applies them, other commands refuse to work on it.
@@ -40,7 +40,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         return closed
     try:
         connection.ensure_connection()
-        shared = scale_checks.refusals(settings.CONFIG) if connection.vendor == "postgresql" else []
+        shared = server_checks.refusals(settings.CONFIG) if connection.vendor == "postgresql" else []
         pending = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
     except NotSupportedError as error:
         return [

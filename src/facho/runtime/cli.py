@@ -95,7 +95,7 @@ def _add_light(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 def _run_light(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> None:
     """Run a command that says by its status how it ended."""
-    from facho.runtime.commands.status import CommandError
+    from facho.runtime.commands.screen import CommandError
 
     try:
         status = run(arguments)
@@ -243,9 +243,9 @@ def migrate_to(arguments: argparse.Namespace) -> None:
     os.environ.update(DATABASE_URL=arguments.url, FACHO_MODE="embedded")
     target = prepare()
     refuse_on_errors()
-    from facho.runtime import moving
+    from facho.runtime import migrate_to
 
-    if not moving.move(source, target, is_sure=arguments.yes):
+    if not migrate_to.move(source, target, is_sure=arguments.yes):
         sys.exit("facho: Not everything arrived as it was. Nothing was kept in the target.")
     print("Everything was copied, and the source is as it was. Set DATABASE_URL to the new address, and start Facho.")
 
@@ -292,12 +292,12 @@ def check(arguments: argparse.Namespace) -> None:
     config = prepare()
     from django.core import checks
 
-    from facho.runtime import scale_checks
+    from facho.runtime import server_checks
     from facho.runtime.checks import shared_devices
 
     messages = [*checks.run_checks(databases=["default"]), *shared_devices()]
     if config.is_scale:
-        messages += scale_checks.remarks(config)
+        messages += server_checks.remarks(config)
     for message in messages:
         if message.level == checks.INFO:
             print(message.msg, flush=True)

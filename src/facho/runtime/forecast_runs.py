@@ -12,7 +12,7 @@ from typing import Any
 
 from facho.apps.coordinator.models import Forecast
 from facho.engine.ports import Clock
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 

@@ -50,7 +50,7 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     status: int
     body: bytes
     content_type: str = "application/json"
@@ -85,7 +85,7 @@ def mount(app: App, beside: App) -> App:
 
 def unavailable(sentence: str) -> App:
     """Return an app that has nothing to offer yet, and says why."""
-    reply = Reply(503, f"{sentence}\n".encode(), "text/plain; charset=utf-8", [("Retry-After", "5")])
+    reply = HttpReply(503, f"{sentence}\n".encode(), "text/plain; charset=utf-8", [("Retry-After", "5")])
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -96,7 +96,7 @@ def unavailable(sentence: str) -> App:
     return app
 
 
-async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, token: str) -> Reply:
+async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, token: str) -> HttpReply:
     path = scope["path"]
     if path not in PATHS:
         return _json(404, {"detail": f"There is {', '.join(sorted(PATHS))}, and nothing else."})
@@ -107,7 +107,7 @@ async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, toke
     return await _verdict(checks.alive if path == "/healthz" else checks.ready)
 
 
-async def _verdict(checks: Iterable[Check]) -> Reply:
+async def _verdict(checks: Iterable[Check]) -> HttpReply:
     """Ask all of them at once, and say of each how it is."""
     asked = list(checks)
     said = await asyncio.gather(*(_ask(check) for check in asked))
@@ -127,7 +127,7 @@ async def _ask(check: Check) -> tuple[bool, str]:
         return False, "could not be checked; the log says why"
 
 
-def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> Reply:
+def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> HttpReply:
     headers = _headers(scope)
     if token and not _shows(headers.get("authorization", ""), token):
         detail = "Show FACHO_METRICS_TOKEN as a bearer token."
@@ -135,7 +135,7 @@ def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> Reply:
     if not token and not _is_local(scope, headers):
         return _json(403, {"detail": "Only this machine may read the metrics, until FACHO_METRICS_TOKEN is set."})
     encode, content_type = choose_encoder(headers.get("accept", ""))
-    return Reply(200, encode(registry), content_type)
+    return HttpReply(200, encode(registry), content_type)
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:
@@ -162,11 +162,11 @@ def _is_local(scope: Scope, headers: Mapping[str, str]) -> bool:
     return address.is_loopback
 
 
-def _json(status: int, content: Mapping[str, object], *headers: tuple[str, str]) -> Reply:
-    return Reply(status, json.dumps(content).encode() + b"\n", headers=headers)
+def _json(status: int, content: Mapping[str, object], *headers: tuple[str, str]) -> HttpReply:
+    return HttpReply(status, json.dumps(content).encode() + b"\n", headers=headers)
 
 
-async def _answer(send: Send, reply: Reply, *, with_body: bool) -> None:
+async def _answer(send: Send, reply: HttpReply, *, with_body: bool) -> None:
     headers = [
         ("Content-Type", reply.content_type),
         ("Content-Length", str(len(reply.body))),

@@ -15,8 +15,8 @@ from django.db import Error, connections
 
 from facho.engine.ports import Clock
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.scale_checks import roles_at_work
-from facho.store.tenancy import give_back, take_for_engine
+from facho.runtime.server_checks import roles_at_work
+from facho.store.engine_lock import give_back, take_for_engine
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def lock_role(config: Config, role: str) -> IO[str]:
 class EngineLock:
     """Held by the engine as long as it lives, and given up by the system when it dies, however it dies.
 
-    On PostgreSQL it also keeps the roles of scale-out away: see `store/tenancy.py`.
+    On PostgreSQL it also keeps the roles of scale-out away: see `store/engine_lock.py`.
     """
 
     def __init__(self, config: Config) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from facho.runtime.config import Config
 from facho.runtime.redact import Redaction
-from facho.store.away import is_away
+from facho.store.database import is_away
 
 FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
 FILE_SIZE, BACKUPS = 10 * 1024 * 1024, 5

@@ -18,7 +18,7 @@ from facho.runtime.clocks import Skew
 from facho.runtime.config import Config
 from facho.runtime.health import Check, NotWell
 from facho.runtime.metrics import LAGS, STALE_AFTER
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 T = TypeVar("T")
 

@@ -63,7 +63,7 @@ INSTALLED_APPS = [
     "facho.apps.polling",
     "facho.apps.telemetry",
     "facho.apps.coordinator",
-    "facho.apps.alerts",
+    "facho.alerts",
     "facho.apps.dashboard",
 ]
 
@@ -159,9 +159,9 @@ SPECTACULAR_SETTINGS = {
         "PlanStatusEnum": "facho.apps.coordinator.models.ExecutionPlan.Status",
         "PlanReasonEnum": "facho.apps.coordinator.models.ExecutionPlan.Reason",
         "ViolationSeverityEnum": "facho.apps.coordinator.models.QuotaViolation.Severity",
-        "AlertSeverityEnum": "facho.apps.alerts.models.SEVERITIES",
-        "RuleKindEnum": "facho.apps.alerts.models.RuleKind",
-        "ChannelKindEnum": "facho.apps.alerts.models.Channel.Kind",
+        "AlertSeverityEnum": "facho.alerts.models.SEVERITIES",
+        "RuleKindEnum": "facho.alerts.models.RuleKind",
+        "ChannelKindEnum": "facho.alerts.models.Channel.Kind",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
     },
 }

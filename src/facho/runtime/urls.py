@@ -11,7 +11,7 @@ urlpatterns = [
     path("api/v1/", include("facho.apps.telemetry.urls")),
     path("api/v1/", include("facho.apps.coordinator.urls")),
     path("api/v1/", include("facho.apps.coordinator.urls_forecasts")),
-    path("api/v1/", include("facho.apps.alerts.urls")),
+    path("api/v1/", include("facho.alerts.urls")),
     path("", include("facho.apps.dashboard.urls")),
 ]
 

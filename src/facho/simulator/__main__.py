@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from facho.simulator.control import Control
-from facho.simulator.fleet import Fleet, OltSpec, demo_fleet
+from facho.simulator.fleet import OltSpec, SimulatedFleet, demo_fleet
 from facho.simulator.pdulog import PduLog
 from facho.simulator.stdin import watch_stdin
 
@@ -39,14 +39,14 @@ async def _serve(specs: Sequence[OltSpec], log: PduLog) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with Fleet(specs, log=log) as fleet:
+    async with SimulatedFleet(specs, log=log) as fleet:
         control = Control(fleet)
         _say(describe(fleet))
         watch_stdin(loop, lambda line: _say(control.run(line)), stop.set)
         await stop.wait()
 
 
-def describe(fleet: Fleet) -> list[dict[str, object]]:
+def describe(fleet: SimulatedFleet) -> list[dict[str, object]]:
     """Return what somebody needs to know to poll the fleet."""
     return [
         {

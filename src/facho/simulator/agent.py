@@ -25,7 +25,7 @@ KINDS = {PduType.GET: "get", PduType.GET_NEXT: "getnext", PduType.GET_BULK: "get
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AgentReply:
     """What an agent says to one datagram (None: nothing), and how many seconds it has worked for it."""
 
     payload: bytes | None
@@ -35,7 +35,7 @@ class Reply:
     work: float = 0.0
 
 
-class Agent:
+class SimulatedAgent:
     """Answers for one device. Who does not know its community gets no answer, as from real ones.
 
     `faults` may be exchanged at any time.
@@ -58,22 +58,22 @@ class Agent:
         """Return the answer to a datagram, if there is one. `now` is the time of day that values depend on."""
         return self.serve(datagram, now).payload
 
-    def serve(self, datagram: bytes, now: float) -> Reply:
+    def serve(self, datagram: bytes, now: float) -> AgentReply:
         """Return the answer to a datagram, and what it cost."""
         try:
             request = decode_request(datagram)
         except BadAnswer:
-            return Reply(None)
+            return AgentReply(None)
         kind, asked = KINDS[request.pdu_type], len(request.oids)
         if self.faults.mute or request.community != self._community or not _is_possible(request):
-            return Reply(None, kind, asked)
+            return AgentReply(None, kind, asked)
         lookup = self._lookup(request, now)
         try:
             status, index, varbinds = self._answer(request, lookup)
         except (Dies, Hushed):
-            return Reply(None, kind, asked, work=self.faults.per_pdu * self.faults.slow_by)
+            return AgentReply(None, kind, asked, work=self.faults.per_pdu * self.faults.slow_by)
         payload, answered = self._pack(request, status, index, varbinds)
-        return Reply(payload, kind, asked, answered, self._work(request, lookup, answered))
+        return AgentReply(payload, kind, asked, answered, self._work(request, lookup, answered))
 
     def _lookup(self, request: Request, now: float) -> Lookup:
         return Lookup(self.device.mib, request.version, self.faults, self._poison(), now)

@@ -26,7 +26,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import in_charset, serial_text
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Raw, Rows
+from facho.simulator.mib import MibColumn, MibRows, Raw
 from facho.simulator.plant import Chassis, Model
 
 BDCOM = "1.3.6.1.4.1.3320"
@@ -87,14 +87,14 @@ def _last_change(seed: int) -> ReadLive:
     return read
 
 
-def _interface_columns(site: Site) -> list[Column]:
+def _interface_columns(site: Site) -> list[MibColumn]:
     uplinks = [f"GigaEthernet0/{number}" for number in range(1, UPLINKS + 1)]
     ports = [f"GPON{port.slot}/{port.port}" for port in site.plant.ports]
     names = [name.encode() for name in (*uplinks, *ports)]
     size = len(names)
     rows = mixed_rows(site, onu_index, [(FIRST_UPLINK + number,) for number in range(size)])
 
-    def column(oid: str, tag: Tag, read: ReadLive, others: list[Raw]) -> Column:
+    def column(oid: str, tag: Tag, read: ReadLive, others: list[Raw]) -> MibColumn:
         return mixed_column(site, rows, oid, tag, read, others)
 
     zeros: list[Raw] = [0] * size
@@ -113,10 +113,10 @@ def _interface_columns(site: Site) -> list[Column]:
     ]
 
 
-def _port_columns(site: Site) -> list[Column]:
+def _port_columns(site: Site) -> list[MibColumn]:
     """Return how many ONUs of each port are up and down, and the list of their numbers, with a comma behind each."""
     ports, onus = site.plant.ports, site.plant.onus
-    rows = Rows(((FIRST_PORT + number,), number) for number in range(len(ports)))
+    rows = MibRows(((FIRST_PORT + number,), number) for number in range(len(ports)))
     on_port = [[n for n, onu in enumerate(onus) if onu.position.port == port.port] for port in ports]
     lists = [b"".join(b"%d," % onu_number(onus[n]) for n in numbers_of) for numbers_of in on_port]
 
@@ -124,8 +124,8 @@ def _port_columns(site: Site) -> list[Column]:
         return lambda number, now: sum(site.watch.look(n, now)[1].up is up for n in on_port[number])
 
     return [
-        Column(numbers(f"{PORTS}.4"), rows, Tag.INTEGER, count(up=True)),
-        Column(numbers(f"{PORTS}.5"), rows, Tag.INTEGER, count(up=False)),
+        MibColumn(numbers(f"{PORTS}.4"), rows, Tag.INTEGER, count(up=True)),
+        MibColumn(numbers(f"{PORTS}.5"), rows, Tag.INTEGER, count(up=False)),
         fixed_column(f"{PORTS}.6", rows, Tag.OCTET_STRING, lists),
     ]
 
@@ -162,7 +162,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     descr = "BDCOM(tm) GP3600-16B Software, Version 74104\nhardware version: A"
     return [
         *system_columns(site, descr, f"{BDCOM}.1.390.0"),

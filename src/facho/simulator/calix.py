@@ -7,7 +7,7 @@ from facho.engine.snmp import Tag
 from facho.simulator.device import Fact, Live, Maker, Site, onu_table, system_columns
 from facho.simulator.encodings import milliwatts
 from facho.simulator.life import Observed, Onu, Optics
-from facho.simulator.mib import Column
+from facho.simulator.mib import MibColumn
 from facho.simulator.plant import WEAK_DBM, Chassis, Model
 
 AXOS = "1.3.6.1.4.1.6321.1.2.4"
@@ -63,7 +63,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     return [*system_columns(site, "Calix E7-2, AXOS R21.4.1", AXOS), *onu_table(site, onu_index, ONU_COLUMNS)]
 
 

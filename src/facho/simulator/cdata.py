@@ -8,7 +8,7 @@ from facho.engine.snmp import Tag
 from facho.simulator.device import Fact, Interface, Live, Maker, Site, interface_columns, onu_table, system_columns
 from facho.simulator.encodings import has_name, in_charset, milliwatts, time_text
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column
+from facho.simulator.mib import MibColumn
 from facho.simulator.plant import Chassis, Model
 
 OBJECT_ID = "1.3.6.1.4.1.17409"
@@ -159,7 +159,7 @@ def _interfaces(site: Site) -> list[Interface]:
     ]
 
 
-def _epon(site: Site) -> list[Column]:
+def _epon(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "FD1216S-B0", OBJECT_ID),
         *interface_columns(_interfaces(site)),
@@ -168,7 +168,7 @@ def _epon(site: Site) -> list[Column]:
     ]
 
 
-def _gpon(site: Site) -> list[Column]:
+def _gpon(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "FD1616SN-R1", OBJECT_ID),
         *onu_table(site, gpon_index, GPON_COLUMNS),
@@ -176,7 +176,7 @@ def _gpon(site: Site) -> list[Column]:
     ]
 
 
-def _legacy(site: Site) -> list[Column]:
+def _legacy(site: Site) -> list[MibColumn]:
     return [*system_columns(site, "FD1104S", OBJECT_ID), *onu_table(site, legacy_index, LEGACY_COLUMNS)]
 
 

@@ -24,7 +24,7 @@ from facho.engine.brand import Position
 from facho.simulator import changes
 from facho.simulator.changes import Change
 from facho.simulator.faults import WELL, count, factor, faults_from, place, to_options
-from facho.simulator.fleet import Fleet, SimulatedOlt
+from facho.simulator.fleet import SimulatedFleet, SimulatedOlt
 from facho.simulator.life import Down
 
 Result = Mapping[str, Any]
@@ -43,7 +43,7 @@ USAGE = {
 class Control:
     """Does what lines say, and answers each with a mapping that goes into a line of JSON. No line stops it."""
 
-    def __init__(self, fleet: Fleet, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, fleet: SimulatedFleet, now: Callable[[], float] = time.time) -> None:
         self._fleet = fleet
         self._now = now
 

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from random import Random
 
-from facho.simulator.agent import Agent, Reply
+from facho.simulator.agent import AgentReply, SimulatedAgent
 from facho.simulator.pdulog import Pdu, PduLog
 
 
@@ -38,7 +38,7 @@ class Queue:
 class Desk:
     """Takes what arrives for an agent, decides what becomes of it and writes it down. The socket only does as told."""
 
-    def __init__(self, agent: Agent, log: PduLog, seed: int = 0) -> None:
+    def __init__(self, agent: SimulatedAgent, log: PduLog, seed: int = 0) -> None:
         self.agent = agent
         self._log = log
         self._queue = Queue()
@@ -63,7 +63,7 @@ class Desk:
         )
         return departure
 
-    def _depart(self, reply: Reply, now: float) -> Departure | None:
+    def _depart(self, reply: AgentReply, now: float) -> Departure | None:
         faults = self.agent.faults
         work = reply.work * (1 + faults.crowding * self._queue.waiting(now)) if faults.crowding else reply.work
         done = self._queue.serve(now, work)

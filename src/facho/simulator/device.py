@@ -8,7 +8,7 @@ from facho.engine.oid import Arcs, parse
 from facho.engine.oid import arcs as arcs_of
 from facho.engine.snmp import Tag
 from facho.simulator.life import DAY, Observed, Onu, observe
-from facho.simulator.mib import SCALAR, Column, Mib, Raw, Rows
+from facho.simulator.mib import SCALAR, Mib, MibColumn, MibRows, Raw
 from facho.simulator.plant import Chassis, Plant, grow
 from facho.simulator.recorded import RecordedMib
 
@@ -90,7 +90,7 @@ class Maker:
 
     brand: str
     chassis: Callable[[int], Chassis]
-    columns: Callable[[Site], list[Column]]
+    columns: Callable[[Site], list[MibColumn]]
 
     def build(self, name: str, onus: int, seed: int, dark_ports: int = 0) -> "Device":
         """Return an OLT with this many ONUs."""
@@ -120,9 +120,9 @@ class Device:
         return self.maker.with_plant(self.name, self.seed, plant)
 
 
-def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[Column]:
+def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[MibColumn]:
     """Return columns of all ONUs that share an index."""
-    rows = Rows(((index(onu), number) for number, onu in enumerate(site.plant.onus)), of_onus=True)
+    rows = MibRows(((index(onu), number) for number, onu in enumerate(site.plant.onus)), of_onus=True)
     return [
         _fact(column, rows, site.plant) if isinstance(column, Fact) else _live(column, rows, site.watch)
         for column in columns
@@ -130,40 +130,40 @@ def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact |
 
 
 def mixed_column(
-    site: Site, rows: Rows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
-) -> Column:
+    site: Site, rows: MibRows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
+) -> MibColumn:
     """Return a column where other things have rows among the ONUs: their subjects count on behind those of ONUs."""
     onus = len(site.plant.onus)
 
     def read_any(number: int, now: float) -> Raw | None:
         return read(*site.watch.look(number, now)) if number < onus else others[number - onus]
 
-    return Column(numbers(oid), rows, tag, read_any, optical=optical)
+    return MibColumn(numbers(oid), rows, tag, read_any, optical=optical)
 
 
-def mixed_rows(site: Site, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> Rows:
+def mixed_rows(site: Site, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> MibRows:
     """Return the rows of all ONUs, and those of other things."""
     of_onus = [(index(onu), number) for number, onu in enumerate(site.plant.onus)]
-    return Rows([*of_onus, *((arcs, len(of_onus) + number) for number, arcs in enumerate(others))], of_onus=True)
+    return MibRows([*of_onus, *((arcs, len(of_onus) + number) for number, arcs in enumerate(others))], of_onus=True)
 
 
-def _fact(fact: Fact, rows: Rows, plant: Plant) -> Column:
-    return Column(numbers(fact.oid), rows, fact.tag, lambda number, _now: fact.read(plant.onus[number]), fixed=True)
+def _fact(fact: Fact, rows: MibRows, plant: Plant) -> MibColumn:
+    return MibColumn(numbers(fact.oid), rows, fact.tag, lambda number, _now: fact.read(plant.onus[number]), fixed=True)
 
 
-def _live(live: Live, rows: Rows, watch: Watch) -> Column:
+def _live(live: Live, rows: MibRows, watch: Watch) -> MibColumn:
     def read(number: int, now: float) -> Raw | None:
         return live.read(*watch.look(number, now))
 
-    return Column(numbers(live.oid), rows, live.tag, read, optical=live.optical, sparse=live.sparse)
+    return MibColumn(numbers(live.oid), rows, live.tag, read, optical=live.optical, sparse=live.sparse)
 
 
-def fixed_column(oid: str, rows: Rows, tag: Tag, values: Sequence[Raw]) -> Column:
+def fixed_column(oid: str, rows: MibRows, tag: Tag, values: Sequence[Raw]) -> MibColumn:
     """Return a column whose values are listed by subject."""
-    return Column(numbers(oid), rows, tag, lambda number, _now: values[number], fixed=True)
+    return MibColumn(numbers(oid), rows, tag, lambda number, _now: values[number], fixed=True)
 
 
-def system_columns(site: Site, descr: str, object_id: str) -> list[Column]:
+def system_columns(site: Site, descr: str, object_id: str) -> list[MibColumn]:
     """Return the system group: sysDescr, sysObjectID, sysUpTime, sysName."""
 
     def uptime(_number: int, now: float) -> int:
@@ -172,7 +172,7 @@ def system_columns(site: Site, descr: str, object_id: str) -> list[Column]:
     return [
         fixed_column(f"{SYSTEM}.1", SCALAR, Tag.OCTET_STRING, [descr.encode()]),
         fixed_column(f"{SYSTEM}.2", SCALAR, Tag.OBJECT_IDENTIFIER, [parse(object_id)]),
-        Column(numbers(f"{SYSTEM}.3"), SCALAR, Tag.TIME_TICKS, uptime),
+        MibColumn(numbers(f"{SYSTEM}.3"), SCALAR, Tag.TIME_TICKS, uptime),
         fixed_column(f"{SYSTEM}.5", SCALAR, Tag.OCTET_STRING, [site.name.encode()]),
     ]
 
@@ -182,9 +182,9 @@ def uptime_ticks(seed: int, now: float) -> int:
     return int((now + seed * DAY) % BETWEEN_REBOOTS * 100)
 
 
-def interface_columns(interfaces: Sequence[Interface]) -> list[Column]:
+def interface_columns(interfaces: Sequence[Interface]) -> list[MibColumn]:
     """Return ifIndex, ifDescr, ifOperStatus and ifName."""
-    rows = Rows(((interface.index,), number) for number, interface in enumerate(interfaces))
+    rows = MibRows(((interface.index,), number) for number, interface in enumerate(interfaces))
     return [
         # A large ifIndex does not fit its own type: agents let it become negative.
         fixed_column(f"{IF_TABLE}.1", rows, Tag.INTEGER, [signed32(each.index) for each in interfaces]),

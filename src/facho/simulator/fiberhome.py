@@ -10,7 +10,7 @@ from facho.engine.snmp import Tag
 from facho.simulator.device import Fact, Live, Maker, Site, fixed_column, onu_table, system_columns
 from facho.simulator.encodings import in_charset, serial_text
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Rows
+from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import Chassis, Model, Plant
 
 FIBERHOME = "1.3.6.1.4.1.5875.800"
@@ -56,12 +56,12 @@ def pon_onu_index(onu: Onu) -> Arcs:
     return port_number(onu.position), onu.position.onu or 0
 
 
-def _port_columns(plant: Plant) -> list[Column]:
+def _port_columns(plant: Plant) -> list[MibColumn]:
     """Return how many ONUs each port has, and the load of each card in hundredths of a percent."""
-    rows = Rows(((port_number(port),), number) for number, port in enumerate(plant.ports))
+    rows = MibRows(((port_number(port),), number) for number, port in enumerate(plant.ports))
     counts = Counter(replace(onu.position, onu=None) for onu in plant.onus)
     slots = sorted({port.slot for port in plant.ports})
-    cards = Rows(((slot,), number) for number, slot in enumerate(slots))
+    cards = MibRows(((slot,), number) for number, slot in enumerate(slots))
     return [
         fixed_column(PORT_COUNTS, rows, Tag.INTEGER, [counts[port] for port in plant.ports]),
         fixed_column(f"{CARDS}.8", cards, Tag.INTEGER, [458 + slot for slot in slots]),
@@ -106,7 +106,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 PON_ONU_COLUMNS = (Live(OLT_RX, Tag.INTEGER, _hundredths(lambda optics: optics.olt_rx_dbm), optical=True, sparse=True),)
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "AN5516-01", f"{FIBERHOME}.1001.11"),
         *_port_columns(site.plant),

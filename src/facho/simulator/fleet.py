@@ -8,7 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 
 from facho.adapters.snmp.snmprec import read_records
-from facho.simulator.agent import Agent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.bdcom import BDCOM_GPON
 from facho.simulator.calix import CALIX_AXOS
 from facho.simulator.cdata import CDATA_EPON, CDATA_FD11, CDATA_GPON
@@ -110,7 +110,9 @@ class OltSpec:
 class SimulatedOlt:
     """An OLT of a fleet, listening."""
 
-    def __init__(self, spec: OltSpec, agent: Agent, transport: asyncio.DatagramTransport, host: str, port: int) -> None:
+    def __init__(
+        self, spec: OltSpec, agent: SimulatedAgent, transport: asyncio.DatagramTransport, host: str, port: int
+    ) -> None:
         self.spec = spec
         self.agent = agent
         self.host = host
@@ -137,7 +139,7 @@ class SimulatedOlt:
         self._transport.close()
 
 
-class Fleet:
+class SimulatedFleet:
     """Simulated OLTs that live as long as the `async with` they are opened by."""
 
     def __init__(self, specs: Sequence[OltSpec], *, host: str = HOST, log: PduLog | None = None) -> None:
@@ -173,7 +175,7 @@ class Fleet:
         return len(self._olts)
 
     async def _open(self, spec: OltSpec) -> SimulatedOlt:
-        agent = Agent(build(spec), spec.community, spec.faults, spec.seed)
+        agent = SimulatedAgent(build(spec), spec.community, spec.faults, spec.seed)
         transport, port = await open_endpoint(Desk(agent, self.log, spec.seed), self._host, spec.port)
         return SimulatedOlt(spec, agent, transport, self._host, port)
 

@@ -21,7 +21,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import in_charset
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Rows
+from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import Chassis, Model, Plant
 
 XPON = "1.3.6.1.4.1.2011.6.128.1.1"
@@ -75,9 +75,9 @@ def _interfaces(plant: Plant) -> list[Interface]:
     ]
 
 
-def _port_columns(plant: Plant) -> list[Column]:
+def _port_columns(plant: Plant) -> list[MibColumn]:
     """Return the tables of PON ports: status, number of ONTs, and the optics of the port itself."""
-    rows = Rows(((port_index(port),), number) for number, port in enumerate(plant.ports))
+    rows = MibRows(((port_index(port),), number) for number, port in enumerate(plant.ports))
     counts = Counter(replace(onu.position, onu=None) for onu in plant.onus)
     ports = len(plant.ports)
     return [
@@ -140,7 +140,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.123"),
         *interface_columns(_interfaces(site.plant)),

@@ -17,7 +17,7 @@ Raw = int | bytes
 Place = tuple[int, int]
 
 
-class Rows:
+class MibRows:
     """An index: its numbers in order, and what each stands for: which ONU, which port, or 0 for a scalar."""
 
     def __init__(self, entries: Iterable[tuple[Arcs, int]], *, of_onus: bool = False) -> None:
@@ -32,10 +32,10 @@ class Rows:
         return len(self.indexes)
 
 
-SCALAR = Rows([((0,), 0)])
+SCALAR = MibRows([((0,), 0)])
 
 
-class Column:
+class MibColumn:
     """One object of an agent. `read` gives its value for a subject at a time; a `fixed` one is read only once.
 
     Where `read` gives None there is no such row at that time. Only a `sparse` column may do so.
@@ -44,7 +44,7 @@ class Column:
     def __init__(
         self,
         oid: Arcs,
-        rows: Rows,
+        rows: MibRows,
         tag: Tag,
         read: Callable[[int, float], Raw | None],
         *,
@@ -89,8 +89,8 @@ class Column:
 class Mib:
     """All columns of an agent, in order."""
 
-    def __init__(self, columns: Iterable[Column]) -> None:
-        self.columns: Sequence[Column] = sorted(columns, key=lambda column: column.oid)
+    def __init__(self, columns: Iterable[MibColumn]) -> None:
+        self.columns: Sequence[MibColumn] = sorted(columns, key=lambda column: column.oid)
         self.is_sparse = any(column.sparse for column in self.columns)
         self._oids = [column.oid for column in self.columns]
         for one, other in pairwise(self._oids):

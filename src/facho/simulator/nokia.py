@@ -19,7 +19,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import in_charset
 from facho.simulator.life import Observed, Onu, Optics
-from facho.simulator.mib import Column
+from facho.simulator.mib import MibColumn
 from facho.simulator.plant import Chassis, Model
 
 ISAM = "1.3.6.1.4.1.637.61.1"
@@ -61,7 +61,7 @@ def _number(at: Position, level: int) -> int:
     return at.slot + 1 << 25 | level << 21 | at.port - 1 << 16
 
 
-def _interface_columns(site: Site) -> list[Column]:
+def _interface_columns(site: Site) -> list[MibColumn]:
     ports = [pon_number(port) for port in site.plant.ports]
     rows = mixed_rows(site, ont_index, [(number,) for number in ports])
     ont, pon = b"nokia FWLT-C  ONT", b"nokia FWLT-C  PON"
@@ -106,7 +106,7 @@ ONT_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "Nokia ISAM 7360 FX, R6.2.04", ISAM),
         *_interface_columns(site),

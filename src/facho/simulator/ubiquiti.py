@@ -12,7 +12,7 @@ from facho.simulator.device import Fact, Interface, Live, Maker, Site, fixed_col
 from facho.simulator.device import system_columns as system
 from facho.simulator.encodings import centi, has_name, in_charset
 from facho.simulator.life import Observed, Onu
-from facho.simulator.mib import SCALAR, Column
+from facho.simulator.mib import SCALAR, MibColumn
 from facho.simulator.plant import Chassis, Model
 
 UFIBER = "1.3.6.1.4.1.41112.1.5"
@@ -60,7 +60,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     chassis = site.plant.chassis
     interfaces = [Interface(number, f"pon{number}", f"pon{number}") for number in range(1, chassis.ports + 1)]
     return [

@@ -18,7 +18,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import in_charset, mac_text, milliwatts, time_text
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Rows
+from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import Chassis, Model
 
 VSOL = "1.3.6.1.4.1.37950.1.1.5"
@@ -50,10 +50,10 @@ def onu_index(onu: Onu) -> Arcs:
     return onu.position.port, onu.position.onu or 0
 
 
-def _port_columns(site: Site) -> list[Column]:
+def _port_columns(site: Site) -> list[MibColumn]:
     """Return how many ONUs each port has and how many are up, and the optics of the port itself, as text."""
     ports, onus = site.plant.ports, site.plant.onus
-    rows = Rows(((port.port,), number) for number, port in enumerate(ports))
+    rows = MibRows(((port.port,), number) for number, port in enumerate(ports))
     counts = Counter(onu.position.port for onu in onus)
 
     def online(number: int, now: float) -> int:
@@ -62,7 +62,7 @@ def _port_columns(site: Site) -> list[Column]:
 
     return [
         fixed_column(f"{PORT_COUNTS}.2", rows, Tag.INTEGER, [counts[port.port] for port in ports]),
-        Column(numbers(f"{PORT_COUNTS}.3"), rows, Tag.INTEGER, online),
+        MibColumn(numbers(f"{PORT_COUNTS}.3"), rows, Tag.INTEGER, online),
         fixed_column(f"{PORT_OPTICS}.2", rows, Tag.OCTET_STRING, [b"27.84 .C"] * len(ports)),
         fixed_column(f"{PORT_OPTICS}.3", rows, Tag.OCTET_STRING, [b"3.22 V"] * len(ports)),
         fixed_column(f"{PORT_OPTICS}.4", rows, Tag.OCTET_STRING, [b"7.01 mA"] * len(ports)),
@@ -126,7 +126,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     return [
         *system_columns(site, "V1600D", f"{VSOL}.10.14.1"),
         *_port_columns(site),

@@ -26,7 +26,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import in_charset
 from facho.simulator.life import Down, Observed, Onu, Optics
-from facho.simulator.mib import Column, Rows
+from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import ONUS_PER_PORT, PORTS_IN_USE, PORTS_PER_CARD, Chassis, Model, Plant
 
 ZTE = "1.3.6.1.4.1.3902"
@@ -98,9 +98,9 @@ def _interfaces(plant: Plant) -> list[Interface]:
     ]
 
 
-def _port_columns(plant: Plant) -> list[Column]:
-    rows = Rows(((port_index(port),), number) for number, port in enumerate(plant.ports))
-    if_rows = Rows(((if_index(port),), number) for number, port in enumerate(plant.ports))
+def _port_columns(plant: Plant) -> list[MibColumn]:
+    rows = MibRows(((port_index(port),), number) for number, port in enumerate(plant.ports))
+    if_rows = MibRows(((if_index(port),), number) for number, port in enumerate(plant.ports))
     names = [f"OLT-{port.port}".encode() for port in plant.ports]
     ports = range(len(plant.ports))
     return [
@@ -165,7 +165,7 @@ TRAFFIC_COLUMNS = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     model = site.plant.chassis.name
     descr = f"{model} Version V2.1.0 Software, Copyright (c) by ZTE Corporation Compiled"
     return [

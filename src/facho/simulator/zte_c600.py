@@ -17,7 +17,7 @@ from facho.simulator.device import (
 )
 from facho.simulator.encodings import has_name, in_charset, serial_text
 from facho.simulator.life import Down, Observed, Onu
-from facho.simulator.mib import Column, Rows
+from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import Chassis, Model, Plant
 from facho.simulator.zte import REASONS, olt_rx, optical
 
@@ -70,10 +70,10 @@ def _interfaces(plant: Plant) -> list[Interface]:
     ]
 
 
-def _card_columns(plant: Plant) -> list[Column]:
+def _card_columns(plant: Plant) -> list[MibColumn]:
     """Return model, state and ports of each card. The spare one has been pulled."""
     slots = [*sorted({port.slot for port in plant.ports}), 19]
-    rows = Rows(((1, 1, slot), number) for number, slot in enumerate(slots))
+    rows = MibRows(((1, 1, slot), number) for number, slot in enumerate(slots))
     return [
         fixed_column(f"{CARDS}.4", rows, Tag.OCTET_STRING, [b"GFGH"] * len(slots)),
         fixed_column(f"{CARDS}.5", rows, Tag.INTEGER, [1] * (len(slots) - 1) + [4]),
@@ -116,7 +116,7 @@ OPTICS_COLUMNS = (
 )
 
 
-def _columns(site: Site) -> list[Column]:
+def _columns(site: Site) -> list[MibColumn]:
     descr = "C600 Version V1.2.1 Software, Copyright (c) by ZTE Corporation Compiled"
     return [
         *system_columns(site, descr, f"{ZTE}.1082.1001.600.1.1"),

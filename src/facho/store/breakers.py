@@ -1,4 +1,4 @@
-"""The breaker of an OLT, as stored in its row. The rules are in `engine/breaker.py`."""
+"""The breaker of an OLT, as stored in its row. The rules are in `engine/scheduling/breaker.py`."""
 
 import logging
 from collections.abc import Collection
@@ -10,22 +10,22 @@ from django.db import transaction
 from django.db.models import Q
 
 from facho.apps.inventory.models import Olt
-from facho.engine.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.events import Event, tell
 from facho.engine.model import Outcome
+from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BreakerPolicy:
     """When a breaker opens, and whether it may close by itself."""
 
     opens_after: int = OPENS_AFTER
     auto_recover: bool = True
 
 
-USUAL_POLICY = Policy()
+USUAL_POLICY = BreakerPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ COLUMNS = ("pk", "name", "failures", "breaker_opened_at", "breaker_answered_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class BreakerTurn:
     """What becomes of a breaker: columns to write, and an event to tell when they are committed."""
 
     breaker: Breaker
@@ -61,30 +61,30 @@ class Turn:
             tell(logger, Event.BREAKER_WAITS, olt_id=olt_id, olt=olt)
 
 
-def turn(breaker: Breaker, outcome: Outcome, policy: Policy, now: datetime) -> Turn:
+def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
     """Return the change of a breaker by an attempt that ended so."""
     said = heard(outcome)
     if said is Heard.ANSWER:
-        return _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {"failures": 0})
+        return _came_back(breaker, policy, now) if breaker.opened_at else BreakerTurn(breaker, {"failures": 0})
     if said is not Heard.SILENCE:
-        return Turn(breaker, {})
+        return BreakerTurn(breaker, {})
     failures = breaker.failures + 1
     if breaker.opened_at is None and failures >= policy.opens_after:
-        return Turn(breaker, {"failures": failures, "breaker_opened_at": now}, Event.BREAKER_OPENED)
-    return Turn(breaker, {"failures": failures})
+        return BreakerTurn(breaker, {"failures": failures, "breaker_opened_at": now}, Event.BREAKER_OPENED)
+    return BreakerTurn(breaker, {"failures": failures})
 
 
-def _came_back(breaker: Breaker, policy: Policy, now: datetime) -> Turn:
+def _came_back(breaker: Breaker, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
     """Close an open breaker, or note that it could be, once."""
     if policy.auto_recover:
         reachable = {"reachability": Olt.Reachability.REACHABLE}
-        return Turn(breaker, {**Olt.CLOSED_BREAKER, **reachable}, Event.BREAKER_CLOSED)
+        return BreakerTurn(breaker, {**Olt.CLOSED_BREAKER, **reachable}, Event.BREAKER_CLOSED)
     if breaker.answered_at is not None:
-        return Turn(breaker, {})
-    return Turn(breaker, {"breaker_answered_at": now}, Event.BREAKER_WAITS)
+        return BreakerTurn(breaker, {})
+    return BreakerTurn(breaker, {"breaker_answered_at": now}, Event.BREAKER_WAITS)
 
 
-def answered(olt_id: int, policy: Policy, now: datetime) -> bool:
+def answered(olt_id: int, policy: BreakerPolicy, now: datetime) -> bool:
     """Follow the answer to a probe, and return whether the breaker is closed now."""
     with transaction.atomic():
         row = Olt.objects.filter(pk=olt_id).select_for_update().values_list(*COLUMNS).first()
@@ -92,7 +92,7 @@ def answered(olt_id: int, policy: Policy, now: datetime) -> bool:
             return False
         breaker = Breaker(*row)
         probed = {"breaker_probed_at": now, "last_answer_at": now}
-        came_back = _came_back(breaker, policy, now) if breaker.opened_at else Turn(breaker, {"failures": 0})
+        came_back = _came_back(breaker, policy, now) if breaker.opened_at else BreakerTurn(breaker, {"failures": 0})
         Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
     came_back.tell()
     return breaker.opened_at is None or policy.auto_recover

@@ -25,13 +25,13 @@ from facho.apps.telemetry.models import (
     OnuEvent,
 )
 from facho.engine.batch import UNREAD, Batch
-from facho.engine.census import Census
 from facho.engine.model import Reading
-from facho.store.rows import FILLED, PLACE, POWERS, merge_twins, normal, normals, plain_value
+from facho.engine.presence import Census
+from facho.store.sql import FILLED, PLACE, POWERS, merge_twins, normal, normals, plain_value
 
 if TYPE_CHECKING:
-    from facho.store.census import KnownOnus
     from facho.store.inventory import Inventory
+    from facho.store.presence import KnownOnus
 
 Field, Presence = OnuEvent.Field, OnuEvent.Presence
 

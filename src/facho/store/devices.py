@@ -16,7 +16,7 @@ from facho.adapters.resolver import Addresses, Resolver
 from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
 from facho.engine.device import HostAddress, olts_by_device, sort_addresses
 from facho.engine.events import Event, tell
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DeviceRow:
     """An OLT, and the device that its row has."""
 
     id: int
@@ -67,7 +67,7 @@ class DeviceWatch:
             _report_move(row, where)
         self._report_shared({row.id: where.device for row, where in placed}, {row.id: row.name for row in rows})
 
-    async def _resolve(self, rows: Sequence[Row], now: datetime) -> Mapping[str, Addresses]:
+    async def _resolve(self, rows: Sequence[DeviceRow], now: datetime) -> Mapping[str, Addresses]:
         """Return the addresses of the names that are due and can be resolved. Names without any go first."""
         new = {row.where.name for row in rows if not row.where.candidates}
         names = {row.where.name for row in rows} - {""}
@@ -109,7 +109,7 @@ def _resolved(where: HostAddress, addresses: Addresses | None) -> HostAddress:
     return replace(where, resolved_name=where.name, addresses=found)
 
 
-def _report_move(row: Row, where: HostAddress) -> None:
+def _report_move(row: DeviceRow, where: HostAddress) -> None:
     before = row.where.address
     if where.name and before and where.address != before:
         tell(
@@ -123,13 +123,13 @@ def _report_move(row: Row, where: HostAddress) -> None:
         )
 
 
-def _read() -> list[Row]:
+def _read() -> list[DeviceRow]:
     rows = Olt.objects.order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
-    return [Row(id_, name, device, host_address(*where)) for id_, name, device, *where in rows]
+    return [DeviceRow(id_, name, device, host_address(*where)) for id_, name, device, *where in rows]
 
 
 @transaction.atomic
-def _write(changed: Collection[tuple[Row, HostAddress]]) -> None:
+def _write(changed: Collection[tuple[DeviceRow, HostAddress]]) -> None:
     for row, where in changed:
         # Unless a person has changed it meanwhile: then it is for the next time.
         rows = Olt.objects.filter(pk=row.id, host=row.where.host, port=row.where.port)

@@ -39,7 +39,7 @@ from facho.engine.chunks import (
     Chunk,
     Kind,
     PackedColumn,
-    Run,
+    RunColumns,
     decode,
     encode,
     kind_of,
@@ -47,7 +47,7 @@ from facho.engine.chunks import (
     pack_run,
 )
 from facho.engine.ports import Clock
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def close(level: Level, olt_id: int, start: datetime) -> None:
     run_ids = [
         pk
         for pk, at, data in run_rows.values_list("pk", "at", "data")
-        if _add_run(entries, known_ids, microseconds(at), unpacked(Run, level.open, pk, data))
+        if _add_run(entries, known_ids, microseconds(at), unpacked(RunColumns, level.open, pk, data))
     ]
     if not run_ids:
         return
@@ -154,7 +154,7 @@ def _add_chunk(entries: Entries, field: str, chunk: Chunk | None) -> bool:
     return chunk is not None
 
 
-def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: Run | None) -> bool:
+def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: RunColumns | None) -> bool:
     if run is not None:
         # Runs of an OLT mostly have the same ids: one list serves all of them.
         ids = known_ids.get(run.packed_ids) or known_ids.setdefault(run.packed_ids, run.onu_ids)
@@ -293,7 +293,7 @@ def _last_counters(olt_id: int, start: datetime) -> dict[str, dict[int, int]]:
     """Return the last value of each counter before a day, from the day before it that has any."""
     earlier = HistoryDay.objects.filter(olt_id=olt_id, at__lt=start).order_by("-at")
     for pk, data in earlier.values_list("pk", "data")[:1]:
-        day = unpacked(Run, HistoryDay, pk, data)
+        day = unpacked(RunColumns, HistoryDay, pk, data)
         names = [name for name in day.forms if name.endswith("_octets:last")] if day else []
         return {
             name.partition(":")[0]: {

@@ -1,6 +1,6 @@
-"""The ONUs of one OLT as the database has them, in columns, and the writing of what a run changed."""
+"""The ONUs of an OLT in columns, as the database has them, kept between runs."""
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
@@ -10,9 +10,9 @@ from django.db import models
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import NEVER, Onu, OnuEvent, PonPort
 from facho.engine.model import KnownOnu
-from facho.store import bulk
+from facho.store import sql
 from facho.store.compare import NO_PORT, TIMES, InventoryChanges, Port
-from facho.store.rows import FILLED, Rows, adapted, timestamp
+from facho.store.sql import FILLED, Rows, adapted, timestamp
 
 # What every comparison needs, whatever was read.
 ALWAYS = (
@@ -132,7 +132,7 @@ class Inventory:
         if changes.leaving or changes.found:
             self._index()
         links = [(self.ids[self.positions[index]], self.ids[each]) for each, index in changes.replaced.items()]
-        bulk.update(Onu, ("replaced_by_id",), links)
+        sql.update(Onu, ("replaced_by_id",), links)
         self._renew_known(changes)
         self._write_events(changes)
 
@@ -161,7 +161,7 @@ class Inventory:
         for number, times in moving.items():
             together[tuple(times)].append(self.port_ids[number])
         for names, ids in together.items():
-            bulk.set_columns(PonPort, ids, **dict.fromkeys(names, changes.at))
+            sql.set_columns(PonPort, ids, **dict.fromkeys(names, changes.at))
 
     def _write_cells(self, cells: dict[int, dict[str, Any]]) -> None:
         """Write rows in which the same columns changed together, and each row once."""
@@ -174,7 +174,7 @@ class Inventory:
                 rows = [(*cells[each].values(), self.ids[each]) for each in positions]
             else:
                 rows = [(*map(adapted, cells[each].values()), self.ids[each]) for each in positions]
-            bulk.update(Onu, names, rows)
+            sql.update(Onu, names, rows)
             for name in names:
                 if name in self.columns:
                     column = self.columns[name]
@@ -192,7 +192,7 @@ class Inventory:
             **changes.found,
         }
         written = [list(map(adapted, column)) if name in ADAPTED else column for name, column in found.items()]
-        bulk.write(Rows(Onu._meta.db_table, tuple(found), list(zip(*written, strict=True))))
+        sql.write(Rows(Onu._meta.db_table, tuple(found), list(zip(*written, strict=True))))
         held = Onu.objects.filter(olt_id=self.olt_id, place_taken=False, pk__gt=max(self.ids, default=0))
         ids = dict(held.values_list("index", "pk"))
         self.ids += map(ids.__getitem__, found["index"])
@@ -215,10 +215,52 @@ class Inventory:
             for event in changes.events
         ]
         columns = ("onu_id", "olt_id", "at", "field", "old", "new", "cause")
-        bulk.write(Rows(OnuEvent._meta.db_table, columns, values))
+        sql.write(Rows(OnuEvent._meta.db_table, columns, values))
 
 
 def _stored_in(fields: Collection[str]) -> list[str]:
     """Return the columns of the table that hold these fields."""
     names = [name for name in fields if name in FILLED]
     return names if len(names) == len(fields) else [*names, "extra"]
+
+
+# ONUs that are kept in memory, at most: about 1 kB each.
+MOST_ONUS = 2_000_000
+
+
+class Inventories:
+    """Inventories by OLT, the least recently used first.
+
+    One is valid as long as the database has the version that it was left with:
+    each result with readings raises `olts.inventory_version`, in every process.
+    The lease of the OLT keeps two runs from using one inventory at the same time.
+    """
+
+    def __init__(self, most_onus: int = MOST_ONUS) -> None:
+        self._most_onus = most_onus
+        self._kept: OrderedDict[int, Inventory] = OrderedDict()
+
+    def get(self, olt_id: int, version: int) -> Inventory:
+        """Return the inventory of an OLT whose version was read just now; from the database if it is not held."""
+        inventory = self._kept.get(olt_id)
+        if inventory is None or inventory.version != version:
+            inventory = self._kept[olt_id] = Inventory.load(olt_id)
+            inventory.version = version
+            self._make_room()
+        self._kept.move_to_end(olt_id)
+        return inventory
+
+    def known(self, olt_id: int) -> list[KnownOnu]:
+        """Return the ONUs of an OLT that can be polled."""
+        found = sql.fetch("SELECT inventory_version FROM olts WHERE id = %s", olt_id)
+        return self.get(olt_id, found[0][0]).known() if found else []
+
+    def drop(self, olt_id: int) -> None:
+        """Forget an inventory that may differ from the database: a transaction failed."""
+        self._kept.pop(olt_id, None)
+
+    def _make_room(self) -> None:
+        held = sum(len(each.ids) for each in self._kept.values())
+        while held > self._most_onus and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            held -= len(dropped.ids)

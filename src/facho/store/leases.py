@@ -1,10 +1,4 @@
-"""Leases as rows: at most one holder per key, wherever it runs. The database's clock says when one is over.
-
-Who holds one renews it, and trusts it a little shorter than the database does: a
-process that was paused, or cut off, stops asking before anybody else may begin.
-The token grows with each holder. It is the fence: what an older one says is not
-written, whenever it comes.
-"""
+"""Leases as rows: at most one holder per key, by the clock of the database. The active scheduler holds one, too."""
 
 import asyncio
 import logging
@@ -22,13 +16,14 @@ from django.utils import timezone
 from facho.apps.inventory.models import HOST_ADDRESS, host_address
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.models import Lease as LeaseRow
-from facho.engine.errors import OltBusy
+from facho.engine.errors import LeaseLost, OltBusy
 from facho.engine.events import Event, tell
 from facho.engine.model import Lease
 from facho.engine.ports import Clock
-from facho.store import bulk
-from facho.store.tenancy import refuse_beside_engine
-from facho.store.threads import DbThread
+from facho.engine.scheduling.outages import Outages
+from facho.store import sql
+from facho.store.database import DbThread
+from facho.store.engine_lock import refuse_beside_engine
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +140,7 @@ def lock(key: str, token: int) -> bool:
 def is_superseded(lease: Lease) -> bool:
     """Return whether another holder had the device since: then nothing written under this lease counts."""
     later = "SELECT 1 FROM leases WHERE key = %s AND token > %s"
-    return bool(bulk.fetch(later, key_of(lease.device), lease.token))
+    return bool(sql.fetch(later, key_of(lease.device), lease.token))
 
 
 def holder_of(key: str) -> str:
@@ -247,3 +242,84 @@ class DbLeases:
             elif self.is_valid(each.lease):
                 each.valid_until = asked
                 tell(logger, Event.LEASE_LOST, olt_id=each.lease.olt_id, holder=each.lease.holder)
+
+
+KEY = "scheduler"
+
+# A standby takes over in less than ten seconds: when the lease of one that died is over, and at its next try.
+TERMS = Terms(timedelta(seconds=8), timedelta(seconds=2), timedelta(seconds=2))
+TRY_EVERY = 1.0
+
+
+class SchedulerTurn:
+    """The right to schedule. Everything that is written with it passes `fence` in its own transaction."""
+
+    def __init__(
+        self, thread: DbThread, clock: Clock, holder: str, terms: Terms = TERMS, outages: Outages | None = None
+    ) -> None:
+        self.holder = holder
+        # Called when the database does not answer, so that slots lost meanwhile get the right cause.
+        self.outages = outages or Outages()
+        self._thread = thread
+        self._clock = clock
+        self._terms = terms
+        self._token: int | None = None
+        self._valid_until = 0.0
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether it is our turn for certain."""
+        return self._token is not None and self._clock.monotonic() < self._valid_until
+
+    async def wait(self) -> None:
+        """Stand by until it is our turn."""
+        while not await self._try():
+            await self._clock.sleep(TRY_EVERY)
+
+    async def _try(self) -> bool:
+        asked = self._clock.monotonic()
+        try:
+            with self.outages.watch(KEY, self._clock):
+                self._token = await self._thread.run(lambda: acquire(KEY, self.holder, self._terms.ttl))
+        except Error as error:
+            logger.warning("the lease of the scheduler cannot be read: %s", error)
+            return False
+        self._valid_until = asked + self._terms.trusted
+        return self._token is not None
+
+    async def keep(self) -> None:
+        """Renew as long as it is our turn, and return when it no longer is."""
+        while self.is_ours:
+            await self._clock.sleep(self._terms.renew_every.total_seconds())
+            asked = self._clock.monotonic()
+            try:
+                # A database that does not answer must not keep us from noticing that the time is up.
+                with self.outages.watch(KEY, self._clock):
+                    is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
+            except (Error, TimeoutError) as error:
+                logger.warning("the turn of the scheduler could not be renewed: %s", error)
+                continue
+            if not is_kept:
+                self._token = None
+                return
+            self._valid_until = asked + self._terms.trusted
+        self._token = None
+
+    async def _renew(self) -> bool:
+        token = self._token
+        return token is not None and bool(await self._thread.run(lambda: renew({KEY: token}, self._terms.ttl)))
+
+    def fence(self) -> None:
+        """Pass only if it is our turn, and keep it ours until the transaction is over. In a thread of the database."""
+        if self._token is None or not lock(KEY, self._token):
+            raise LeaseLost("another scheduler has taken over; nothing was written")
+
+    async def give_back(self) -> None:
+        """Let another one begin at once."""
+        token, self._token = self._token, None
+        if token is None:
+            return
+        try:
+            await self._thread.run(lambda: release(KEY, token))
+        except Error:
+            logger.warning("the turn of the scheduler could not be given back; it ends by itself")

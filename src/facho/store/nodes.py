@@ -13,11 +13,11 @@ from facho.apps.inventory import models as inventory
 from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.engine import oid
-from facho.engine.changes import OltState, fingerprint
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, Node, Olt, RawOid, Standing
-from facho.engine.predict import expected
-from facho.store.threads import DbThread
+from facho.engine.quota.durations import expected
+from facho.engine.scheduling.changes import OltState, fingerprint
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 

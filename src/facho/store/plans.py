@@ -17,15 +17,15 @@ from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution
-from facho.engine.changes import fingerprint
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, CompositeNode, Node, Status
-from facho.engine.plan import SEVERAL_FAILURES, HourPlan, Work, is_material, needed_seconds, plan_hour
-from facho.engine.predict import Prediction
-from facho.engine.quota import GRACE, HOUR, SHARES, Share, hour_of
-from facho.engine.schedule import group_chains
-from facho.store import bulk, learned
-from facho.store.threads import DbThread
+from facho.engine.quota.durations import Prediction
+from facho.engine.quota.hour_plan import SEVERAL_FAILURES, HourPlan, Work, is_material, needed_seconds, plan_hour
+from facho.engine.quota.quota import GRACE, HOUR, SHARES, Share, hour_of
+from facho.engine.scheduling.changes import fingerprint
+from facho.engine.scheduling.due import group_chains
+from facho.store import measured_runs, sql
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Setup:
         return f"{jobs[:40]}.{known[:16]}.{'open' if self.is_broken else ''}"
 
     def predictions(self, at: datetime) -> dict[int, Prediction]:
-        return {node.id: learned.prediction(node, self.durations.get(node.id, {}), at) for node in self.nodes}
+        return {node.id: measured_runs.prediction(node, self.durations.get(node.id, {}), at) for node in self.nodes}
 
     def works(self, predictions: Mapping[int, Prediction]) -> list[Work]:
         return [
@@ -200,13 +200,13 @@ def _batches(items: Sequence[T]) -> Iterable[Sequence[T]]:
 
 def _setups(hours: Collection[datetime], olt_ids: Collection[int] | None) -> dict[int, Setup]:
     by_olt: dict[int, list[Node]] = {}
-    for node in learned.enabled_nodes(olt_ids):
+    for node in measured_runs.enabled_nodes(olt_ids):
         by_olt.setdefault(node.olt_id, []).append(node)
     broken = Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False)
     if olt_ids is not None:
         broken = broken.filter(pk__in=olt_ids)
     is_broken = set(broken.order_by().values_list("pk", flat=True))
-    durations = learned.profiles_for(hours, olt_ids)
+    durations = measured_runs.profiles_for(hours, olt_ids)
     return {
         olt_id: Setup(olt_id, nodes[0].olt_name, tuple(nodes), durations, olt_id in is_broken)
         for olt_id, nodes in by_olt.items()
@@ -350,7 +350,7 @@ def count(runs: Iterable[PlannedRun], status: Status) -> None:
     else:
         return
     for run in sorted(runs, key=lambda each: (each.olt_id, each.slot)):
-        bulk.execute(
+        sql.execute(
             f"UPDATE execution_plans SET {counted}"  # noqa: S608 - no values
             " WHERE olt_id = %s AND period_start = %s AND status = %s AND created_at <= %s",
             run.olt_id,

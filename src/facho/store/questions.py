@@ -5,7 +5,7 @@ from datetime import datetime
 
 from facho.apps.inventory import models as inventory
 from facho.engine.model import Question, QuestionKind, Reply
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 State = inventory.Question.State
 

@@ -1,27 +1,292 @@
-"""The chores of the hour: each node gets its row when one begins, and each row its verdict when one is over.
-
-Plain functions for a `DbThread`. Both may be called as often as one likes.
-"""
+"""Quotas as rows: counted where executions start and end, judged when the hour is over."""
 
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from facho.apps.coordinator.models import QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.jobs import in_effect
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.apps.polling.queries import with_parts
 from facho.engine.events import Event, tell
-from facho.engine.model import Cause
-from facho.engine.quota import GRACE, HOUR, LEVELS, Count, Run, Severity, hour_of, report, severity, verdict
-from facho.store import tally
+from facho.engine.model import Cause, Node, Skipped, Status, Trigger
+from facho.engine.quota.quota import (
+    GRACE,
+    HOUR,
+    LEVELS,
+    SHARES,
+    Count,
+    CountedRun,
+    Severity,
+    Share,
+    by_hour,
+    hour_of,
+    report,
+    severity,
+    slots_between,
+    verdict,
+)
+from facho.store import sql
+from facho.store.sql import adapted
 
 logger = logging.getLogger(__name__)
+
+IN_PROGRESS = QuotaTracker.Status.IN_PROGRESS.value
+INTERRUPTED = QuotaTracker.Status.INTERRUPTED.value
+
+# An OLT, a job's name, and the beginning of an hour.
+Key = tuple[int, str, datetime]
+
+# Rows that one statement may touch when an hour is opened for the whole fleet.
+KEYS_PER_QUERY = 1000
+
+COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
+DURATIONS = ("total_duration_ms", "avg_duration_ms")
+WRITTEN = ("quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Slots of a node that are over, all in one hour and all in the same way."""
+
+    olt_id: int
+    node_id: int | None
+    task: str
+    hour: datetime
+    status: Status
+    slots: int = 1
+    # A cause, or else the kind of an error.
+    cause: str = ""
+    milliseconds: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.olt_id, self.task, self.hour
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What a node still owes to an hour. One that is off the grid owes nothing."""
+
+    node_id: int | None
+    slots: int
+    is_on: bool
+
+
+OFF = Owed(None, 0, False)
+
+
+def skipped_slots(skipped: Iterable[Skipped]) -> list[Ended]:
+    """Return the slots of masters that will not run, and of their chains, by the hour."""
+    return [
+        Ended(link.olt_id, link.id, link.name, hour, Status.SKIPPED, slots, item.cause.value)
+        for item in skipped
+        for hour, slots in by_hour(item.slot, item.node.interval, item.slots)
+        for link in _links(item)
+    ]
+
+
+def _links(item: Skipped) -> tuple[Node, ...]:
+    return (item.node, *item.chain)
+
+
+def count(ended: Sequence[Ended]) -> None:
+    """Count slots that are over. One that no row knows of raises what was required."""
+    if not ended:
+        return
+    rows = _open_rows({each.key: each.node_id for each in ended})
+    for each in ended:
+        _count(rows[each.key], each)
+    write(rows.values())
+
+
+def _count(row: QuotaTracker, ended: Ended) -> None:
+    share = SHARES[ended.status]
+    row.quota_pending = max(row.quota_pending - ended.slots, 0)
+    name = f"quota_{share.value}"
+    setattr(row, name, getattr(row, name) + ended.slots)
+    row.total_duration_ms += ended.milliseconds
+    if share is not Share.COMPLETED:
+        cause = ended.cause or ended.status.lower()
+        row.causes = {**row.causes, cause: row.causes.get(cause, 0) + ended.slots}
+    if row.status != INTERRUPTED:
+        # Also of an hour that was judged already: the next turn judges it anew.
+        row.status = IN_PROGRESS
+
+
+def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
+    """Return a row for each, locked; those that are not there are opened first, so that there is one to lock."""
+    rows = _rows(nodes.keys())
+    missing = nodes.keys() - rows.keys()
+    if missing:
+        _create({key: nodes[key] for key in missing})
+        rows |= _rows(missing)
+    return rows
+
+
+def _create(nodes: Mapping[Key, int | None]) -> None:
+    """Open rows of nothing, as far as nobody else has."""
+    new = [
+        QuotaTracker(olt_id=olt_id, node_id=node_id, task_type=task, period_start=hour, period_end=hour + HOUR)
+        for (olt_id, task, hour), node_id in nodes.items()
+    ]
+    QuotaTracker.objects.bulk_create(new, batch_size=KEYS_PER_QUERY, ignore_conflicts=True)
+
+
+def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
+    """Return the rows that there are, locked until the end of the transaction."""
+    if not keys:
+        return {}
+    olts, tasks, hours = (set(part) for part in zip(*keys, strict=True))
+    found = QuotaTracker.objects.filter(period_start__in=hours, task_type__in=tasks, olt_id__in=olts)
+    by_key = {key_of(row): row for row in found.order_by("pk").select_for_update()}
+    return {key: row for key, row in by_key.items() if key in keys}
+
+
+def key_of(row: QuotaTracker) -> Key:
+    return row.olt_id, row.task_type, row.period_start
+
+
+def write(rows: Iterable[QuotaTracker]) -> None:
+    """Write rows that are locked. What is required, and the mean time, follow from the rest, only here."""
+    now = timezone.now()
+    written = []
+    for row in rows:
+        row.quota_required = sum(getattr(row, name) for name in COUNTS)
+        runs = row.quota_completed + row.quota_failed
+        row.avg_duration_ms = round(row.total_duration_ms / runs) if runs else None
+        row.updated_at = now
+        written.append((*(adapted(getattr(row, name)) for name in WRITTEN), row.pk))
+    sql.update(QuotaTracker, WRITTEN, written)
+
+
+def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
+    """Set anew what the nodes of these OLTs still owe to the hour of `now`; return those with an interrupted row.
+
+    What was disabled, or deleted, owes nothing but what still runs.
+    """
+    hour = hour_of(now)
+    owed, known, running = _owed(olt_ids, hour), _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    missing = {key: due.node_id for key, due in owed.items() if key not in known and due.slots + running[key]}
+    if missing:
+        _create(missing)
+        # Only with a row to lock nobody else can count in the meantime.
+        known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    wanted = {key: _wanted(owed.get(key, OFF), running[key]) for key in known}
+    changed = {key: want for key, want in wanted.items() if want != known[key]}
+    rows = _rows(changed.keys())
+    for key, row in rows.items():
+        row.quota_pending, row.status = changed[key]
+    write(rows.values())
+    return {key[0] for key, (_, status) in changed.items() if status == INTERRUPTED != known[key][1]}
+
+
+def orphaned(now: datetime) -> set[int]:
+    """Return the OLTs with rows of this hour that wait for a node which was deleted."""
+    rows = QuotaTracker.objects.filter(period_start=hour_of(now), node__isnull=True, quota_pending__gt=0)
+    return set(rows.order_by().values_list("olt_id", flat=True))
+
+
+def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str]]:
+    """Return what is pending in each row of the hour, and its status; of most of them nothing else is needed."""
+    rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()
+    columns = ("olt_id", "task_type", "quota_pending", "status")
+    return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
+
+
+def _wanted(due: Owed, running: int) -> tuple[int, str]:
+    """Return what should be pending in a row of the running hour, and its status."""
+    return running + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
+
+
+def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
+    """Return the slots to come of each node in the hour."""
+    owed: dict[Key, Owed] = {}
+    for node in grid_nodes(olt_ids):
+        key = node.olt_id, node.task, hour
+        before = owed.get(key, Owed(node.id, 0, False))
+        # Two jobs of one name share a row.
+        owed[key] = Owed(before.node_id, before.slots + node.slots(hour), before.is_on or node.due is not None)
+    return owed
+
+
+@dataclass(frozen=True, slots=True)
+class GridNode:
+    """A node as far as its grid goes: that of its master, where it has one. `due` None: off the grid."""
+
+    id: int
+    olt_id: int
+    task: str
+    due: datetime | None
+    interval: timedelta
+
+    def slots(self, hour: datetime) -> int:
+        return 0 if self.due is None else slots_between(self.due, self.interval, hour, hour + HOUR)
+
+
+def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
+    """Return the nodes of these OLTs with their grid."""
+    columns = ("id", "olt_id", "olt__enabled", "job__name", "master_id")
+    # A node's own, and the same of its master.
+    settings_of = ("next_run_at", in_effect.enabled(), in_effect.interval_seconds())
+    rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns, *settings_of))
+    settings = {row[0]: row[5:] for row in rows}
+    return [
+        GridNode(id_, olt_id, task, *_grid(enabled, settings[id_], settings.get(master_id or id_)))
+        for id_, olt_id, enabled, task, master_id, *_ in rows
+    ]
+
+
+def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) -> tuple[datetime | None, timedelta]:
+    """Return when a node is due next, None if it is not, and its interval."""
+    due, master_enabled, interval = masters or own
+    is_on = olt_enabled and masters is not None and own[1] and master_enabled
+    return (due if is_on else None), timedelta(seconds=interval)
+
+
+def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
+    """Return how many slots of these hours have an execution that is not over."""
+    columns = open_executions(olt_ids, first, last).values_list("olt_id", "node_name", "slot")
+    return Counter((olt_id, name, hour_of(slot)) for olt_id, name, slot in columns)
+
+
+def open_executions(olt_ids: Collection[int], first: datetime, last: datetime) -> "QuerySet[Execution]":
+    """Return the executions of slots in these hours that are not over. A manual run has no slot."""
+    return Execution.objects.filter(
+        olt_id__in=olt_ids, status__in=OPEN_STATUSES, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
+    ).order_by()
+
+
+def heal(rows: Collection[QuotaTracker]) -> None:
+    """Set right what rows of hours that are over wait for: a slot that nobody will run or account for is not owed."""
+    if not rows:
+        return
+    olt_ids = {row.olt_id for row in rows}
+    hours = [row.period_start for row in rows]
+    waiting = open_slots(olt_ids, min(hours), max(hours))
+    nodes: defaultdict[tuple[int, str], list[GridNode]] = defaultdict(list)
+    for node in grid_nodes(olt_ids):
+        nodes[node.olt_id, node.task].append(node)
+    for row in rows:
+        to_come = sum(node.slots(row.period_start) for node in nodes[row.olt_id, row.task_type])
+        row.quota_pending = waiting[key_of(row)] + to_come
+
+
+def tell_interrupted(olt_ids: Collection[int]) -> None:
+    """Tell of quotas that a person has interrupted. Called when it is committed."""
+    if olt_ids:
+        for olt_id, name in Olt.objects.filter(pk__in=olt_ids).values_list("pk", "name"):
+            tell(logger, Event.QUOTA_INTERRUPTED, olt_id=olt_id, olt=name)
+
 
 # What one transaction takes on, so that a large fleet does not keep the database from others for long: OLTs
 # whose hour begins, rows that are judged.
@@ -45,8 +310,8 @@ def open_hour(now: datetime) -> None:
     olt_ids = list(Olt.objects.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(olt_ids), OLTS):
         with transaction.atomic():
-            interrupted = tally.owe(olt_ids[start : start + OLTS], now)
-        tally.tell_interrupted(interrupted)
+            interrupted = owe(olt_ids[start : start + OLTS], now)
+        tell_interrupted(interrupted)
 
 
 def settle(now: datetime) -> int:
@@ -100,11 +365,11 @@ def _judge(ids: Sequence[int]) -> list[QuotaViolation]:
         .select_for_update(of=("self",))
     )
     before = {row.pk: (row.status, row.quota_pending) for row in rows}
-    tally.heal([row for row in rows if row.quota_pending])
+    heal([row for row in rows if row.quota_pending])
     for row in rows:
         _give_status(row)
     new = _write_violations(rows)
-    tally.write([row for row in rows if before[row.pk] != (row.status, row.quota_pending)])
+    write([row for row in rows if before[row.pk] != (row.status, row.quota_pending)])
     return new
 
 
@@ -123,10 +388,10 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
 
     A run that ended late may have made good for one: it is taken back, so that the two never disagree.
     """
-    known = _known(rows)
+    known = _known_quotas(rows)
     wanted, over = [], []
     for row in rows:
-        count, violation = _count_of(row), known.get(tally.key_of(row))
+        count, violation = _count_of(row), known.get(key_of(row))
         how_bad = severity(count.completed, count.wanted)
         if how_bad is None and violation is not None:
             over.append(violation.pk)
@@ -137,7 +402,7 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
     runs = _runs([row for row, _, _ in wanted])
     blocked = _blocked_by([row for row, _, _ in wanted if row.quota_pending])
     written = [
-        _violation(row, count, how_bad, runs[row.olt_id, row.period_start], blocked[tally.key_of(row)])
+        _violation(row, count, how_bad, runs[row.olt_id, row.period_start], blocked[key_of(row)])
         for row, count, how_bad in wanted
     ]
     QuotaViolation.objects.bulk_create(
@@ -149,14 +414,14 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
     return [violation for violation in written if _key(violation) not in known]
 
 
-def _known(rows: Collection[QuotaTracker]) -> dict[tally.Key, QuotaViolation]:
+def _known_quotas(rows: Collection[QuotaTracker]) -> dict[Key, QuotaViolation]:
     olts, hours = {row.olt_id for row in rows}, {row.period_start for row in rows}
     found = QuotaViolation.objects.filter(olt_id__in=olts, period_start__in=hours)
-    keys = {tally.key_of(row) for row in rows}
+    keys = {key_of(row) for row in rows}
     return {_key(violation): violation for violation in found if _key(violation) in keys}
 
 
-def _key(violation: QuotaViolation) -> tally.Key:
+def _key(violation: QuotaViolation) -> Key:
     return violation.olt_id, violation.task_type, violation.period_start
 
 
@@ -166,24 +431,24 @@ def _has_changed(violation: QuotaViolation, count: Count) -> bool:
     return said != {name: getattr(count, name) for name in numbers}
 
 
-def _blocked_by(rows: Collection[QuotaTracker]) -> "defaultdict[tally.Key, Counter[str]]":
+def _blocked_by(rows: Collection[QuotaTracker]) -> "defaultdict[Key, Counter[str]]":
     """Return why slots are pending, by cause, as far as the database knows."""
-    causes: defaultdict[tally.Key, Counter[str]] = defaultdict(Counter)
+    causes: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     if not rows:
         return causes
     olt_ids, hours = {row.olt_id for row in rows}, {row.period_start for row in rows}
-    for execution in tally.open_executions(olt_ids, min(hours), max(hours)).exclude(cause=""):
+    for execution in open_executions(olt_ids, min(hours), max(hours)).exclude(cause=""):
         causes[execution.olt_id, execution.node_name, hour_of(execution.slot)][execution.cause] += 1
     broken = set(Olt.objects.filter(pk__in=olt_ids, breaker_opened_at__isnull=False).values_list("pk", flat=True))
     for row in rows:
         if row.olt_id in broken:
-            found = causes[tally.key_of(row)]
+            found = causes[key_of(row)]
             found[Cause.BREAKER_OPEN] += row.quota_pending - found.total()
     return causes
 
 
 def _violation(
-    row: Any, count: Count, how_bad: Severity, runs: Iterable[Run], blocked_by: Mapping[str, int]
+    row: Any, count: Count, how_bad: Severity, runs: Iterable[CountedRun], blocked_by: Mapping[str, int]
 ) -> QuotaViolation:
     return QuotaViolation(
         olt_id=row.olt_id,
@@ -196,9 +461,9 @@ def _violation(
     )
 
 
-def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[Run]]:
+def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[CountedRun]]:
     """Return what ran on these OLTs in these hours."""
-    runs: defaultdict[OltHour, list[Run]] = defaultdict(list)
+    runs: defaultdict[OltHour, list[CountedRun]] = defaultdict(list)
     if not rows:
         return runs
     first, last = min(row.period_start for row in rows), max(row.period_end for row in rows)
@@ -208,7 +473,7 @@ def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[Run]]:
     seconds = _seconds(executions)
     columns = ("olt_id", "node_name", "slot", "started_at", "waits", "master_execution_id")
     for each in with_parts(executions).only(*columns).iterator():
-        run = Run(each.node_name, each.slot, seconds.get(each.pk), each.lateness, each.parts)
+        run = CountedRun(each.node_name, each.slot, seconds.get(each.pk), each.lateness, each.parts)
         runs[each.olt_id, hour_of(each.slot)].append(run)
     return runs
 

@@ -1,15 +1,21 @@
-"""What an engine finds at its start: what an earlier one left open, sorted by what can become of it."""
+"""Executions that were left open: found at a start, and while the engine runs."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
+from django.db.models.functions import Coalesce
 
+from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
+from facho.engine.events import Event, tell
 from facho.engine.model import Cause, LeftOver, Recovery, Status, Trigger
-from facho.store import endings, leases
+from facho.engine.ports import Clock
+from facho.engine.scheduling.grid import Gap
+from facho.store import leases, outcomes
 
 COLUMNS = ("id", "olt_id", "node_id", "master_execution_id", "slot", "claimed_at", "trigger", "status", "retry_at")
 
@@ -28,7 +34,7 @@ def recover(now: datetime, *, is_shared: bool) -> Recovery:
         else:
             dead.append(composite)
     lost = Execution.objects.filter(pk__in=_ids(dead), status__in=OPEN_STATUSES)
-    interrupted = len(endings.interrupt(lost, Cause.ENGINE_DOWN, now))
+    interrupted = len(outcomes.interrupt(lost, Cause.ENGINE_DOWN, now))
     _wait(_ids(waiting), now)
     attempts = _attempts(_ids([*running, *waiting]))
     left = [_left_over(rows, attempts, now, is_running=True) for rows in running]
@@ -79,3 +85,117 @@ def _left_over(rows: Sequence[Execution], attempts: dict[int, int], now: datetim
         max(attempts.get(row.pk, 0) for row in rows),
         is_running,
     )
+
+
+logger = logging.getLogger(__name__)
+
+# Beyond all that its set-up allows for: a database, or a machine, that stalled for a while.
+SLACK = timedelta(minutes=10)
+
+# What is assumed of a node that was deleted: the longest interval of most, and the longest time limit there is.
+UNKNOWN = 3600
+
+
+def reap(now: datetime, gap: Gap | None = None) -> int:
+    """End what can no longer be running or waiting, and return how much that was.
+
+    A last attempt begins before the next slot, and each link ends at its time
+    limit; nobody holds an execution for longer than that. A holder who does
+    after all finds it ended, and writes nothing. `gap` is where the clock was
+    set forward: what was claimed before is not older by that.
+    """
+    with transaction.atomic():
+        left = _left(now, gap)
+        if left:
+            outcomes.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
+    if left:
+        logger.warning("%d executions were held by nobody; they are interrupted now", len(left))
+    return len(left)
+
+
+def _left(now: datetime, gap: Gap | None) -> list[int]:
+    """Return the open executions whose composite is older than it can get."""
+    is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    ages: dict[int, timedelta] = {}
+    for id_, master_id, claimed_at in is_open.order_by("pk").values_list("pk", "master_execution_id", "claimed_at"):
+        if claimed_at is not None:
+            members[master_id or id_].append(id_)
+            ages[master_id or id_] = gap.time_since(claimed_at, now) if gap else now - claimed_at
+    limits = _limits(members.keys()) if members else {}
+    return [id_ for composite, ids in members.items() if ages[composite] > limits[composite] for id_ in ids]
+
+
+def _limits(composites: Collection[int]) -> dict[int, timedelta]:
+    """Return how old composites can get, the links that have ended included: the last one begins after them."""
+    links = Execution.objects.filter(Q(pk__in=composites) | Q(master_execution__in=composites)).values_list(
+        "pk",
+        "master_execution_id",
+        Coalesce(in_effect.interval_seconds("node__"), UNKNOWN),
+        Coalesce("node__job__timeout_seconds", UNKNOWN),
+    )
+    limits: defaultdict[int, timedelta] = defaultdict(lambda: SLACK)
+    for id_, master_id, interval, timeout in links:
+        # Only the master has a slot.
+        limits[master_id or id_] += timedelta(seconds=timeout if master_id else timeout + interval)
+    return limits
+
+
+# When the database was away, every lease is over when it is back. Who holds readings for it has this many seconds to
+# bring them in.
+GRACE = 15.0
+# As long as one says that it has some, it gets more time for it; a worker that is cut off would say so for ever.
+LONG_GRACE = 60.0
+
+# Looks that are further apart than this have seen nothing of what was between them.
+LONGEST_GAP = 12.0
+
+
+class LeaseReaper:
+    """Looks every few seconds, and remembers since when it has found each execution without a holder."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # Since when each is known to be held by nobody, by the monotonic clock.
+        self._since: dict[int, float] = {}
+        self._looked_at = 0.0
+
+    def reap(self, now: datetime, *, answered_for: Collection[int], spooling: Collection[str]) -> int:
+        """End what has been held by nobody for long enough, and return how much that was.
+
+        The scheduler has in hand what it answers for: executions that nobody has
+        begun. Workers that are `spooling`, by name, say that they have readings left.
+        """
+        looked_at = self._clock.monotonic()
+        if looked_at - self._looked_at > LONGEST_GAP:
+            self._since = {}
+        with transaction.atomic():
+            orphans = {id_: holder for id_, holder in _orphans().items() if id_ not in answered_for}
+            self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
+            dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]
+            rows = Execution.objects.filter(pk__in=dead, status__in=OPEN_STATUSES)
+            ended = outcomes.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
+        self._looked_at = looked_at
+        if ended:
+            tell(logger, Event.EXECUTIONS_REAPED, executions=len(ended))
+        return len(ended)
+
+
+def _grace(holder: str, spooling: Collection[str]) -> float:
+    # A holder is the name of a worker, and which of its pollers it is.
+    return LONG_GRACE if holder.rpartition("/")[0] in spooling else GRACE
+
+
+def _orphans() -> dict[int, str]:
+    """Return the open executions that no holder of a lease can be at work on, and who held their devices last."""
+    held, holders = leases.live(), leases.holders()
+    return {
+        each.execution_id: holders.get(each.key, "")
+        for each in leases.needed()
+        if _is_orphan(each.status, each.token, held.get(each.key))
+    }
+
+
+def _is_orphan(status: str, token: int | None, held: int | None) -> bool:
+    # A link that waits behind a running one has no token of its own yet.
+    return held is None or (status == Status.RUNNING and token != held)

@@ -23,7 +23,7 @@ from django.db.models.functions import Coalesce
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.engine.events import Event, tell
 from facho.engine.ports import Clock
-from facho.store.threads import DbThread
+from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def rules(*, logs: int, executions: int, history: int, daily: int) -> list[Keep]
     ]
 
 
-class Batch(NamedTuple):
+class DeleteBatch(NamedTuple):
     """How many rows went, how long others could not write meanwhile, and how long the thread was busy, in seconds."""
 
     rows: int
@@ -147,13 +147,13 @@ class Sweep:
                 self._sizes[rule] = next_size(self._sizes[rule], batch.held)
                 await self._clock.sleep(max(batch.took * PAUSE_FACTOR, SHORTEST_PAUSE))
 
-    def _batch(self, rule: Keep, now: datetime) -> Batch:
+    def _batch(self, rule: Keep, now: datetime) -> DeleteBatch:
         """Delete the oldest rows. Only the deleting itself is done with the write lock."""
         begun = self._clock.monotonic()
         before = now - timedelta(days=rule.days)
         doomed = _find(rule, before, self._sizes[rule])
         if not doomed:
-            return Batch(0, 0.0, 0.0)
+            return DeleteBatch(0, 0.0, 0.0)
         with _no_waiting_for_disk(), _no_collecting(), transaction.atomic():
             # Others may have had the lock until here.
             locked = self._clock.monotonic()
@@ -163,7 +163,7 @@ class Sweep:
         if self._since_checkpoint >= CHECKPOINT_AFTER:
             self._since_checkpoint = 0
             _checkpoint()
-        return Batch(rows, held, self._clock.monotonic() - begun)
+        return DeleteBatch(rows, held, self._clock.monotonic() - begun)
 
 
 def _is_tunable() -> bool:

@@ -5,7 +5,8 @@ and guarded by its status and the token of the lease, decides whether it is new.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -13,19 +14,26 @@ from typing import Any, Protocol, TypeVar
 
 from django.db import IntegrityError, transaction
 
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.jobs.templates import apply_usual_jobs
 from facho.apps.polling.models import Execution
-from facho.engine.census import USUAL_RULES, Rules
+from facho.brands import brand
+from facho.engine.chunks import FIELDS
 from facho.engine.errors import LeaseLost, OltBusy
-from facho.engine.model import Cause, KnownOnu, Lease, RunResult, Status
+from facho.engine.events import Event, tell
+from facho.engine.model import Cause, Collected, JobKind, KnownOnu, Lease, Node, Reading, RunResult, Status
 from facho.engine.observer import Observer
-from facho.store import bulk, endings, identification, leases, writer
-from facho.store.away import is_away, is_conflict
-from facho.store.breakers import USUAL_POLICY, Policy, Turn
-from facho.store.census import Verdict, tell_census
-from facho.store.endings import OpenExecution
-from facho.store.inventories import Inventories
+from facho.engine.presence import USUAL_RULES, Rules
+from facho.store import history, leases, outcomes, sql
+from facho.store.breakers import USUAL_POLICY, BreakerPolicy, BreakerTurn
+from facho.store.compare import Columns, compare
+from facho.store.database import DbThread, is_away, is_conflict
+from facho.store.inventory import Inventories, Inventory
+from facho.store.outcomes import OpenExecution
+from facho.store.presence import PresenceVerdict, follow_moves, is_settled, take_discovery, tell_census
 from facho.store.slots import count_ended
-from facho.store.threads import DbThread
+from facho.store.sql import plain
 
 # Results that share a commit, at most: more would hold the write lock for too long.
 LARGEST_GROUP = 16
@@ -73,7 +81,7 @@ class DbResults:
         thread: "DbThread | GroupCommit",
         *,
         rules: Rules = USUAL_RULES,
-        policy: Policy = USUAL_POLICY,
+        policy: BreakerPolicy = USUAL_POLICY,
         observer: Observer | None = None,
         inventories: Inventories | None = None,
     ) -> None:
@@ -110,8 +118,8 @@ class Stored:
     """What storing a result changed: the executions it ended, and what there is to log after the commit."""
 
     executions: Sequence[OpenExecution] = ()
-    turns: Sequence[Turn] = ()
-    verdict: Verdict | None = None
+    turns: Sequence[BreakerTurn] = ()
+    verdict: PresenceVerdict | None = None
     # The jobs that an OLT got with its brand; None: it has no new brand.
     jobs: list[str] | None = None
 
@@ -121,32 +129,32 @@ class Stored:
         if result.node is not None and self.verdict is not None:
             tell_census(result.node, self.verdict)
         if result.node is not None and result.identification is not None and self.jobs is not None:
-            identification.tell_identified(result.node, result.identification.brand, self.jobs)
+            tell_identified(result.node, result.identification.brand, self.jobs)
 
 
 @transaction.atomic
 def store(
-    result: RunResult, inventories: Inventories, rules: Rules = USUAL_RULES, policy: Policy = USUAL_POLICY
+    result: RunResult, inventories: Inventories, rules: Rules = USUAL_RULES, policy: BreakerPolicy = USUAL_POLICY
 ) -> Stored:
     """Store a result unless it is stored already; `LeaseLost` if it has data and the run is not ours any more."""
-    rows = endings.ours(result.execution_ids, result.lease)
+    rows = outcomes.ours(result.execution_ids, result.lease)
     if result.has_data and not any(row.is_running for row in rows):
-        if endings.is_stored(result):
+        if outcomes.is_stored(result):
             return Stored()
         raise LeaseLost(f"execution {result.execution_ids[0]} is no longer ours; its readings were not stored")
     verdict, jobs = None, None
     if result.node is not None and result.collected is not None:
         inventory = inventories.get(result.node.olt_id, rows[0].inventory_version)
-        verdict = writer.write_collected(inventory, result.node, result.collected, rules, result.at)
+        verdict = write_collected(inventory, result.node, result.collected, rules, result.at)
     if result.outcome.retry_at is not None:
-        turns = endings.put_off(rows, result.outcome, policy, result.at)
+        turns = outcomes.put_off(rows, result.outcome, policy, result.at)
     else:
-        turns = endings.close(rows, result.outcome, policy, result.at, result.collected)
+        turns = outcomes.close(rows, result.outcome, policy, result.at, result.collected)
     if result.node is not None and result.identification is not None:
-        writer.merge_scalars(result.node.olt_id, result.identification.seen)
+        merge_scalars(result.node.olt_id, result.identification.seen)
         if result.identification.brand:
             # Takes the node of this run off the OLT, so its execution must have ended before.
-            jobs = identification.put_to_work(result.node.olt_id, result.identification.brand)
+            jobs = put_to_work(result.node.olt_id, result.identification.brand)
     return Stored(rows, turns, verdict, jobs)
 
 
@@ -159,7 +167,7 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
             # The result of an earlier holder was never stored: its row must not block the device forever.
             left = [
                 id_
-                for (id_,) in bulk.fetch(
+                for (id_,) in sql.fetch(
                     "SELECT id FROM snmp_executions"
                     " WHERE status = 'RUNNING' AND lease_token < %s AND (olt_id = %s OR device = %s)",
                     lease.token,
@@ -168,10 +176,10 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
                 )
             ]
             if left:
-                endings.interrupt(Execution.objects.filter(pk__in=left, status=Status.RUNNING), Cause.LEASE_LOST, now)
+                outcomes.interrupt(Execution.objects.filter(pk__in=left, status=Status.RUNNING), Cause.LEASE_LOST, now)
             # The first start is what a slot had to wait for; later ones are attempts. One that waits for a retry is
             # claimed by the scheduler again before it is started.
-            started = bulk.execute(
+            started = sql.execute(
                 "UPDATE snmp_executions SET status = 'RUNNING', started_at = COALESCE(started_at, %s),"
                 " lease_token = %s, device = %s, poller_id = COALESCE(%s, poller_id)"
                 " WHERE id = %s AND status = 'PENDING' AND retry_at IS NULL",
@@ -182,13 +190,13 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
                 execution_id,
             )
             if started:
-                bulk.execute(
+                sql.execute(
                     "UPDATE snmp_job_hosts SET last_run_at = %s"
                     " WHERE id = (SELECT node_id FROM snmp_executions WHERE id = %s)",
                     now,
                     execution_id,
                 )
-                bulk.execute(
+                sql.execute(
                     "INSERT INTO execution_attempts"
                     " (execution_id, number, status, started_at, error, error_class, pdus)"
                     " SELECT %s, COALESCE(MAX(number), 0) + 1, 'RUNNING', %s, '', '', 0"
@@ -288,3 +296,93 @@ def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
                 # It is undone by its savepoint, and its caller gets the error.
                 outcomes.append(error)
     return outcomes
+
+
+def write_collected(
+    inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime
+) -> PresenceVerdict | None:
+    """Write what a run read, in the transaction that is open. A discovery also decides which ONUs are present."""
+    verdict = None
+    read = Columns.of(collected.readings)
+    inventory.ensure(read.columns)
+    if not is_settled(inventory, node.kind, read, collected.absent):
+        if node.kind is JobKind.DISCOVERY:
+            verdict = take_discovery(inventory, collected, rules, now)
+        else:
+            verdict = follow_moves(inventory, collected)
+    if verdict is not None:
+        write_readings(inventory, verdict.readings, now, verdict)
+    elif collected.readings:
+        write_columns(inventory, read, now)
+    if collected.scalars:
+        merge_scalars(node.olt_id, collected.scalars)
+    changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
+    inventory.version = (inventory.version or 0) + 1
+    sql.set_columns(Olt, [node.olt_id], inventory_version=inventory.version, **changed)
+    return verdict
+
+
+def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
+    """Write values of the OLT itself over those that are there."""
+    olt = Olt.objects.select_for_update().only("extra").get(pk=olt_id)
+    Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **plain(scalars)})
+
+
+def write_readings(
+    inventory: Inventory, readings: Sequence[Reading], now: datetime, verdict: PresenceVerdict | None = None
+) -> None:
+    """Write readings in the transaction that is open, together with what they mean for the presence of ONUs."""
+    read = Columns.of(readings)
+    inventory.ensure(read.columns)
+    write_columns(inventory, read, now, verdict)
+
+
+def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: PresenceVerdict | None = None) -> None:
+    """Write the cells that changed, and append the run to the history. The inventory has the columns of `read`."""
+    decided = (verdict.census, verdict.known) if verdict else ()
+    inventory.apply(compare(inventory, read, now, *decided))
+    columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
+    if columns and read.indexes:
+        ids = [inventory.ids[inventory.positions[index]] for index in read.indexes]
+        history.append(inventory.olt_id, now, ids, columns)
+
+
+logger = logging.getLogger(__name__)
+
+
+def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
+    """Give the OLT its brand and the usual jobs of it, and return their names.
+
+    None where a person was faster: the brand that somebody chose meanwhile stands.
+    """
+    olt = Olt.objects.select_for_update().get(pk=olt_id)
+    if olt.brand:
+        return None
+    olt.brand = brand_id
+    # Takes the identification off, too.
+    olt.save(update_fields=["brand", "updated_at"])
+    return apply_usual_jobs(brand_id, [olt])
+
+
+@transaction.atomic
+def repair(now: datetime) -> None:
+    """Add identification nodes that are missing, and delete those that are not needed.
+
+    Saving an OLT does this now. An earlier version that was killed in between could leave an OLT that was never asked.
+    """
+    left = list(WorkflowNode.unsettled().select_for_update())
+    if left:
+        WorkflowNode.settle_identification(left)
+        logger.warning("repaired the identification of %s", ", ".join(olt.name for olt in left))
+
+
+def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:
+    """Tell what was found, and what follows from it. Called when it is committed."""
+    tell(
+        logger,
+        Event.OLT_IDENTIFIED,
+        olt_id=node.olt_id,
+        olt=node.olt_name,
+        brand=brand(brand_id).label,
+        tasks=", ".join(jobs) or "-",
+    )

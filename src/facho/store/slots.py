@@ -14,12 +14,12 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.model import Cause, Claim, CompositeNode, Outcome, Recovery, Skipped, Status, Trigger
 from facho.engine.observer import Observer
-from facho.engine.schedule import missed_slots, next_check
-from facho.store import breakers, bulk, endings, leases, tally
-from facho.store.breakers import USUAL_POLICY, Policy
-from facho.store.endings import OpenExecution
+from facho.engine.scheduling.due import missed_slots, next_check
+from facho.store import breakers, leases, outcomes, quotas, sql
+from facho.store.breakers import USUAL_POLICY, BreakerPolicy
+from facho.store.database import DbThread
+from facho.store.outcomes import OpenExecution
 from facho.store.recovery import recover
-from facho.store.threads import DbThread
 
 # Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
 AT_ONCE = 250
@@ -69,7 +69,7 @@ class DbSlots:
         self,
         thread: DbThread,
         *,
-        policy: Policy = USUAL_POLICY,
+        policy: BreakerPolicy = USUAL_POLICY,
         fence: Fence | None = None,
         settle: Callable[[], Awaitable[None]] = nothing_to_settle,
         observer: Observer | None = None,
@@ -101,7 +101,7 @@ class DbSlots:
         return await self._thread.run(lambda: _taken(node_ids, after))
 
     async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
-        await self._write(lambda: endings.move_waiting(execution_ids, by))
+        await self._write(lambda: outcomes.move_waiting(execution_ids, by))
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
@@ -163,8 +163,8 @@ def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped
         recorded = _skip(skipped)
         _set_checks(checks)
         olt_ids = set(WorkflowNode.objects.filter(pk__in=checks).values_list("olt_id", flat=True))
-        interrupted = tally.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
-    tally.tell_interrupted(interrupted)
+        interrupted = quotas.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
+    quotas.tell_interrupted(interrupted)
     return recorded
 
 
@@ -199,7 +199,7 @@ def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
     )
     new = [item for item in lost if item.node.id in present and (item.node.id, item.slot) not in taken]
     Execution.objects.bulk_create([_skipped_row(item) for item in new])
-    tally.count([each for each in tally.skipped_slots(new) if each.node_id in present])
+    quotas.count([each for each in quotas.skipped_slots(new) if each.node_id in present])
     return new
 
 
@@ -249,7 +249,7 @@ def _take(composite: CompositeNode, now: datetime) -> bool:
     if composite.trigger is Trigger.MANUAL:
         rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
         return bool(rows.filter(run_requested_at=composite.slot).update(run_requested_at=None))
-    taken = bulk.execute(
+    taken = sql.execute(
         "UPDATE snmp_job_hosts SET next_run_at = %s, run_requested_at = NULL WHERE id = %s AND next_run_at = %s"
         " AND EXISTS (SELECT 1 FROM olts o WHERE o.id = snmp_job_hosts.olt_id AND o.enabled)",
         next_check(composite.slot, master.interval, now),
@@ -273,7 +273,7 @@ def _open(
     """Write one pending execution for each link; the first one is the master's."""
     ids: list[int] = []
     for node in composite.links:
-        execution_id = bulk.insert(
+        execution_id = sql.insert(
             Execution,
             olt_id=node.olt_id,
             node_id=node.id,
@@ -300,10 +300,10 @@ def _reclaim(claim: Claim, poller_id: int | None) -> bool:
     return True
 
 
-def _close(execution_ids: Sequence[int], outcome: Outcome, policy: Policy, now: datetime) -> list[OpenExecution]:
+def _close(execution_ids: Sequence[int], outcome: Outcome, policy: BreakerPolicy, now: datetime) -> list[OpenExecution]:
     with transaction.atomic():
-        rows = endings.ours(execution_ids, None)
-        turns = endings.close(rows, outcome, policy, now)
+        rows = outcomes.ours(execution_ids, None)
+        turns = outcomes.close(rows, outcome, policy, now)
     for turn in turns:
         turn.tell()
     return rows
@@ -319,12 +319,12 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
         running = Execution.objects.filter(olt__in=olt_ids, status=Status.RUNNING)
         held = running.exclude(device=None).exclude(lease_token=None).values_list("device", "lease_token")
         leases.revoke((device or "", token or 0) for device, token in held)
-        ended = endings.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
+        ended = outcomes.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
         concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
         concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
-        concerned |= tally.orphaned(now)
-        interrupted = tally.owe(concerned, now)
-    tally.tell_interrupted(interrupted)
+        concerned |= quotas.orphaned(now)
+        interrupted = quotas.owe(concerned, now)
+    quotas.tell_interrupted(interrupted)
     return ended
 
 

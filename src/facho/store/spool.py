@@ -1,25 +1,23 @@
-"""Results that wait for the database, in an SQLite file: they survive a crash, in order, within a limit.
+"""Results that wait on disk while the database is unavailable. Each is stored once."""
 
-A file belongs to one process, which holds its lock. A result that was stored
-but not yet removed is delivered again after a crash; storing it twice changes
-nothing.
-
-The last part of the limit is kept for results without readings: that an
-execution has ended is worth more than one more set of readings. If even that
-does not fit, they wait in memory, as long as this process lives.
-"""
-
+import asyncio
 import contextlib
 import itertools
 import json
 import logging
 import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from facho.adapters.wire import UnreadableMessage, from_wire, to_wire
-from facho.engine.errors import FachoError
-from facho.engine.model import RunResult
+from facho.engine.errors import FachoError, LeaseLost
+from facho.engine.events import Event, tell
+from facho.engine.model import Cause, Collected, Identification, Lease, Node, Outcome, RunResult, Status
+from facho.store.database import DbThread, is_away, is_short_of_something, ping
 
 logger = logging.getLogger(__name__)
 
@@ -198,3 +196,225 @@ def _connect(path: Path) -> sqlite3.Connection:
             file.close()
         raise
     return file
+
+
+# An identification had no time of its own; its outcome has one.
+NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def import_old(folder: Path, spool: Spool) -> None:
+    """Move the records of old spools below a folder into a new one, in order, and remove their files."""
+    for old in sorted(folder.glob("[0-9]*/")):
+        paths = sorted(old.glob("*-*.json"))
+        if paths:
+            _import_folder(old, paths, spool)
+
+
+def _import_folder(folder: Path, paths: list[Path], spool: Spool) -> None:
+    # By execution: readings wait for the outcome that follows them.
+    read: dict[int, RunResult] = {}
+    done = []
+    for path in paths:
+        try:
+            # 0.4 had another name for this cause.
+            record = json.loads(path.read_bytes().replace(b'"database_away"', b'"database_unavailable"'))
+            _add(record["kind"], record["entry"], read, spool)
+        except (OSError, ValueError, KeyError, TypeError, UnreadableMessage) as error:
+            logger.error("%s could not be imported into the spool and stays where it is: %s", path, error)
+        else:
+            done.append(path)
+    for result in read.values():
+        spool.append(result)
+    for path in done:
+        path.unlink(missing_ok=True)
+    logger.warning("imported %d records of an earlier version from %s", len(done), folder)
+
+
+def _add(kind: str, entry: Mapping[str, Any], read: dict[int, RunResult], spool: Spool) -> None:
+    lease = None if entry["lease"] is None else from_wire(Lease, entry["lease"])
+    if kind in ("harvest", "identification"):
+        read[entry["execution_id"]] = RunResult(
+            (entry["execution_id"],),
+            # The engine died before it wrote the outcome, unless that follows.
+            Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN),
+            lease,
+            from_wire(datetime, entry["now"]) if kind == "harvest" else NO_TIME,
+            from_wire(Node, entry["node"]),
+            from_wire(Collected, entry["collected"]) if kind == "harvest" else None,
+            Identification(entry["brand"], entry["seen"]) if kind == "identification" else None,
+        )
+        return
+    outcome, ids, at = from_wire(Outcome, entry["outcome"]), tuple(entry["execution_ids"]), entry["now"]
+    if kind == "postponement":
+        outcome = replace(outcome, retry_at=from_wire(datetime, entry["retry_at"]))
+    result = read.pop(ids[0], RunResult(ids, outcome, lease, from_wire(datetime, at)))
+    spool.append(replace(result, execution_ids=ids, outcome=outcome, lease=lease, at=from_wire(datetime, at)))
+
+
+# A result that fails so often, while the database answers other requests, is itself the cause.
+MOST_FAILURES = 10
+
+NOT_STORED = "the readings could not be stored when the database was available again; the spool keeps them"
+
+
+class ResultDelivery:
+    """Brings results to the database, now or later. One per process, so that results keep their order."""
+
+    def __init__(
+        self,
+        store: Callable[[RunResult], Awaitable[None]],
+        *,
+        spool: Spool,
+        thread: DbThread,
+        ping: Callable[[], None] = ping,
+    ) -> None:
+        self._store = store
+        self._spool = spool
+        # The event loop must not wait for a disk.
+        self._thread = thread
+        self._ping = ping
+        self._flushing: asyncio.Task[None] | None = None
+        self._failures: Counter[int] = Counter()
+        # Since the database was last available: results that were stored late, and those that came too late.
+        self._stored = self._dropped = 0
+        self._is_away = self._is_full = False
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of results that wait for the database."""
+        return len(self._spool)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._spool.size
+
+    async def finish(self, result: RunResult) -> None:
+        """Store a result now, or keep it for later; `NotKept` if there is no room for what was read."""
+        if not self.waiting:
+            try:
+                await self._store(result)
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                self._tell_away(error)
+            else:
+                self._is_away = self._is_full = False
+                return
+        await self._thread.run(lambda: self._keep(result))
+
+    def _keep(self, result: RunResult) -> None:
+        try:
+            self._spool.append(result)
+        except (NotKept, TypeError) as error:
+            if not self._is_full:
+                self._is_full = True
+                tell(logger, Event.SPOOL_FULL, size=self._spool.size / MEGABYTE, error=str(error))
+            if result.has_data:
+                reason = f"the database is unavailable, and the readings could not be kept: {error}"
+                raise NotKept(reason) from error
+            # The execution stays open until the reaper ends it.
+            logger.error("the result of executions %s was lost: %s", result.execution_ids, error)
+
+    def _tell_away(self, error: Exception) -> None:
+        if not self._is_away:
+            self._is_away = True
+            tell(logger, Event.SPOOLING, error=_sentence(error))
+
+    async def flush(self) -> None:
+        """Store all results that wait, in order; the error of the database if it is still unavailable."""
+        if not self.waiting:
+            return
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush(), name="spool")
+            self._flushing.add_done_callback(self._flushed)
+        # Several callers may await it, and one that is cancelled must not stop it for the others.
+        await asyncio.shield(self._flushing)
+
+    def _flushed(self, task: "asyncio.Task[None]") -> None:
+        self._flushing = None
+        if not task.cancelled():
+            # Its callers get the error; without one, asyncio must not warn about it.
+            task.exception()
+
+    async def step(self, now: datetime) -> None:
+        """Flush, as a chore. That the database is still unavailable has been logged."""
+        try:
+            await self.flush()
+        except Exception as error:
+            if not is_away(error):
+                raise
+            logger.debug("%d results still wait: %s", self.waiting, error)
+
+    async def close(self) -> None:
+        """Wait for a flush that is under way, and leave the rest to the next process."""
+        if self._flushing is not None:
+            await asyncio.gather(self._flushing, return_exceptions=True)
+        await self._thread.run(self._spool.close)
+
+    async def _flush(self) -> None:
+        # Results that come in meanwhile are behind the others, and are stored as well.
+        while (number := await self._thread.run(self._spool.first)) is not None:
+            await self._deliver(number)
+        if self._stored:
+            tell(logger, Event.SPOOL_LANDED, entries=self._stored)
+        if self._dropped:
+            tell(logger, Event.SPOOL_DROPPED, entries=self._dropped)
+        self._stored = self._dropped = 0
+        self._is_away = self._is_full = False
+
+    async def _deliver(self, number: int) -> None:
+        """Store the result with this number, and remove it; the error of the database if it is unavailable."""
+        try:
+            result = await self._thread.run(lambda: self._spool.read(number))
+        except UnreadableMessage as error:
+            await self._refuse(number, error)
+            return
+        try:
+            await self._store(result)
+        except LeaseLost as error:
+            logger.warning("the result of execution %s came too late: %s", result.execution_ids, error)
+            self._dropped += 1
+        except Exception as error:
+            if is_away(error) and not await self._is_to_blame(number, error):
+                raise
+            # A defect of ours, or of one row: the results behind it must not wait for it.
+            logger.exception("the result of execution %s could not be stored", result.execution_ids)
+            await self._store_without_data(result)
+            await self._refuse(number, error)
+            return
+        else:
+            self._stored += 1
+        await self._thread.run(lambda: self._spool.remove(number))
+
+    async def _store_without_data(self, result: RunResult) -> None:
+        """End the executions of a result that cannot be stored whole: they must not report readings that are lost."""
+        if result.has_data:
+            try:
+                await self._store(result.without_data(NOT_STORED, NotKept.__name__))
+            except Exception as error:
+                if is_away(error):
+                    raise
+                # The reaper ends them.
+                logger.exception("executions %s could not be ended", result.execution_ids)
+
+    async def _is_to_blame(self, number: int, error: Exception) -> bool:
+        """Return whether a database that answers other requests has failed for this result again and again."""
+        if is_short_of_something(error):
+            return False
+        try:
+            await self._thread.run(self._ping)
+        except Exception as away:
+            logger.debug("the database is unavailable: %s", away)
+            self._failures.clear()
+            return False
+        self._failures[number] += 1
+        return self._failures[number] >= MOST_FAILURES
+
+    async def _refuse(self, number: int, error: Exception) -> None:
+        self._failures.pop(number, None)
+        await self._thread.run(lambda: self._spool.refuse(number, _sentence(error)))
+        tell(logger, Event.SPOOL_REFUSED, entry=f"result {number}", error=_sentence(error))
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__

@@ -19,7 +19,7 @@ from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.model import Collected, JobKind, KnownOnu
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, SendByTask
-from facho.simulator.agent import Agent as SimulatedAgent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Departure, Desk
 from facho.simulator.faults import WELL, Faults
 from facho.simulator.fleet import OltSpec, build

@@ -25,7 +25,7 @@ from collect_fakes import (
 from facho.engine.brand import Manners, PortTable, Position
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.coverage import ColumnCoverage, missing_by_count
-from facho.engine.collect.harvest import Harvest
+from facho.engine.collect.join import Harvest
 from facho.engine.model import Completeness, Coverage, JobKind
 from facho.engine.oid import Oid, pack, parse
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from collect_fakes import at, oid_of
 
+from facho.engine.collect.flow import MAX_ROWS
 from facho.engine.collect.learned import MAX_POISONED, Learned
-from facho.engine.collect.size import MAX_ROWS
 from facho.engine.oid import parse, text
 
 SEVEN = oid_of("name", at(0, 1, 7))

@@ -6,8 +6,8 @@ import pytest
 from collect_fakes import FakeAgent, known, make_mib, make_node, make_olt, one_port, run
 
 from facho.engine.errors import LeaseLost, OltUnreachable
-from facho.engine.leased import LeasedSnmp
 from facho.engine.model import Completeness, JobKind, Lease
+from facho.engine.scheduling.leased_snmp import LeasedSnmp
 
 ONUS = one_port(60)
 

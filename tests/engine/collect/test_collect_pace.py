@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from facho.engine.collect.pace import Pace, Why
+from facho.engine.collect.flow import Pace, Why
 
 # What one answer brings.
 ROWS = 10

@@ -6,7 +6,7 @@ import pytest
 from collect_fakes import FakeAgent, FakeClock, Faults, as_state, as_text, make_brand, make_node, run
 
 from facho.engine.brand import OPAQUE, Column, Position
-from facho.engine.collect.harvest import Harvest
+from facho.engine.collect.join import Harvest
 from facho.engine.model import Completeness, JobKind, KnownOnu
 from facho.engine.oid import Oid, pack, parse
 

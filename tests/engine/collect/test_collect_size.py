@@ -2,14 +2,14 @@
 
 import pytest
 
-from facho.engine.collect.size import MAX_COLUMNS, MAX_ROWS, MAX_VARIABLES, PATIENCE, Size
+from facho.engine.collect.flow import MAX_COLUMNS, MAX_ROWS, MAX_VARIABLES, SIZE_PATIENCE, Size
 
 
 def sizes(size):
     return size.rows, size.columns
 
 
-def succeed(size, times=PATIENCE):
+def succeed(size, times=SIZE_PATIENCE):
     for _ in range(times):
         size.succeeded()
 
@@ -70,7 +70,7 @@ def test_a_size_grows_beyond_where_the_maker_would_begin():
 def test_a_size_waits_for_a_few_successes_before_it_grows():
     size = Size(10, 1)
 
-    succeed(size, PATIENCE - 1)
+    succeed(size, SIZE_PATIENCE - 1)
 
     assert size.rows == 10
 
@@ -78,7 +78,7 @@ def test_a_size_waits_for_a_few_successes_before_it_grows():
 def test_a_size_does_not_grow_where_answers_take_long_already():
     size = Size(10, 1)
 
-    for _ in range(10 * PATIENCE):
+    for _ in range(10 * SIZE_PATIENCE):
         size.succeeded(may_grow=False)
 
     assert size.rows == 10
@@ -86,7 +86,7 @@ def test_a_size_does_not_grow_where_answers_take_long_already():
 
 def test_a_size_grows_as_soon_as_there_is_room_for_it():
     size = Size(10, 1)
-    for _ in range(PATIENCE):
+    for _ in range(SIZE_PATIENCE):
         size.succeeded(may_grow=False)
 
     size.succeeded()
@@ -148,7 +148,7 @@ def test_a_size_that_an_agent_cannot_take_is_tried_less_and_less_often():
     asked = serve(Size(16, 1), fits=16, requests=1000)
 
     refused = [place for place, rows in enumerate(asked) if rows > 16]
-    assert refused[0] == PATIENCE
+    assert refused[0] == SIZE_PATIENCE
     assert len(refused) <= 20
     assert refused[-1] - refused[-2] > refused[1] - refused[0]
 
@@ -174,5 +174,5 @@ def test_a_failure_that_took_timeouts_to_notice_is_risked_less_often():
             size.succeeded()
             waits[costly] += 1
 
-    assert waits[False] > PATIENCE
+    assert waits[False] > SIZE_PATIENCE
     assert waits[True] >= 4 * waits[False]

@@ -25,12 +25,11 @@ from collect_fakes import (
 )
 
 from facho.engine.brand import OPAQUE, Manners
+from facho.engine.collect.bad_rows import MAX_GAPS, Skipper
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.guide import Guide, position, readable
+from facho.engine.collect.known_rows import Guide, find_ports, port_arcs, position, readable
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.ports import find_ports, port_arcs
 from facho.engine.collect.requester import Requester
-from facho.engine.collect.skip import MAX_GAPS, Skipper
 from facho.engine.model import Completeness, JobKind
 from facho.engine.oid import pack, text
 

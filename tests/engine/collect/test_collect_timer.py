@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.engine.collect.timer import Timer
+from facho.engine.collect.flow import Timer
 
 
 def timer_after(*round_trips, shortest=1.0, longest=20.0):

@@ -19,7 +19,7 @@ from collect_fakes import (
 )
 
 from facho.engine.brand import Manners
-from facho.engine.collect.skip import MAX_GAPS
+from facho.engine.collect.bad_rows import MAX_GAPS
 from facho.engine.model import Completeness, JobKind, RawOid
 from facho.engine.oid import Oid, pack, parse
 

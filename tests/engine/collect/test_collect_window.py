@@ -24,8 +24,8 @@ from collect_fakes import (
 from collect_virtual import VirtualAgent, busiest_second, virtually
 
 from facho.engine.brand import Manners
-from facho.engine.collect.crew import Crew
 from facho.engine.collect.learned import Learned
+from facho.engine.collect.parallel import Parallel
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.errors import Refused
 from facho.engine.model import Completeness, JobKind
@@ -314,7 +314,7 @@ def make_crew(work, *, window=4, limit=4):
     requester._lane.pace.window = window
     requester._lane.timer.measured(0.1)
     waiting = iter(work)
-    return Crew(requester, lambda: next(waiting, None))
+    return Parallel(requester, lambda: next(waiting, None))
 
 
 def test_a_crew_begins_parts_in_their_order_and_no_more_than_the_window():

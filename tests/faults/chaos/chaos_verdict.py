@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from facho.engine import prober
+from facho.engine.scheduling import prober
 from facho.simulator.pdulog import Pdu, read_log
 
 Row = Mapping[str, Any]

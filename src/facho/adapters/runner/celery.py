@@ -14,8 +14,8 @@ from typing import Any
 
 from facho.adapters.wire import to_wire
 from facho.engine.model import Cause, Claim, Outcome, Status
-from facho.engine.outages import Outages
 from facho.engine.ports import Clock, EventBus, PollerWatch, Slots
+from facho.engine.scheduling.outages import Outages
 
 logger = logging.getLogger(__name__)
 

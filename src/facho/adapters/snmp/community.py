@@ -25,7 +25,7 @@ PDU_TYPES = {
 }
 
 
-class Waiting:
+class PendingRequest:
     """A request that has no answer yet."""
 
     __slots__ = ("_adapter", "address", "community", "done", "host", "request_id", "timeout", "timer", "version")
@@ -79,7 +79,7 @@ class CommunitySnmp(SendByTask):
     def __init__(self, *, names: Names | None = None, prepared_limit: int = PREPARED_LIMIT) -> None:
         self._names = names or Names()
         self._sockets = Sockets(self._receive)
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: dict[int, PendingRequest] = {}
         self._ids = _random_ids()
         self._closed = False
         # GETs of known ONUs come again with every run; a GETBULK begins somewhere else each time.
@@ -136,7 +136,7 @@ class CommunitySnmp(SendByTask):
                 answer = _unreadable(agent, error)
             done(answer)
 
-        return self._transmit(Waiting(self, request_id, agent, peer, community, timeout, ended), datagram, peer)
+        return self._transmit(PendingRequest(self, request_id, agent, peer, community, timeout, ended), datagram, peer)
 
     async def close(self) -> None:
         """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
@@ -154,7 +154,7 @@ class CommunitySnmp(SendByTask):
         request_id = self._new_id()
         datagram = prepared.datagram(request_id)
         left = max(deadline - loop.time(), 0.0)
-        waiting = Waiting(self, request_id, agent, peer, prepared.community, left, future.set_result)
+        waiting = PendingRequest(self, request_id, agent, peer, prepared.community, left, future.set_result)
         try:
             envelope = await self._transmitted(waiting, datagram, peer, future)
             return codec.read_answer(envelope, prepared.expected, len(datagram))
@@ -164,7 +164,7 @@ class CommunitySnmp(SendByTask):
             waiting.cancel()
 
     async def _transmitted(
-        self, waiting: Waiting, datagram: bytes, peer: Peer, future: "asyncio.Future[codec.Envelope | SnmpError]"
+        self, waiting: PendingRequest, datagram: bytes, peer: Peer, future: "asyncio.Future[codec.Envelope | SnmpError]"
     ) -> codec.Envelope:
         self._transmit(waiting, datagram, peer)
         envelope = await future
@@ -172,7 +172,7 @@ class CommunitySnmp(SendByTask):
             raise envelope
         return envelope
 
-    def _transmit(self, waiting: Waiting, datagram: bytes, peer: Peer) -> Waiting:
+    def _transmit(self, waiting: PendingRequest, datagram: bytes, peer: Peer) -> PendingRequest:
         """Send a request. If that is not possible it ends with `NoAnswer`, later."""
         self._waiting[waiting.request_id] = waiting
         error = f"Facho stopped before it asked {waiting.host}" if self._closed else ""
@@ -190,7 +190,7 @@ class CommunitySnmp(SendByTask):
         """Return a request id that no other request has, and that nobody can foresee."""
         return next(each for each in self._ids if each not in self._waiting)
 
-    def forget(self, waiting: Waiting) -> None:
+    def forget(self, waiting: PendingRequest) -> None:
         """Drop the answer to a request if it still comes."""
         if self._waiting.get(waiting.request_id) is waiting:
             del self._waiting[waiting.request_id]

@@ -24,7 +24,7 @@ from snmp.v3.manager import (
 
 from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
 from facho.adapters.snmp.usm_keys import Keys
-from facho.adapters.snmp.usm_session import LATE, Session, get_bulk_pdu, get_next_pdu, get_pdu
+from facho.adapters.snmp.usm_session import LATE, UsmSession, get_bulk_pdu, get_next_pdu, get_pdu
 from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, SendByTask, User, Version
@@ -60,7 +60,7 @@ class UsmSnmp(SendByTask):
         self._sockets = Sockets(self._receive)
         self._keys = Keys()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sessions: dict[Address, dict[User, Session]] = {}
+        self._sessions: dict[Address, dict[User, UsmSession]] = {}
         self._closed = False
         # Datagrams that were no answers to anything, by reason.
         self.dropped: Counter[str] = Counter()
@@ -106,7 +106,7 @@ class UsmSnmp(SendByTask):
             handle.onDeactivate()
         return answer
 
-    async def _session(self, agent: Agent, timeout: float) -> Session:
+    async def _session(self, agent: Agent, timeout: float) -> UsmSession:
         """Return the session with the agent, as the agent is set up now."""
         if agent.version != Version.V3 or not isinstance(agent.credentials, User):
             raise ValueError(f"{agent.host} is not an agent of SNMPv3 with a user")
@@ -121,7 +121,7 @@ class UsmSnmp(SendByTask):
             self._loop = loop
         sessions = self._sessions.setdefault(peer.address, {})
         if user not in sessions:
-            sessions[user] = Session(agent.host, keys, partial(self._send, peer))
+            sessions[user] = UsmSession(agent.host, keys, partial(self._send, peer))
         return sessions[user]
 
     def _refuse_if_closed(self, agent: Agent) -> None:
@@ -148,7 +148,7 @@ class UsmSnmp(SendByTask):
             self._refuse(sessions, str(reasons[-1]))
         return True
 
-    def _refuse(self, sessions: list[Session], reason: str) -> None:
+    def _refuse(self, sessions: list[UsmSession], reason: str) -> None:
         self.dropped[reason] += 1
         if reason == LATE:
             return
@@ -157,7 +157,7 @@ class UsmSnmp(SendByTask):
             session.refusal = reason
 
 
-def _nothing_usable(agent: Agent, session: Session, refusals: int, timeout: float) -> SnmpError:
+def _nothing_usable(agent: Agent, session: UsmSession, refusals: int, timeout: float) -> SnmpError:
     """Return what to say when the time is over."""
     count = session.refusals - refusals
     if not count:

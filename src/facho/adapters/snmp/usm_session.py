@@ -98,7 +98,7 @@ pduTypes[ResponsePDU.TAG] = Response
 class Handle(SNMPv3RequestHandle):
     """A request in flight. Its result is the agent's answer as it is: the library would judge it."""
 
-    session: "Session"
+    session: "UsmSession"
     bytes_sent = 0
 
     def push(self, response: Any) -> None:
@@ -135,7 +135,7 @@ class Interpreter(SNMPv3Interpreter):
         return bytes(self.usm.prepareOutgoing(message, time.monotonic()))
 
 
-class Session:
+class UsmSession:
     """One user at one agent: its engine id, its time, and the requests in flight.
 
     Nothing is shared with other agents, so no answer of one can be taken for

@@ -26,13 +26,13 @@ from facho.apps.coordinator import admin_forecasts as admin_forecasts  # registe
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.filters import LEVELS
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.coordinator.progress import RISKS, Progress, risk_of
+from facho.apps.coordinator.progress import RISKS, QuotaProgress, risk_of
 from facho.apps.coordinator.queries import EVERY, OLT_HEAVY
 from facho.apps.coordinator.text import sentence
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
 from facho.engine.events import Event
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 
 LEVEL_COLOURS = {"WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger", "INFO": "info"}
 QUOTA_COLOURS = {
@@ -111,14 +111,14 @@ class QuotaAdmin(HourAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         quota = context["original"]
-        context["progress"] = Progress.of(quota)
+        context["progress"] = QuotaProgress.of(quota)
         context["risk"] = RISKS.get(risk_of(quota, timezone.now()) or "")
         page: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return page
 
     @display(description=pgettext_lazy("runs", "completed"), ordering="quota_completed")
     def bar(self, quota: QuotaTracker) -> str:
-        return render_to_string("coordinator/_quota_cell.html", {"progress": Progress.of(quota)})
+        return render_to_string("coordinator/_quota_cell.html", {"progress": QuotaProgress.of(quota)})
 
     @display(description=_("status"), label=QUOTA_COLOURS, ordering="status")
     def status_badge(self, quota: QuotaTracker) -> tuple[str, Any]:
@@ -173,9 +173,9 @@ class ViolationAdmin(HourAdmin):
         return next(iter(violation_advice(violation.report)), None)
 
 
-def _reported(report: dict[str, Any]) -> Progress:
+def _reported(report: dict[str, Any]) -> QuotaProgress:
     names = ("required", "completed", "failed", "skipped", "pending")
-    return Progress(*(int(report.get(name) or 0) for name in names))
+    return QuotaProgress(*(int(report.get(name) or 0) for name in names))
 
 
 @admin.register(ExecutionPlan)

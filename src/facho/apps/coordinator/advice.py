@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 
 from facho.apps.coordinator.text import told
 from facho.engine.events import Event
-from facho.engine.quota import ADVICE
+from facho.engine.quota.quota import ADVICE
 
 
 def violation_advice(report: Mapping[str, Any]) -> list[str]:

@@ -18,8 +18,8 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import CAUSE_CHOICES
 from facho.engine.model import Cause
-from facho.engine.predict import expected
-from facho.engine.schedule import missed_slots
+from facho.engine.quota.durations import expected
+from facho.engine.scheduling.due import missed_slots
 
 NEXT_SLOTS = 5
 

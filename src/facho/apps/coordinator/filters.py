@@ -9,7 +9,7 @@ from django.utils import timezone
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.filters import AnyOfFilter, FilterSet, MomentFilter, YesNoFilter
 from facho.engine.events import Event
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 
 # From the least to the gravest.
 LEVELS = [logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)]

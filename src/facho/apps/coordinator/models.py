@@ -15,7 +15,7 @@ from django.utils.translation import pgettext_lazy
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
-from facho.engine.plan import SEVERAL_FAILURES
+from facho.engine.quota.hour_plan import SEVERAL_FAILURES
 
 
 class QuotaTracker(models.Model):
@@ -100,7 +100,7 @@ class QuotaViolation(models.Model):
     task_type = models.CharField(_("job"), max_length=100, default="")
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
-    # Its shape stands in `engine/quota.py`.
+    # Its shape stands in `engine/quota/quota.py`.
     report = models.JSONField(_("report"), default=dict)
     severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices)
     notified = models.BooleanField(_("notified"), default=False)
@@ -175,7 +175,7 @@ class ExecutionPlan(models.Model):
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans", verbose_name=_("OLT"))
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
-    # Its shape stands in `engine/plan.py`.
+    # Its shape stands in `engine/quota/hour_plan.py`.
     plan_data = models.JSONField(_("plan"), default=list)
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.ACTIVE)
     # Why it was made. Plans of versions that did not record it have none.
@@ -186,7 +186,7 @@ class ExecutionPlan(models.Model):
     needed_seconds = models.FloatField(_("needed (s)"), default=0)
     utilisation = models.FloatField(_("utilisation (%)"), default=0)
     is_feasible = models.BooleanField(_("feasible"), default=True)
-    # What would make it feasible, as events are told: see `engine/plan.py`.
+    # What would make it feasible, as events are told: see `engine/quota/hour_plan.py`.
     advice = models.JSONField(_("advice"), default=list)
     total_tasks = models.PositiveIntegerField(_("slots"), default=0)
     completed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "completed"), default=0)

@@ -9,7 +9,7 @@ from django.utils.translation import pgettext_lazy
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.engine.model import Cause
-from facho.engine.quota import ENOUGH
+from facho.engine.quota.quota import ENOUGH
 
 # So many slots may be under way, or wait for their turn, without the hour being behind.
 UNDER_WAY = 1
@@ -32,7 +32,7 @@ RISKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class QuotaProgress:
     """What was owed and what it has come to, of one quota or of many."""
 
     required: int = 0
@@ -44,12 +44,12 @@ class Progress:
     disabled: int = 0
 
     @classmethod
-    def of(cls, quota: QuotaTracker) -> "Progress":
+    def of(cls, quota: QuotaTracker) -> "QuotaProgress":
         parts = {part: getattr(quota, f"quota_{part}") for part in PARTS}
         return cls(quota.quota_required, **parts, disabled=quota.causes.get(Cause.DISABLED.value, 0))
 
     @classmethod
-    def total(cls, each: Iterable["Progress"]) -> "Progress":
+    def total(cls, each: Iterable["QuotaProgress"]) -> "QuotaProgress":
         rows = [astuple(one) for one in each]
         return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
 
@@ -88,7 +88,7 @@ class Progress:
         return ", ".join(f"{number} {PART_NAMES[part]}" for part, number, *_bar in self.stack())
 
 
-def risk(progress: Progress, end: datetime, every: timedelta | None, now: datetime) -> str:
+def risk(progress: QuotaProgress, end: datetime, every: timedelta | None, now: datetime) -> str:
     """Return how a quota of an hour that is not over is likely to end.
 
     LOST: even if all that is to come goes well, it stays below what is asked
@@ -110,4 +110,4 @@ def risk_of(quota: QuotaTracker, now: datetime) -> str | None:
     if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
         return None
     seconds = getattr(quota, "every", None)
-    return risk(Progress.of(quota), quota.period_end, timedelta(seconds=seconds) if seconds else None, now)
+    return risk(QuotaProgress.of(quota), quota.period_end, timedelta(seconds=seconds) if seconds else None, now)

@@ -9,9 +9,9 @@ from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.coordinator.progress import PARTS, Progress
+from facho.apps.coordinator.progress import PARTS, QuotaProgress
 from facho.apps.jobs import in_effect
-from facho.engine.quota import ENOUGH, HOUR, hour_of
+from facho.engine.quota.quota import ENOUGH, HOUR, hour_of
 
 # From here down a violation is HIGH or CRITICAL.
 GRAVE_PERCENT = 50
@@ -35,7 +35,7 @@ class OltHour:
 
     olt_id: int
     olt_name: str
-    progress: Progress
+    progress: QuotaProgress
     breaker_since: datetime | None = None
 
 
@@ -44,7 +44,7 @@ class FleetHour:
     """The running hour of all OLTs: how it stands, who is worst, and who does not answer."""
 
     start: datetime
-    progress: Progress = field(default_factory=Progress)
+    progress: QuotaProgress = field(default_factory=QuotaProgress)
     worst: Sequence[OltHour] = ()
     olts: int = 0
 
@@ -58,10 +58,10 @@ def fleet_hour(now: datetime, worst: int = 6) -> FleetHour:
         .values_list("olt_id", "olt__name", "olt__breaker_opened_at")
         .annotate(**SUMS)
     )
-    hours = [OltHour(olt_id, name, Progress(*sums), since) for olt_id, name, since, *sums in rows]
+    hours = [OltHour(olt_id, name, QuotaProgress(*sums), since) for olt_id, name, since, *sums in rows]
     troubled = [each for each in hours if each.progress.failed or each.progress.skipped]
     troubled.sort(key=_worst_first)
-    return FleetHour(start, Progress.total(each.progress for each in hours), troubled[:worst], len(hours))
+    return FleetHour(start, QuotaProgress.total(each.progress for each in hours), troubled[:worst], len(hours))
 
 
 def _worst_first(each: OltHour) -> tuple[float, int, str]:
@@ -127,8 +127,8 @@ class Cell:
     quota: QuotaTracker | None
 
     @property
-    def progress(self) -> Progress:
-        return Progress.of(self.quota) if self.quota else Progress()
+    def progress(self) -> QuotaProgress:
+        return QuotaProgress.of(self.quota) if self.quota else QuotaProgress()
 
     @property
     def tone(self) -> str:
@@ -156,8 +156,8 @@ class Strip:
     cells: Sequence[Cell]
 
     @property
-    def progress(self) -> Progress:
-        return Progress.total(cell.progress for cell in self.cells)
+    def progress(self) -> QuotaProgress:
+        return QuotaProgress.total(cell.progress for cell in self.cells)
 
 
 def strips(olt_id: int, now: datetime, hours: int = 24) -> list[Strip]:
@@ -170,10 +170,10 @@ def strips(olt_id: int, now: datetime, hours: int = 24) -> list[Strip]:
     return [Strip(task, [Cell(at, rows.get(at)) for at in grid]) for task, rows in sorted(found.items())]
 
 
-def day_bars(strips_: Sequence[Strip]) -> list[tuple[datetime, Progress]]:
+def day_bars(strips_: Sequence[Strip]) -> list[tuple[datetime, QuotaProgress]]:
     """Return what an OLT got hour by hour, all its jobs together."""
     hours = zip(*(strip.cells for strip in strips_), strict=True)
-    return [(cells[0].start, Progress.total(cell.progress for cell in cells)) for cells in hours]
+    return [(cells[0].start, QuotaProgress.total(cell.progress for cell in cells)) for cells in hours]
 
 
 def active_plans(olt_id: int, now: datetime) -> QuerySet[ExecutionPlan]:

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.coordinator.progress import RISKS, Progress, risk_of
+from facho.apps.coordinator.progress import RISKS, QuotaProgress, risk_of
 from facho.apps.coordinator.text import sentence
 from facho.apps.polling.models import STATUS_CHOICES
 
@@ -53,7 +53,7 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
         ]
 
     def get_percent(self, quota: QuotaTracker) -> float | None:
-        return Progress.of(quota).percent
+        return QuotaProgress.of(quota).percent
 
     @extend_schema_field(serializers.ChoiceField(choices=list(RISKS), allow_null=True))
     def get_risk(self, quota: QuotaTracker) -> str | None:

@@ -45,7 +45,7 @@ class Bar:
 
 
 @dataclass(slots=True)
-class Lane:
+class TimelineLane:
     """One job: what was planned above, what happened below."""
 
     node_id: int
@@ -60,7 +60,7 @@ class Timeline:
     """The lanes of an hour, where its marks are, and where now is if it is within."""
 
     start: datetime
-    lanes: list[Lane]
+    lanes: list[TimelineLane]
     marks: list[tuple[int, datetime]]
     now: float | None
 
@@ -69,9 +69,9 @@ def timeline(plan: ExecutionPlan, runs: Iterable[Execution], now: datetime) -> T
     """Return a plan as lanes, a master before its chain, with what is known of how its slots went."""
     hour = _Hour(plan.period_start, plan.period_end, now)
     known = {(run.node_id, run.slot): run for run in runs}
-    lanes: dict[int, Lane] = {}
+    lanes: dict[int, TimelineLane] = {}
     for slot, item, is_link in _entries(plan.plan_data):
-        lane = lanes.setdefault(item["node_id"], Lane(item["node_id"], item.get("task", ""), is_link))
+        lane = lanes.setdefault(item["node_id"], TimelineLane(item["node_id"], item.get("task", ""), is_link))
         hour.put(lane, slot, item, known.get((item["node_id"], slot)))
     marks = [(mark, plan.period_start + mark * hour.length / 100) for mark in QUARTERS]
     within = plan.period_start <= now < plan.period_end
@@ -109,7 +109,7 @@ class _Hour:
     def share(self, at: datetime) -> float:
         return min(max(100 * ((at - self.start) / self.length), 0.0), 100.0)
 
-    def put(self, lane: Lane, slot: datetime, item: Mapping[str, Any], run: Execution | None) -> None:
+    def put(self, lane: TimelineLane, slot: datetime, item: Mapping[str, Any], run: Execution | None) -> None:
         start, end = _time(item, "start"), _time(item, "end")
         if start is not None and end is not None:
             lane.planned.append(self._bar(start, end, "plan", _("expected")))

@@ -170,7 +170,7 @@ def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
 
 
 @dataclass(frozen=True, slots=True)
-class OnuFilter:
+class OnuListFilter:
     """What a person asked of the ONU list. What makes no sense in an address is left out, not refused."""
 
     q: str = ""
@@ -190,7 +190,7 @@ class OnuFilter:
     }
 
     @classmethod
-    def read(cls, query: Mapping[str, str]) -> "OnuFilter":
+    def read(cls, query: Mapping[str, str]) -> "OnuListFilter":
         sort = query.get("sort", "")
         state = query.get("state", "")
         return cls(

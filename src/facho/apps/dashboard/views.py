@@ -26,7 +26,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.telemetry.models import Onu
-from facho.engine.manager import SATURATED_ABOVE, SATURATED_UNTIL
+from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
 # Names of ONUs come from devices: whatever they contain, nothing but our own files runs on these pages.
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
@@ -197,7 +197,7 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
 
 @page
 def onus(request: HttpRequest) -> HttpResponse:
-    wanted = queries.OnuFilter.read(request.GET.dict())
+    wanted = queries.OnuListFilter.read(request.GET.dict())
     pages = Paginator(wanted.onus(), ONUS_PER_PAGE)
     context = {
         "active": "onus",

@@ -1,4 +1,4 @@
-"""The learned window of an OLT in plain words. See `engine/collect/pace.py` for how it is found."""
+"""The learned window of an OLT in plain words. See `engine/collect/flow.py` for how it is found."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from django.utils.translation import ngettext
 
 from facho.brands import BRANDS
 from facho.engine.brand import Manners
+from facho.engine.collect.flow import Why
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.pace import Why
 
 HELP = (
     "How many requests at once suit this OLT, as measured by its runs: one entry for cheap requests, one for optical "

@@ -381,7 +381,7 @@ class WorkflowNode(models.Model):
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
     last_run_at = models.DateTimeField(_("last run"), null=True, editable=False)
     run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
-    # What its runs have taken so far. Only `engine/predict.py` understands it.
+    # What its runs have taken so far. Only `engine/quota/durations.py` understands it.
     durations = models.JSONField(default=dict, editable=False)
     # Runs in a row in which a column or OID had no value, by name. A column with a value is not in it.
     blank_runs = models.JSONField(default=dict, editable=False)

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from facho.apps.polling import olt_stats
 from facho.apps.polling.models import STATUS_CHOICES, TRIGGER_CHOICES, Execution, ExecutionAttempt
 from facho.apps.polling.pool_history import LONGEST
-from facho.engine.snapshot import QUEUE_SHOWN
+from facho.engine.scheduling.snapshot import QUEUE_SHOWN
 
 DAY = timedelta(days=1)
 STEP_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": DAY}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from facho.apps.telemetry.models import HistoryChunk, HistoryDay, HistoryMonth, HistoryRun, Onu, PackedChunk, PackedRun
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import DAILY, FIELDS, Chunk, CorruptChunk, Kind, Run, decode, kind_of
+from facho.engine.chunks import DAILY, FIELDS, Chunk, CorruptChunk, Kind, RunColumns, decode, kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 DAY = timedelta(days=1)
 
-T = TypeVar("T", Run, Chunk)
+T = TypeVar("T", RunColumns, Chunk)
 
 # Times in microseconds since the epoch, each with the cells that were read then, by field.
 Cells = dict[int, dict[str, Any]]
@@ -130,7 +130,7 @@ def _add_open(
     # Runs of an OLT mostly have the same ONUs: where one is among them is looked up once.
     positions: dict[bytes, int | None] = {}
     for pk, at, data in rows.values_list("pk", "at", "data").iterator():
-        run = unpacked(Run, level.open, pk, data)
+        run = unpacked(RunColumns, level.open, pk, data)
         if run is None:
             continue
         if run.packed_ids not in positions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from facho.engine.brand import Column
-from facho.engine.collect.harvest import Row
+from facho.engine.collect.join import OnuRow
 from facho.engine.oid import Oid, unpack
 from facho.engine.snmp import Missing, Value
 
@@ -57,7 +57,7 @@ class ColumnWalk:
         # The rows that came before its port and behind it: other ports of the column begin there.
         self.neighbours: list[bytes] = []
         # Its rows as ONUs, once they have been joined with those of other columns.
-        self.joined: list[Row] | None = None
+        self.joined: list[OnuRow] | None = None
         # What the last answer had of the ports behind its own.
         self.spill: list[tuple[Oid, Value]] = []
         self.went_back = False

@@ -7,10 +7,9 @@ from functools import cached_property
 
 from facho.engine.brand import Column, Place, Position
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.guide import readable
-from facho.engine.collect.harvest import Harvest, Row
-from facho.engine.collect.ports import port_arcs
-from facho.engine.collect.sentences import describe_left, describe_stop
+from facho.engine.collect.join import Harvest, OnuRow
+from facho.engine.collect.known_rows import port_arcs, readable
+from facho.engine.collect.messages import describe_left, describe_stop
 from facho.engine.model import Completeness, Coverage, KnownOnu
 from facho.engine.oid import Arcs
 
@@ -25,7 +24,7 @@ class ColumnCoverage:
         self.column = column
         self._walks = walks
         self._harvest = harvest
-        self.rows: list[Row] = []
+        self.rows: list[OnuRow] = []
         # Ports that were not read to their end, with the reason; None stands for whatever comes behind.
         self.broken: dict[Port | None, str] = {}
         self.gaps: list[tuple[bytes, str]] = []

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from facho.engine.collect.pace import Pace
-from facho.engine.collect.size import Size
+from facho.engine.collect.flow import Pace, Size
 from facho.engine.oid import Oid, parse, text
 
 # An OLT with more poisoned values than this has another trouble.

@@ -14,9 +14,9 @@ from typing import Any
 
 from facho.engine.batch import Batch
 from facho.engine.brand import Brand, Decoder
-from facho.engine.collect.harvest import decode_value
+from facho.engine.collect.columns import lit_rows
+from facho.engine.collect.join import decode_value
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.light import lit_rows
 from facho.engine.collect.plan import Plan
 from facho.engine.collect.requester import Exchange
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Olt

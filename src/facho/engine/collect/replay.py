@@ -9,15 +9,14 @@ from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand
-from facho.engine.collect.harvest import PLACES, Harvest, decode_value
+from facho.engine.collect.columns import had_values, lit_rows
+from facho.engine.collect.get import oids_of
+from facho.engine.collect.join import PLACES, Harvest, decode_value
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.light import lit_rows
 from facho.engine.collect.memory import Memory, Step, Tables, lengths_and_kinds, make_get, names_digest, without
 from facho.engine.collect.plan import Plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.requester import Requester, RunOver, request_key
-from facho.engine.collect.rows import oids_of
-from facho.engine.collect.values import had_values
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu
 from facho.engine.snmp import Answer, Operation

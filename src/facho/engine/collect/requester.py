@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from facho.engine.brand import Manners
+from facho.engine.collect.flow import Pace, Timer
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.pace import Pace
-from facho.engine.collect.timer import Timer
 from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse

@@ -8,22 +8,20 @@ from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand, Column, Decoder, Position
-from facho.engine.collect.batches import BatchReader
 from facho.engine.collect.column import ColumnWalk
+from facho.engine.collect.columns import DARK, had_values
 from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
-from facho.engine.collect.harvest import Harvest, Row, decode_value
+from facho.engine.collect.flow import Size
+from facho.engine.collect.get import BatchReader, RowTurn
+from facho.engine.collect.join import Harvest, OnuRow, decode_value
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.light import DARK
 from facho.engine.collect.memory import Memory
+from facho.engine.collect.messages import describe_gaps, describe_stop, limited
 from facho.engine.collect.plan import Plan, Scalar, groups, make_plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.replay import Replay
 from facho.engine.collect.requester import Requester, RunOver
-from facho.engine.collect.rows import Turn
-from facho.engine.collect.sentences import describe_gaps, describe_stop, limited
-from facho.engine.collect.size import Size
 from facho.engine.collect.tables import Table, table_name
-from facho.engine.collect.values import had_values
 from facho.engine.errors import FachoError, LeaseLost, OltUnreachable, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.oid import Oid, pack
@@ -105,7 +103,7 @@ class Run:
         # A handful at most: there is nothing to learn from them.
         self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1), learned)
         self._tables: list[Table] = []
-        self._turns: list[Turn] = []
+        self._turns: list[RowTurn] = []
         # How many of them are in the harvest, and sentences about what was not asked.
         self._stored_turns = 0
         self._unasked: list[str] = []
@@ -154,7 +152,7 @@ class Run:
             else:
                 await self._walk(group)
 
-    def _known_rows(self) -> list[Row]:
+    def _known_rows(self) -> list[OnuRow]:
         """Return a row for each ONU of the inventory that is there, and note whose index cannot be one."""
         rows = []
         # One that is missing keeps what was last read of it, until a discovery finds it again.
@@ -168,24 +166,24 @@ class Run:
                 rows.append(row)
         return rows
 
-    def _found(self) -> list[Row]:
+    def _found(self) -> list[OnuRow]:
         """Return the ONUs that this run has read so far; if it has not looked for any, those that are known."""
         if not self._tables:
             return self._known_rows()
         self._store_tables()
         return list(self._harvest.rows)
 
-    async def _ask(self, columns: Sequence[Column], onus: Sequence[Row]) -> None:
+    async def _ask(self, columns: Sequence[Column], onus: Sequence[OnuRow]) -> None:
         self._begun |= set(columns)
         if columns and onus:
             optical = columns[0].optical
-            turn = Turn(columns, onus, self._reader(table_name(columns), optical=optical))
+            turn = RowTurn(columns, onus, self._reader(table_name(columns), optical=optical))
             self._turns.append(turn)
             await turn.read()
             # Now, and not at the end: the states that were read decide which ONUs are asked for more.
             self._store_turns()
 
-    async def _ask_lit(self, columns: Sequence[Column], onus: Sequence[Row]) -> None:
+    async def _ask_lit(self, columns: Sequence[Column], onus: Sequence[OnuRow]) -> None:
         """Ask expensive columns only of ONUs that may have an answer; of the others it is known without asking."""
         states = {onu.index: onu.state for onu in self._known}
         lit = []
@@ -407,7 +405,7 @@ class Run:
             is_unsure and not fields.isdisjoint({"serial", "mac"})
         )
 
-    def _names_of(self, column: Column) -> Iterator[tuple[Oid, Row]]:
+    def _names_of(self, column: Column) -> Iterator[tuple[Oid, OnuRow]]:
         """Return each name of a column that was read, and the ONU that it belongs to."""
         for table in self._tables:
             for place, each in enumerate(table.columns):
@@ -438,7 +436,7 @@ class Run:
     def _anchor(self) -> ColumnCoverage | None:
         return next((covered for covered in self._covered if covered.column is self._plan.anchor), None)
 
-    def _only(self, anchor: ColumnCoverage | None) -> set[Row] | None:
+    def _only(self, anchor: ColumnCoverage | None) -> set[OnuRow] | None:
         """Return the ONUs that the run is about; None if that is whatever it found."""
         if self._kind is JobKind.GET:
             # A GET is about known ONUs, even where a column of it had to be walked.
@@ -488,7 +486,7 @@ class Run:
 
     def _failures(self) -> list[tuple[str, str, str]]:
         """Return the values that could not be read: column, ONU, reason."""
-        parts: list[ColumnCoverage | Turn] = [*self._covered, *self._turns]
+        parts: list[ColumnCoverage | RowTurn] = [*self._covered, *self._turns]
         return [failure for part in parts for failure in part.failures]
 
     def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> dict[str, Any]:

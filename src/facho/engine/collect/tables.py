@@ -6,14 +6,13 @@ from functools import cached_property
 from itertools import pairwise
 
 from facho.engine.brand import Column, IndexSpace, Manners, Place, Position
+from facho.engine.collect.bad_rows import Skipper
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.crew import Crew, Work
-from facho.engine.collect.guide import Guide, readable
+from facho.engine.collect.flow import Size
+from facho.engine.collect.known_rows import Guide, find_ports, port_arcs, readable
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.ports import find_ports, port_arcs
+from facho.engine.collect.parallel import Parallel, Work
 from facho.engine.collect.requester import Requester
-from facho.engine.collect.size import Size
-from facho.engine.collect.skip import Skipper
 from facho.engine.collect.walk import TableWalk
 from facho.engine.oid import Arcs, pack, text
 from facho.engine.snmp import Value
@@ -67,7 +66,7 @@ class Table:
     async def read(self, *, whole: bool = False) -> None:
         """Walk all of it; `whole`: not worth sharing out."""
         self._share_out([] if whole else await self._ports())
-        await Crew(self._requester, self._next_work).run()
+        await Parallel(self._requester, self._next_work).run()
         went_back = any(walk.went_back for walk in self.walks)
         if len(self.parts) > 1 and (went_back or not self._is_connected()):
             # Rows out of order may lie where no part looked: once more, from end to end.
@@ -75,7 +74,7 @@ class Table:
                 self._learned.note_disorder(self.name)
             self.was_repeated = True
             self._share_out([])
-            await Crew(self._requester, self._next_work).run()
+            await Parallel(self._requester, self._next_work).run()
             # Where two parts did not meet, an ONU may just have appeared between them.
             if any(not is_sorted(walk.rows) for walk in self.walks):
                 self._learned.note_disorder(self.name)

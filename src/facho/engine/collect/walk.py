@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from facho.engine.collect.bad_rows import Inquiry, Skipper
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.guide import Guide, position
-from facho.engine.collect.inquiry import Inquiry
+from facho.engine.collect.flow import Size
+from facho.engine.collect.known_rows import Guide, position
+from facho.engine.collect.messages import describe_failure, describe_status
 from facho.engine.collect.requester import Requester
-from facho.engine.collect.sentences import describe_failure, describe_status
-from facho.engine.collect.size import Size
-from facho.engine.collect.skip import Skipper
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Arcs, Oid, pack, unpack
 from facho.engine.snmp import Answer, ErrorStatus

@@ -7,7 +7,7 @@ from facho import brands
 from facho.brands.files import load_file
 from facho.brands.profile import BadProfile
 from facho.engine.brand import Brand
-from facho.runtime.commands import profiles, report, status
+from facho.runtime.commands import report, screen, target
 from facho.runtime.commands.screen import out, plural, table
 
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         out(f"{options.check} is a profile of {brand.label} [{brand.id}] with {plural(len(brand.columns), 'column')}.")
     else:
         out("\n".join(table(["id", "maker", "", "columns"], [_row(each) for each in found])))
-    return status.COMPLETE
+    return screen.COMPLETE
 
 
 def _row(brand: Brand) -> list[str]:
@@ -35,7 +35,7 @@ def _row(brand: Brand) -> list[str]:
 
 
 def _known() -> list[Brand]:
-    profiles.load()
+    target.load()
     return sorted(brands.BRANDS.values(), key=lambda each: each.id)
 
 
@@ -45,5 +45,5 @@ def _checked(file: Path) -> Brand:
         brand = load_file(file)
         brands.register([brand])
     except BadProfile as error:
-        raise status.CommandError(str(error)) from error
+        raise screen.CommandError(str(error)) from error
     return brand

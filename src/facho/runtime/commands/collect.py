@@ -10,10 +10,10 @@ from facho.brands.decode import RAW_DECODERS
 from facho.engine.brand import Brand
 from facho.engine.collect import Progress, collect
 from facho.engine.model import Collected, JobKind, Node, Olt, Reading
-from facho.runtime.commands import profiles, report, session, status, target
-from facho.runtime.commands.detect import find_brand
+from facho.runtime.commands import report, screen, session, target
 from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, span, table
-from facho.runtime.commands.session import STOPPED_EARLY, Session
+from facho.runtime.commands.session import STOPPED_EARLY, OltSession
+from facho.runtime.commands.target import find_brand
 
 # A slow OLT of 800 ONUs takes up to 13 minutes for its optics alone.
 TIMEOUT = 1800
@@ -56,21 +56,21 @@ def _window(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    profiles.load()
+    target.load()
     agent = target.agent_of(options)
 
-    async def work(session: Session) -> int:
+    async def work(session: OltSession) -> int:
         return await _work(session, options)
 
     try:
         return session.run(agent, options.timeout, work)
-    except status.CommandError as error:
+    except screen.CommandError as error:
         if options.json:
             out(report.failure(agent, str(error)))
         raise
 
 
-async def _work(session: Session, options: argparse.Namespace) -> int:
+async def _work(session: OltSession, options: argparse.Namespace) -> int:
     progress = ProgressLine()
     brand, identity = await find_brand(session, options, progress)
     columns = _columns(brand, options.columns)
@@ -82,20 +82,20 @@ async def _work(session: Session, options: argparse.Namespace) -> int:
         out(report.collection(session.agent, identity, brand, collected, asdict(cost)))
     else:
         _print(identity.sys_name or options.host, brand, collected, cost)
-    return status.of(collected.completeness)
+    return screen.of(collected.completeness)
 
 
 def _columns(brand: Brand, wanted: tuple[str, ...]) -> tuple[str, ...]:
     unknown = [name for name in wanted if name not in brand.columns]
     if unknown:
-        raise status.CommandError(
+        raise screen.CommandError(
             f"{brand.label} has no column {', '.join(unknown)}; it has {', '.join(sorted(brand.columns))}"
         )
     return wanted or tuple(brand.columns)
 
 
 async def _collect(
-    session: Session, options: argparse.Namespace, brand: Brand, columns: tuple[str, ...], progress: ProgressLine
+    session: OltSession, options: argparse.Namespace, brand: Brand, columns: tuple[str, ...], progress: ProgressLine
 ) -> tuple[Collected, Cost]:
     name = options.host
     node = Node(0, 0, name, JobKind.DISCOVERY, timedelta(seconds=options.timeout), name, columns=columns)

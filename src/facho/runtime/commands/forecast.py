@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from facho.engine.fleet import Fleet
-from facho.engine.pool import pollers_needed
-from facho.runtime import fleets, forecasting
-from facho.runtime.commands import report, status
-from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, span, table
-from facho.runtime.commands.status import CommandError
+from facho.engine.forecast.fleet import Fleet
+from facho.engine.quota.pollers_needed import pollers_needed
+from facho.runtime import forecasting
+from facho.runtime.commands import report, screen
+from facho.runtime.commands.screen import CommandError, ProgressLine, bar, note, out, plural, span, table
 
 if TYPE_CHECKING:
     from facho.runtime.config import Config
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         out(report.dump(result))
     else:
         _print(result)
-    return status.COMPLETE
+    return screen.COMPLETE
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -79,7 +78,7 @@ def _wish(options: argparse.Namespace) -> forecasting.Wish:
             config.auto_recover,
         )
     dead = round(options.olts * options.dead / 100)
-    fleet = fleets.made_up(options.olts, jobs or fleets.usual_jobs(), start, dead=dead, seed=options.seed)
+    fleet = forecasting.made_up(options.olts, jobs or forecasting.usual_jobs(), start, dead=dead, seed=options.seed)
     return forecasting.Wish(fleet, options.pollers or _enough(fleet, start), options.hours, start, options.seed)
 
 
@@ -88,9 +87,9 @@ def _now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
 
 
-def _jobs(texts: Sequence[str]) -> list[fleets.JobWish]:
+def _jobs(texts: Sequence[str]) -> list[forecasting.JobWish]:
     try:
-        jobs = [fleets.parse_job(text) for text in texts]
+        jobs = [forecasting.parse_job(text) for text in texts]
     except ValueError as error:
         raise CommandError(str(error)) from error
     if len({job.name for job in jobs}) < len(jobs):
@@ -99,7 +98,7 @@ def _jobs(texts: Sequence[str]) -> list[fleets.JobWish]:
 
 
 def _of_the_database(
-    jobs: Sequence[fleets.JobWish], dead: float, now: datetime, start: datetime
+    jobs: Sequence[forecasting.JobWish], dead: float, now: datetime, start: datetime
 ) -> "tuple[Fleet, Config]":
     """Return the OLTs of this installation with what was learned of them, and how it is set up."""
     from facho.runtime import cli
@@ -112,13 +111,13 @@ def _of_the_database(
         raise CommandError(str(error)) from error
     from django.db import DatabaseError
 
-    from facho.store import learned
+    from facho.store import measured_runs
 
     try:
-        fleet = fleets.with_jobs(learned.fleet(now), jobs, start)
+        fleet = forecasting.with_jobs(measured_runs.fleet(now), jobs, start)
     except DatabaseError as error:
         raise CommandError(f"The database is not up to date ({error}). Run `facho migrate`.") from error
-    return fleets.with_dead(fleet, dead), config
+    return forecasting.with_dead(fleet, dead), config
 
 
 def _automatic(fleet: Fleet, start: datetime) -> int:
@@ -130,7 +129,7 @@ def _automatic(fleet: Fleet, start: datetime) -> int:
 
 
 def _enough(fleet: Fleet, start: datetime) -> int:
-    return min(pollers_needed(forecasting.works(fleets.asked(fleet), fleet, start), start).pollers, MOST_POLLERS)
+    return min(pollers_needed(forecasting.works(forecasting.asked(fleet), fleet, start), start).pollers, MOST_POLLERS)
 
 
 def _progress(hours: float) -> forecasting.Progress:

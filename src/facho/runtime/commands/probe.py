@@ -4,12 +4,12 @@ import argparse
 from dataclasses import replace
 
 from facho.engine.brand import Brand
-from facho.engine.measure import Allowed, Measured, TableCost, measure
-from facho.engine.probe import Identity
-from facho.runtime.commands import profiles, report, session, status, target
-from facho.runtime.commands.detect import ask_identity
+from facho.engine.detect.cost import Allowed, Measured, TableCost, measure
+from facho.engine.detect.detect import Identity
+from facho.runtime.commands import report, screen, session, target
 from facho.runtime.commands.screen import ProgressLine, note, out, plural, span, table
-from facho.runtime.commands.session import Session
+from facho.runtime.commands.session import OltSession
+from facho.runtime.commands.target import ask_identity
 
 TIMEOUT = 120
 
@@ -20,22 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    profiles.load()
+    target.load()
     agent = target.agent_of(options)
-    named = profiles.chosen(options)
+    named = target.chosen(options)
 
-    async def work(session: Session) -> int:
+    async def work(session: OltSession) -> int:
         return await _work(session, options, named)
 
     try:
         return session.run(agent, options.timeout, work)
-    except status.CommandError as error:
+    except screen.CommandError as error:
         if options.json:
             out(report.failure(agent, str(error)))
         raise
 
 
-async def _work(session: Session, options: argparse.Namespace, named: Brand | None) -> int:
+async def _work(session: OltSession, options: argparse.Namespace, named: Brand | None) -> int:
     progress = ProgressLine()
     identity = await ask_identity(session, progress)
     if named is not None:
@@ -59,8 +59,8 @@ async def _work(session: Session, options: argparse.Namespace, named: Brand | No
 def _status(measured: Measured | None) -> int:
     """Return PARTIAL where the brand is not known, or where a table gave no usable answer."""
     if measured is None or any(each.problem for each in measured.tables):
-        return status.PARTIAL
-    return status.COMPLETE
+        return screen.PARTIAL
+    return screen.COMPLETE
 
 
 def _print(host: str, identity: Identity, measured: Measured | None) -> None:

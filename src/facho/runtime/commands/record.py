@@ -7,17 +7,16 @@ from pathlib import Path
 
 from facho.adapters.snmp.snmprec import Record, format_record
 from facho.engine.brand import Brand, Manners
-from facho.engine.collect.sentences import describe_failure, describe_status
+from facho.engine.collect.messages import describe_failure, describe_status
+from facho.engine.detect.detect import SYS_UP_TIME, Asker
 from facho.engine.errors import BadAnswer, NoAnswer, OltUnreachable
 from facho.engine.oid import Oid, arcs, parse
-from facho.engine.probe import SYS_UP_TIME, Asker
 from facho.engine.snmp import Answer, ErrorStatus, Tag, Version
-from facho.runtime.commands import profiles, session, status, target
+from facho.runtime.commands import screen, session, target
 from facho.runtime.commands.anonymise import Anonymiser
-from facho.runtime.commands.detect import find_brand
-from facho.runtime.commands.screen import ProgressLine, bar, note, plural
-from facho.runtime.commands.session import STOPPED_EARLY, Session
-from facho.runtime.commands.status import CommandError
+from facho.runtime.commands.screen import CommandError, ProgressLine, bar, note, plural
+from facho.runtime.commands.session import STOPPED_EARLY, OltSession
+from facho.runtime.commands.target import find_brand
 
 TIMEOUT = 3600
 SYSTEM_GROUP = parse("1.3.6.1.2.1.1")
@@ -39,18 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    profiles.load()
+    target.load()
     agent = target.agent_of(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise CommandError(f"{options.output} cannot be written: there is no such folder")
 
-    async def work(session: Session) -> int:
+    async def work(session: OltSession) -> int:
         return await _work(session, options)
 
     return session.run(agent, options.timeout, work)
 
 
-async def _work(session: Session, options: argparse.Namespace) -> int:
+async def _work(session: OltSession, options: argparse.Namespace) -> int:
     progress = ProgressLine()
     brand, _ = await find_brand(session, options, progress)
     recorder = await _record(session, options.host, brand, progress)
@@ -62,10 +61,10 @@ async def _work(session: Session, options: argparse.Namespace) -> int:
         f"{options.host}, {brand.label}: {plural(len(records), 'variable')}, "
         f"{plural(recorder.asker.traffic().pdus, 'PDU')}" + (", PARTIAL" if recorder.problems else "")
     )
-    return status.PARTIAL if recorder.problems else status.COMPLETE
+    return screen.PARTIAL if recorder.problems else screen.COMPLETE
 
 
-async def _record(session: Session, host: str, brand: Brand, progress: ProgressLine) -> "Recorder":
+async def _record(session: OltSession, host: str, brand: Brand, progress: ProgressLine) -> "Recorder":
     manners = brand.manners
     asker = Asker(
         session.agent,

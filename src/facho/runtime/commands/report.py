@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from facho.engine.brand import Brand
+from facho.engine.detect.detect import Identity
 from facho.engine.model import Collected, Coverage, Reading, Traffic
 from facho.engine.oid import text as oid_text
-from facho.engine.probe import Identity
 from facho.engine.snmp import Agent
 
 if TYPE_CHECKING:
     # Only a probe measures; the others need not load it.
-    from facho.engine.measure import Measured, TableCost
+    from facho.engine.detect.cost import Measured, TableCost
 
 # Every ONU has these, in this order, null where the device has no value; what else was read comes behind.
 ONU_KEYS = (

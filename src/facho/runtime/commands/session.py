@@ -10,12 +10,12 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.engine.errors import OltUnreachable, Refused
 from facho.engine.snmp import Agent
-from facho.runtime.commands.status import STOPPED, UNREACHABLE, CommandError
+from facho.runtime.commands.screen import STOPPED, UNREACHABLE, CommandError
 
 STOPPED_EARLY = "stopped by Ctrl-C before it was through"
 
 
-class Session:
+class OltSession:
     """What a command asks through.
 
     Ctrl-C, or a SIGTERM, closes the socket and nothing else: whoever is asking
@@ -38,7 +38,7 @@ class Session:
         self.is_stopped = True
         self._closing = loop.create_task(self.snmp.close())
 
-    async def run(self, work: Callable[["Session"], Awaitable[int]]) -> int:
+    async def run(self, work: Callable[["OltSession"], Awaitable[int]]) -> int:
         """Return the status of the work, or the one that says that it was stopped."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,11 +54,11 @@ class Session:
         return STOPPED if self.is_stopped else status
 
 
-def run(agent: Agent, timeout: float, work: Callable[[Session], Awaitable[int]]) -> int:
+def run(agent: Agent, timeout: float, work: Callable[[OltSession], Awaitable[int]]) -> int:
     """Run a command on the event loop that there is, and return its status."""
 
     async def main() -> int:
-        return await Session(agent, timeout).run(work)
+        return await OltSession(agent, timeout).run(work)
 
     # A command keeps nearly all that it makes, and ends with it: looking for garbage costs a tenth of its time.
     gc.freeze()

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from facho.adapters.snmp.snmprec import BadRecording
-from facho.runtime.commands import status
-from facho.runtime.commands.screen import note, out, plural
+from facho.runtime.commands import screen
+from facho.runtime.commands.screen import CommandError, note, out, plural
 from facho.runtime.commands.session import new_loop
-from facho.runtime.commands.status import CommandError
 from facho.runtime.commands.target import whole
 from facho.simulator.control import USAGE, Control
 from facho.simulator.faults import FAULT_OPTIONS, faults_from
-from facho.simulator.fleet import MAKERS, Fleet, OltSpec, SimulatedOlt
+from facho.simulator.fleet import MAKERS, OltSpec, SimulatedFleet, SimulatedOlt
 from facho.simulator.pdulog import PduLog
 from facho.simulator.stdin import watch_stdin
 
@@ -77,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from error
     except (BadRecording, ValueError) as error:
         raise CommandError(str(error)) from error
-    return status.COMPLETE
+    return screen.COMPLETE
 
 
 def _spec(options: argparse.Namespace) -> OltSpec:
@@ -100,7 +99,7 @@ async def _serve(spec: OltSpec, log: PduLog) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with Fleet([spec], log=log) as fleet:
+    async with SimulatedFleet([spec], log=log) as fleet:
         control = Control(fleet)
         _introduce(fleet[spec.name])
         if _has_keyboard():

@@ -1,17 +1,52 @@
-"""Whom to ask: the options that `probe`, `collect` and `record` share, and the agent they name.
-
-Secrets may come from the environment or a prompt, so that they need not stand
-on a command line, where every user of the machine can read them.
-"""
+"""The OLT of a command: the options that name it, its agent and its brand."""
 
 import argparse
 import getpass
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
+from facho import brands
+from facho.brands.files import load_folder
+from facho.brands.profile import BadProfile
+from facho.engine.brand import Brand
+from facho.engine.detect.detect import Identity, identify
+from facho.engine.errors import UnknownBrand
 from facho.engine.snmp import Agent, Community, User, Version
-from facho.runtime.commands.status import CommandError
+from facho.runtime.commands.screen import CommandError, ProgressLine, note
+from facho.runtime.commands.session import OltSession
+
+FOLDER = "brands"
+
+
+def load(environ: Mapping[str, str] = os.environ) -> None:
+    """Add the profiles in the data directory to the brands. Nothing is created where there is none."""
+    folder = _folder(environ)
+    if not folder.is_dir():
+        return
+    try:
+        brands.register(load_folder(folder).values())
+    except (BadProfile, OSError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    try:
+        return Path(environ.get("FACHO_DATA_DIR") or "data").expanduser() / FOLDER
+    except RuntimeError as error:
+        raise CommandError(f"FACHO_DATA_DIR: {error}") from error
+
+
+def chosen(options: argparse.Namespace) -> Brand | None:
+    """Return the brand that `--brand` names; None where it is to be found out."""
+    if options.brand is None:
+        return None
+    try:
+        return brands.brand(options.brand)
+    except UnknownBrand as error:
+        raise CommandError(str(error)) from error
+
 
 DEFAULT_PORT = 161
 COMMUNITY = "FACHO_COMMUNITY"
@@ -127,3 +162,34 @@ def _prompt(question: str) -> str:
     if not sys.stdin.isatty():
         raise CommandError(f"a password is needed, and nobody is there to type it: set {AUTH_KEY} and {PRIV_KEY}")
     return getpass.getpass(question)
+
+
+async def find_brand(
+    session: OltSession, options: argparse.Namespace, progress: ProgressLine
+) -> tuple[Brand, Identity]:
+    """Return the brand, and what the agent said of itself; nothing is asked where the brand was named."""
+    named = chosen(options)
+    if named is not None:
+        return named, Identity(named)
+    identity = await ask_identity(session, progress)
+    if identity.brand is None:
+        raise CommandError(f"{options.host}: {identity.remark} (--brand; `facho brands` lists them)")
+    if identity.remark:
+        note(f"{options.host}: {identity.remark}")
+    return identity.brand, identity
+
+
+async def ask_identity(session: OltSession, progress: ProgressLine) -> Identity:
+    """Return what the agent turns out to be."""
+    progress.show(f"{session.agent.host}: finding out its brand")
+    try:
+        return await identify(
+            session.agent,
+            snmp=session.snmp,
+            clock=session.clock,
+            deadline=session.deadline,
+            candidates=brands.candidates,
+            brands=tuple(brands.BRANDS.values()),
+        )
+    finally:
+        progress.clear()

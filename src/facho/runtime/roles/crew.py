@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from facho.engine.manager import Poller
 from facho.engine.model import Claim, Outcome
 from facho.engine.ports import Clock, NodeRunner
-from facho.engine.schedule import is_delayed
-from facho.engine.snapshot import describe
+from facho.engine.scheduling.due import is_delayed
+from facho.engine.scheduling.pollers import Poller
+from facho.engine.scheduling.snapshot import describe
 
 
-class Crew:
+class WorkerPollers:
     """Seats what comes in. The scheduler gives out no more than there are seats; what comes too early waits for one."""
 
     def __init__(self, *, name: str, host: str, numbers: Sequence[int], runner: NodeRunner, clock: Clock) -> None:

@@ -16,42 +16,39 @@ from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import CeleryRunner
 from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
-from facho.engine.chores import Chore, Chores
 from facho.engine.events import Event, tell
-from facho.engine.manager import PollerManager
 from facho.engine.model import Cause, Standing, Status
-from facho.engine.outages import Outages
 from facho.engine.ports import Clock, EventBus, Snmp
-from facho.engine.prober import Prober
 from facho.engine.questions import Answerer
-from facho.engine.roster import Roster
-from facho.engine.scheduler import Scheduler
-from facho.engine.snapshot import snapshot
+from facho.engine.scheduling.chores import Chore, Chores
+from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.pollers import PollerManager
+from facho.engine.scheduling.prober import Prober
+from facho.engine.scheduling.scheduler import Scheduler
+from facho.engine.scheduling.snapshot import snapshot
+from facho.engine.scheduling.workers import Roster
 from facho.runtime import logs
 from facho.runtime.build import make_answerer, make_chores, make_policy, olt_figures
 from facho.runtime.celery import Sender, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.metrics import Meters, OltCollector
-from facho.runtime.observed import Observed
+from facho.runtime.monitoring import Monitoring
 from facho.runtime.readiness import connects, follows_clock, ticks, writes
 from facho.runtime.roles.news import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes, stop_on_signals
-from facho.store.alerts.loop import AlertLoop
-from facho.store.away import is_away
-from facho.store.journal import EventRows, Journal
-from facho.store.lease_reaper import LeaseReaper
-from facho.store.leases import DbLeases, Terms
+from facho.store.database import DbThread, is_away
+from facho.store.engine_lock import EngineAtWork
+from facho.store.events import EventRows, Journal, Pool
+from facho.store.leases import TRY_EVERY, DbLeases, SchedulerTurn, Terms
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
-from facho.store.pool import Pool
+from facho.store.recovery import LeaseReaper
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots, TurnFence
-from facho.store.tenancy import EngineAtWork
-from facho.store.threads import DbThread
-from facho.store.turns import TRY_EVERY, SchedulerTurn
 
 logger = logging.getLogger(__name__)
 
@@ -229,7 +226,7 @@ class Standby:
         # Outages outlast turns: a database that is unavailable ends them.
         self._turn = SchedulerTurn(self._thread, clock, holder, outages=Outages(_is_outage))
         self._bus = RedisBus(config.redis_url, clock=clock)
-        self._observed = Observed("scheduler", clock, token=config.metrics_token, skew=skew_of_database)
+        self._observed = Monitoring("scheduler", clock, token=config.metrics_token, skew=skew_of_database)
         self._meters = self._observed.meters()
         self._olts = self._observed.show_olts(config.metrics_per_olt, lambda: self._turn.is_ours)
         # How often in a row an engine in one process had the database when we tried.

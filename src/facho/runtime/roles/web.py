@@ -14,7 +14,7 @@ from facho.runtime.asgi import application
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config
 from facho.runtime.health import mount
-from facho.runtime.observed import Observed
+from facho.runtime.monitoring import Monitoring
 from facho.runtime.readiness import connects
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import listen, make_server, stop_on_signals
@@ -30,7 +30,7 @@ def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
 async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     clock = SystemClock()
     bus = RedisBus(config.redis_url, clock=clock)
-    observed = Observed("web", clock, token=config.metrics_token, skew=skew_of_database)
+    observed = Monitoring("web", clock, token=config.metrics_token, skew=skew_of_database)
     await bus.start()
     live.attach(bus)
     server = make_server(mount(application, observed.probes(connects(bus))))

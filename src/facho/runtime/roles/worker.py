@@ -24,31 +24,31 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import QUEUES
 from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.adapters.wire import from_wire
-from facho.engine.chores import Chores
 from facho.engine.model import Claim
 from facho.engine.ports import Clock, EventBus, NodeRunner
-from facho.engine.runner import ReturnToScheduler
+from facho.engine.scheduling.chores import Chores
+from facho.engine.scheduling.runner import ReturnToScheduler
 from facho.runtime import logs
 from facho.runtime.build import deliver, make_delivery, make_runner
 from facho.runtime.celery import POLL, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.observed import Observed
+from facho.runtime.monitoring import Monitoring
 from facho.runtime.readiness import Lifeline, connects, takes_work
-from facho.runtime.roles.crew import Crew
+from facho.runtime.roles.crew import WorkerPollers
 from facho.runtime.roles.gate import put_gate
 from facho.runtime.roles.news import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes
-from facho.store import pool
-from facho.store.delivery import ResultDelivery
-from facho.store.inventories import Inventories
-from facho.store.journal import EventRows, Journal
+from facho.store import events
+from facho.store.database import DbThread
+from facho.store.engine_lock import EngineAtWork
+from facho.store.events import EventRows, Journal
+from facho.store.inventory import Inventories
 from facho.store.leases import DbLeases, Terms
 from facho.store.nodes import DbNodeSource
 from facho.store.runs import DbRuns
-from facho.store.tenancy import EngineAtWork
-from facho.store.threads import DbThread
+from facho.store.spool import ResultDelivery
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Worker:
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
-        self._crew: Crew | None = None
+        self._crew: WorkerPollers | None = None
         self._lifeline: Lifeline | None = None
 
     @property
@@ -186,12 +186,12 @@ class Worker:
                 stack.callback(thread.close)
             await bus.start()
             stack.push_async_callback(bus.stop)
-            observed = Observed("worker", clock, token=self._config.metrics_token, skew=skew_of_database)
+            observed = Monitoring("worker", clock, token=self._config.metrics_token, skew=skew_of_database)
             stack.callback(observed.close)
             runner, delivery, jobs = self._make_runner(stack, bus, observed, threads)
             writer, host = threads[1], socket.gethostname()
             numbers = await self._enlist(writer)
-            self._crew = crew = Crew(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
+            self._crew = crew = WorkerPollers(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
             stack.push_async_callback(_leave, crew, bus, writer)
             self._lifeline = lifeline = observed.lifeline(threads)
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
@@ -209,7 +209,7 @@ class Worker:
             )
 
     def _make_runner(
-        self, stack: AsyncExitStack, bus: EventBus, observed: Observed, threads: tuple[DbThread, ...]
+        self, stack: AsyncExitStack, bus: EventBus, observed: Monitoring, threads: tuple[DbThread, ...]
     ) -> tuple[NodeRunner, ResultDelivery, list[Coroutine[Any, Any, None]]]:
         """Return who runs composites, and what has to live beside it."""
         clock, meters = self._clock, observed.meters()
@@ -242,7 +242,7 @@ class Worker:
     async def _enlist(self, writer: DbThread) -> list[int]:
         """Get numbers for our pollers; a database that is away is waited for."""
         while True:
-            enlist = partial(pool.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
+            enlist = partial(events.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
             try:
                 return await writer.run(enlist)
             except EngineAtWork as error:
@@ -264,19 +264,21 @@ class Worker:
             task.result()
 
 
-async def _report(crew: Crew, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock) -> None:
+async def _report(
+    crew: WorkerPollers, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock
+) -> None:
     while True:
         bus.publish("worker", {**crew.report(), "cut_off": lifeline.is_cut, "spooled": delivery.waiting})
         await clock.sleep(REPORT_EVERY)
 
 
-async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
+async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
     """Keep the rows of our pollers as they stand, under numbers that are ours."""
     refusals = 0
     while True:
         try:
-            if not await thread.run(partial(pool.keep_pollers, crew.describe(), clock.now())):
-                enlist = partial(pool.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
+            if not await thread.run(partial(events.keep_pollers, crew.describe(), clock.now())):
+                enlist = partial(events.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
                 crew.renumber(await thread.run(enlist))
             refusals = 0
         except EngineAtWork as error:
@@ -289,10 +291,10 @@ async def _write(crew: Crew, thread: DbThread, clock: Clock) -> None:
         await clock.sleep(WRITE_EVERY)
 
 
-async def _leave(crew: Crew, bus: EventBus, thread: DbThread) -> None:
+async def _leave(crew: WorkerPollers, bus: EventBus, thread: DbThread) -> None:
     """Take our pollers off the list. A worker can stop while the database is away, too."""
     bus.publish("worker", {**crew.report(), "draining": True, "pollers": []})
     try:
-        await thread.run(lambda: pool.strike_out(crew.name, crew.numbers))
+        await thread.run(lambda: events.strike_out(crew.name, crew.numbers))
     except Error as error:
         logger.warning("our pollers stay on the list for some seconds more: %s", error)

@@ -6,7 +6,7 @@ from django import template
 from django.utils import timezone
 
 from facho.apps.coordinator import queries
-from facho.apps.coordinator.progress import PART_NAMES, Progress
+from facho.apps.coordinator.progress import PART_NAMES, QuotaProgress
 from facho.apps.polling.lateness import PART_LABELS
 from facho.apps.polling.models import CAUSE_CHOICES
 
@@ -34,7 +34,7 @@ def part_label(part: str) -> Any:
 
 
 @register.inclusion_tag("coordinator/_bar.html")
-def quota_bar(progress: Progress) -> dict[str, Any]:
+def quota_bar(progress: QuotaProgress) -> dict[str, Any]:
     """Show what was completed, failed, skipped and is pending, side by side."""
     return {"progress": progress}
 

@@ -1,0 +1,163 @@
+"""Channels and rules in the admin, which people own."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
+
+from facho.alerts import admin_alerts as admin_alerts  # registers alerts and deliveries
+from facho.alerts.admin_alerts import SEVERITY_COLOURS
+from facho.alerts.forms import SECRETS, ChannelForm, RuleForm
+from facho.alerts.kinds import OF_OLTS, PARAMS
+from facho.alerts.models import Channel, Rule
+from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin
+from facho.apps.inventory.models import Olt
+
+# What counts for each kind of channel.
+SETTINGS = {
+    "webhook": ["url", "signing_secret"],
+    "email": ["smtp_host", "smtp_port", "smtp_security", "smtp_user", "smtp_password", "mail_from", "mail_to"],
+    "telegram": ["bot_token", "chat_id", "telegram_url"],
+    "slack": ["slack_url"],
+}
+
+
+@admin.register(Channel)
+class ChannelAdmin(EnablingMixin, PeoplesAdmin):
+    """Ways to reach people, each with a button that tries it."""
+
+    form = ChannelForm
+    list_display = ["name", "kind", "language", "rule_names", "enabled"]
+    list_filter = [("kind", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
+    search_fields = ["name"]
+    actions = ["enable_chosen", "disable_chosen"]
+    actions_detail = ["send_test"]
+    readonly_fields = ["url_origin"]
+    who = (None, {"fields": [("name", "kind"), ("language", "enabled")]})
+    conditional_fields = {name: f"kind == '{kind}'" for kind, names in SETTINGS.items() for name in names}
+
+    def get_fieldsets(self, request: HttpRequest, obj: Channel | None = None) -> Any:
+        may_change = obj is None or self.has_change_permission(request, obj)
+        names = [name for some in SETTINGS.values() for name in some if may_change or name not in SECRETS]
+        if not may_change:
+            names[names.index("url")] = "url_origin"
+        return [self.who, (_("Settings"), {"fields": names})]
+
+    @display(description=_("address"), empty_value="-")
+    def url_origin(self, channel: Channel) -> str | None:
+        return channel.url_origin or None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Channel]:
+        channels: QuerySet[Channel] = super().get_queryset(request)
+        return channels.prefetch_related("rules")
+
+    @display(description=_("rules"), empty_value="-")
+    def rule_names(self, channel: Channel) -> str:
+        return ", ".join(rule.name for rule in channel.rules.all())
+
+    @action(
+        description=_("Send test"),
+        icon="send",
+        permissions=["change"],
+        dialog={
+            "title": _("Send test"),
+            "description": _("Sends a message that says hello, with the settings that are saved."),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("Send"),
+        },
+    )
+    def send_test(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        delivery = get_object_or_404(Channel, pk=object_id).ask_for_test()
+        messages.info(request, gettext("The test is on its way. What becomes of it is shown here within seconds."))
+        page = reverse("admin:alerts_delivery_change", args=[delivery.pk])
+        return HttpResponse(headers={"HX-Redirect": page})
+
+
+@admin.register(Rule)
+class RuleAdmin(EnablingMixin, PeoplesAdmin):
+    """What is worth a message, to whom, and how often."""
+
+    form = RuleForm
+    list_display = ["name", "kind", "severity_badge", "told_to", "enabled"]
+    list_filter = [
+        ("kind", ChoicesDropdownFilter),
+        ("severity", ChoicesDropdownFilter),
+        ("enabled", BooleanRadioFilter),
+    ]
+    search_fields = ["name"]
+    actions = ["enable_chosen", "disable_chosen"]
+    readonly_fields = ["settings_list"]
+    conditional_fields = {
+        **{name: f"kind == '{kind}'" for kind, params in PARAMS.items() for name in params},
+        "olts": " || ".join(sorted(f"kind == '{kind}'" for kind in OF_OLTS)),
+    }
+    messages_tab = (
+        _("Messages"),
+        {
+            "classes": ["tab"],
+            "fields": [
+                "tells_recovery",
+                "recover_after_seconds",
+                "repeat_minutes",
+                "most_per_hour",
+                ("quiet_from", "quiet_to"),
+                ("quiet_zone", "quiet_mode"),
+            ],
+        },
+    )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Rule | None = None) -> Any:
+        may_change = obj is None or self.has_change_permission(request, obj)
+        settings = [name for params in PARAMS.values() for name in params] if may_change else ["settings_list"]
+        what = (None, {"fields": [("name", "kind"), ("severity", "enabled"), *settings, "olts", "channels"]})
+        return [what, self.messages_tab]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Rule]:
+        rules: QuerySet[Rule] = super().get_queryset(request)
+        names = Prefetch("channels", Channel.objects.only("name"))
+        return rules.prefetch_related(names, Prefetch("olts", Olt.objects.only("name")))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if change:
+            # Its settings are not one field of the form, but several.
+            form.changed_data.append("params")
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        form.instance.settle_olts()
+        if not form.instance.channels.filter(enabled=True).exists():
+            messages.warning(
+                request, gettext("%(rule)s has no enabled channel: nobody is told.") % {"rule": form.instance}
+            )
+
+    def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> HttpResponse:
+        rule = kwargs.get("obj")
+        if request.method == "GET" and rule is not None and rule.has_lost_its_olts:
+            messages.warning(
+                request,
+                gettext("The OLTs that %(rule)s was about are gone. Choose others, or none for all of them.")
+                % {"rule": rule},
+            )
+        response: HttpResponse = super().render_change_form(request, context, **kwargs)
+        return response
+
+    @display(description=_("severity"), label=SEVERITY_COLOURS, ordering="severity")
+    def severity_badge(self, rule: Rule) -> tuple[str, str]:
+        return rule.severity, rule.get_severity_display()
+
+    @display(description=_("told to"))
+    def told_to(self, rule: Rule) -> str:
+        return ", ".join(channel.name for channel in rule.channels.all()) or gettext("nobody")
+
+    @display(description=_("settings"), empty_value="-")
+    def settings_list(self, rule: Rule) -> str:
+        return ", ".join(f"{name}: {rule.setting(name)}" for name in PARAMS.get(rule.kind, {}))

@@ -1,0 +1,230 @@
+"""Alerts and deliveries in the admin. They come of rules: people look, acknowledge, and send again."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+from unfold.contrib.filters.admin import (
+    ChoicesDropdownFilter,
+    RadioFilter,
+    RelatedDropdownFilter,
+)
+from unfold.decorators import action, display
+from unfold.paginator import InfinitePaginator
+
+from facho.alerts import text
+from facho.alerts.models import Alert, Delivery
+from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
+
+SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
+STATE_COLOURS = {"open": "danger", "acknowledged": "warning", "recovered": "success"}
+STATUS_COLOURS = {"PENDING": "info", "SENT": "success", "FAILED": "danger", "SUPPRESSED": "default"}
+NOT_OF_OLT = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
+
+class OpenFilter(RadioFilter):
+    """All, with the open ones first, unless only some are asked for."""
+
+    title = _("state")
+    parameter_name = "state"
+    all_option = ["", _("All")]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("open", _("Open")), ("unseen", _("Open, not acknowledged")), ("recovered", _("Recovered"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Alert]) -> QuerySet[Alert]:
+        if self.value() == "unseen":
+            queryset = queryset.filter(acknowledged_at__isnull=True)
+        return queryset.filter(recovered_at__isnull=self.value() != "recovered") if self.value() else queryset
+
+
+class DeliveryInline(EnginesInline):
+    """The messages about an alert."""
+
+    model = Delivery
+    fields = ["news", "channel_name", "status", "reason", "attempts", "due", "sent", "error"]
+    readonly_fields = fields
+    ordering = ["id"]
+    show_change_link = True
+
+    @display(description=pgettext_lazy("delivery", "due"))
+    def due(self, delivery: Delivery) -> str:
+        return exactly(delivery.due_at) or "-"
+
+    @display(description=_("sent at"))
+    def sent(self, delivery: Delivery) -> str:
+        return exactly(delivery.sent_at) or "-"
+
+
+@admin.register(Alert)
+class AlertAdmin(EnginesAdmin):
+    """What is wrong, and what was."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = ["opened", "state_badge", "severity_badge", "subject", "olt", "rule_name", "count", "recovered"]
+    list_display_links = ["opened", "subject"]
+    list_select_related = ["olt"]
+    list_filter = [
+        OpenFilter,
+        ("severity", ChoicesDropdownFilter),
+        ("kind", ChoicesDropdownFilter),
+        ("olt", RelatedDropdownFilter),
+        ("opened_at", PeriodFilter),
+    ]
+    search_fields = ["rule_name", "olt__name"]
+    actions: Any = ["acknowledge_chosen"]
+    inlines = [DeliveryInline]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    "subject",
+                    "said",
+                    ("state_name", "severity"),
+                    ("olt", "count"),
+                    ("rule_name", "kind"),
+                    ("opened", "recovered"),
+                    ("acknowledged", "acknowledged_by"),
+                ]
+            },
+        ),
+    ]
+    readonly_fields = ["subject", "said", "state_name", "opened", "recovered", "acknowledged"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
+        alerts: QuerySet[Alert] = super().get_queryset(request)
+        return alerts.defer(*NOT_OF_OLT)
+
+    def get_ordering(self, request: HttpRequest) -> tuple[Any, ...]:
+        return (F("recovered_at").desc(nulls_first=True), "-opened_at", "-id")
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("alerts.change_alert"))
+
+    @action(description=_("Acknowledge"), icon="done_all", permissions=["acknowledge"])
+    def acknowledge_chosen(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
+        count = sum(alert.acknowledge(by=request.user) for alert in alerts)
+        said = ngettext("%(count)d alert is acknowledged.", "%(count)d alerts are acknowledged.", count)
+        messages.success(request, said % {"count": count})
+
+    @display(description=_("alert"))
+    def subject(self, alert: Alert) -> str:
+        return alert.subject
+
+    @display(description=_("details"))
+    def said(self, alert: Alert) -> str:
+        lines = text.lines(alert.kind, alert.params)
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in lines)) or "-"
+
+    @staticmethod
+    def _state(alert: Alert) -> tuple[str, str]:
+        if not alert.is_open:
+            return "recovered", gettext("recovered")
+        return ("acknowledged", gettext("acknowledged")) if alert.acknowledged_at else ("open", gettext("open"))
+
+    @display(description=_("state"), label=STATE_COLOURS)
+    def state_badge(self, alert: Alert) -> tuple[str, str]:
+        return self._state(alert)
+
+    @display(description=_("state"))
+    def state_name(self, alert: Alert) -> str:
+        return self._state(alert)[1]
+
+    @display(description=_("severity"), label=SEVERITY_COLOURS, ordering="severity")
+    def severity_badge(self, alert: Alert) -> tuple[str, str]:
+        return alert.severity, alert.get_severity_display()
+
+    @display(description=_("opened"), ordering="opened_at")
+    def opened(self, alert: Alert) -> str | None:
+        return exactly(alert.opened_at)
+
+    @display(description=_("recovered"), ordering="recovered_at", empty_value="-")
+    def recovered(self, alert: Alert) -> str | None:
+        return exactly(alert.recovered_at)
+
+    @display(description=_("acknowledged"), empty_value="-")
+    def acknowledged(self, alert: Alert) -> str | None:
+        return exactly(alert.acknowledged_at)
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(EnginesAdmin):
+    """Every message, and what became of it."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+    list_display = ["created", "news", "channel_name", "status_badge", "reason", "subject", "attempts", "sent", "error"]
+    list_select_related = ["alert"]
+    list_filter = [
+        ("status", ChoicesDropdownFilter),
+        ("news", ChoicesDropdownFilter),
+        ("channel", RelatedDropdownFilter),
+        ("created_at", PeriodFilter),
+    ]
+    search_fields = ["channel_name", "error"]
+    actions: Any = ["retry_chosen"]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    ("channel_name", "news"),
+                    ("status", "reason"),
+                    "alert",
+                    ("attempts", "response_code"),
+                    "error",
+                    ("created", "due"),
+                    ("next_try", "sent"),
+                ]
+            },
+        )
+    ]
+    readonly_fields = ["created", "due", "next_try", "sent"]
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
+        response: HttpResponse = super().change_view(request, object_id, *args, **kwargs)
+        delivery = Delivery.objects.filter(pk=object_id, attempts__lte=1, status=Delivery.Status.PENDING).first()
+        if delivery is not None and delivery.news == "test":
+            # Somebody has just pressed the button, and waits for what becomes of it.
+            response["Refresh"] = "2"
+        return response
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("alerts.change_delivery"))
+
+    @action(description=_("Send again"), icon="replay", permissions=["retry"])
+    def retry_chosen(self, request: HttpRequest, deliveries: QuerySet[Delivery]) -> None:
+        count = sum(delivery.retry() for delivery in deliveries)
+        said = ngettext("%(count)d message is sent again.", "%(count)d messages are sent again.", count)
+        messages.success(request, said % {"count": count})
+
+    @display(description=_("alert"), empty_value="-")
+    def subject(self, delivery: Delivery) -> str | None:
+        return delivery.alert.subject if delivery.alert else None
+
+    @display(description=_("status"), label=STATUS_COLOURS, ordering="status")
+    def status_badge(self, delivery: Delivery) -> tuple[str, str]:
+        return delivery.status, delivery.get_status_display()
+
+    @display(description=_("created"), ordering="created_at")
+    def created(self, delivery: Delivery) -> str | None:
+        return exactly(delivery.created_at)
+
+    @display(description=pgettext_lazy("delivery", "due"))
+    def due(self, delivery: Delivery) -> str | None:
+        return exactly(delivery.due_at)
+
+    @display(description=_("next try"), empty_value="-")
+    def next_try(self, delivery: Delivery) -> str | None:
+        return exactly(delivery.next_try_at)
+
+    @display(description=_("sent at"), ordering="sent_at", empty_value="-")
+    def sent(self, delivery: Delivery) -> str | None:
+        return exactly(delivery.sent_at)

@@ -1,0 +1,144 @@
+"""Messages by e-mail, through a server that takes them from us."""
+
+import contextlib
+import smtplib
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import formatdate
+from enum import StrEnum
+
+from facho.alerts.channels.deadline import SECONDS, Deadline
+from facho.alerts.channels.plain import plain
+from facho.alerts.rules import Message
+from facho.engine.errors import DeliveryFailed
+
+# Longer than any mail of ours; servers take far more.
+LONGEST = 100_000
+
+# Answers of a mail server from here on are final.
+PERMANENT = 500
+
+
+class Security(StrEnum):
+    """How the way to the mail server is protected."""
+
+    NONE = "none"
+    STARTTLS = "starttls"
+    TLS = "tls"
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """Sends one mail to all recipients."""
+
+    host: str
+    sender: str
+    recipients: tuple[str, ...]
+    port: int = 587
+    security: Security = Security.STARTTLS
+    user: str = ""
+    password: str = field(default="", repr=False)
+    timeout: float = SECONDS
+
+    def send(self, message: Message) -> int | None:
+        mail = self._mail(message)
+        with Deadline(self.timeout) as deadline, _failures(self, deadline), _session(self, deadline) as server:
+            if self.user:
+                server.login(self.user, self.password)
+            refused = server.send_message(mail)
+        if refused:
+            names = ", ".join(sorted(refused))
+            raise DeliveryFailed(f"{self.host} did not take it for {names}; the others got it", is_temporary=False)
+        return None
+
+    def _mail(self, message: Message) -> EmailMessage:
+        mail = EmailMessage()
+        # A line break in a header would begin another one.
+        mail["Subject"] = " ".join(message.subject.split())
+        mail["From"] = self.sender
+        mail["To"] = ", ".join(self.recipients)
+        mail["Date"] = formatdate()
+        # The same at every attempt: a mail that comes twice is then shown once.
+        mail["Message-ID"] = f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>"
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content(plain(message, LONGEST))
+        return mail
+
+
+class _Watched(smtplib.SMTP):
+    """Puts each connection under the deadline before it reads a word from it: TLS makes it another one midway."""
+
+    def __init__(self, deadline: Deadline, host: str, port: int) -> None:
+        self._deadline = deadline
+        # The default would ask the name service who we are, which can take longer than all the rest.
+        super().__init__(host, port, local_hostname=socket.gethostname(), timeout=deadline.left)
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.sock is not None:
+            self._deadline.watch(self.sock)
+        return super().getreply()
+
+
+class _WatchedTls(_Watched, smtplib.SMTP_SSL):
+    """The same over TLS from the first octet on. Its certificate is checked like all others."""
+
+    def __init__(self, deadline: Deadline, host: str, port: int) -> None:
+        self._deadline = deadline
+        smtplib.SMTP_SSL.__init__(
+            self,
+            host,
+            port,
+            local_hostname=socket.gethostname(),
+            timeout=deadline.left,
+            context=ssl.create_default_context(),
+        )
+
+
+@contextlib.contextmanager
+def _session(email: Email, deadline: Deadline) -> Iterator[smtplib.SMTP]:
+    kind = _WatchedTls if email.security is Security.TLS else _Watched
+    server = kind(deadline, email.host, email.port)
+    try:
+        if email.security is Security.STARTTLS:
+            server.starttls(context=ssl.create_default_context())
+        yield server
+        with contextlib.suppress(OSError, smtplib.SMTPException):
+            # The mail was taken; how the server says goodbye does not matter any more.
+            server.quit()
+    finally:
+        server.close()
+
+
+@contextlib.contextmanager
+def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
+    """Turn what the library raises into our own; `from None`, because its words may hold what was sent."""
+    try:
+        yield
+    except UnicodeError:
+        raise DeliveryFailed("an address has characters that none can have", is_temporary=False) from None
+    except (OSError, smtplib.SMTPException) as error:
+        # First of all: half an answer that was cut off can look like another one.
+        if deadline.is_over or isinstance(error, TimeoutError):
+            raise DeliveryFailed(f"{email.host} gave no answer in {deadline.seconds:g} s", is_temporary=True) from None
+        raise _failure(email.host, error) from None
+
+
+def _failure(host: str, error: Exception) -> DeliveryFailed:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        codes = [code for code, _words in error.recipients.values()]
+        sentence = f"{host} takes mail for none of the recipients"
+        return DeliveryFailed(sentence, is_temporary=min(codes) < PERMANENT, code=max(codes))
+    if isinstance(error, smtplib.SMTPResponseException):
+        is_login = isinstance(error, smtplib.SMTPAuthenticationError)
+        words = "does not accept the user or the password" if is_login else f"answered {error.smtp_code}"
+        return DeliveryFailed(f"{host} {words}", is_temporary=error.smtp_code < PERMANENT, code=error.smtp_code)
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        return DeliveryFailed(f"{host} does not offer what is set up here", is_temporary=False)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        sentence = f"{host} has no certificate that can be trusted: {error.verify_message}"
+        return DeliveryFailed(sentence, is_temporary=True)
+    reason = (isinstance(error, OSError) and error.strerror) or type(error).__name__
+    return DeliveryFailed(f"{host} could not be reached: {reason}", is_temporary=True)

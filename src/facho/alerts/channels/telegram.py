@@ -1,0 +1,28 @@
+"""Messages to a chat of Telegram, through a bot."""
+
+from dataclasses import dataclass, field
+
+from facho.alerts.channels.deadline import SECONDS
+from facho.alerts.channels.http import canonical, post
+from facho.alerts.channels.plain import plain
+from facho.alerts.rules import Message
+
+API = "https://api.telegram.org"
+
+# What Telegram takes in one message, in characters.
+LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Telegram:
+    """Sends plain text: what an ONU is called must not be taken for markup."""
+
+    token: str = field(repr=False)
+    chat_id: str
+    base_url: str = API
+    timeout: float = SECONDS
+
+    def send(self, message: Message) -> int:
+        body = canonical({"chat_id": self.chat_id, "text": plain(message, LONGEST)})
+        url = f"{self.base_url.rstrip('/')}/bot{self.token}/sendMessage"
+        return post(url, body, {"Content-Type": "application/json"}, hidden=[self.token], timeout=self.timeout)

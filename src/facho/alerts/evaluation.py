@@ -1,0 +1,305 @@
+"""Rules against what is there: alerts open, last, repeat and recover, each evaluation in one transaction."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Prefetch
+from django.utils import translation
+
+from facho.alerts.kinds import RuleKind
+from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.rules import (
+    HOUR,
+    AlertPolicy,
+    AlertSeverity,
+    AlertVerdict,
+    Decision,
+    Firing,
+    News,
+    OpenAlert,
+    QuietHours,
+    Silence,
+    decide,
+)
+from facho.alerts.sources import World, firings
+from facho.apps.coordinator.models import QuotaViolation
+from facho.apps.inventory.models import Olt
+from facho.engine.events import Event, tell
+
+logger = logging.getLogger(__name__)
+
+# An alert whose OLT or rule is gone ends without a word.
+UNWATCHED = AlertVerdict(silence=Silence.UNWATCHED)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one evaluation writes."""
+
+    now: datetime
+    opened: list[Alert] = field(default_factory=list)
+    seen: list[Alert] = field(default_factory=list)
+    # Seen ones of which more is different than the time.
+    changed: list[Alert] = field(default_factory=list)
+    absent: list[Alert] = field(default_factory=list)
+    recovered: list[tuple[Alert, AlertVerdict]] = field(default_factory=list)
+    messages: list[tuple[Alert, News, AlertVerdict, Sequence[Channel]]] = field(default_factory=list)
+    # Violations that somebody is told of.
+    notified: set[int] = field(default_factory=set)
+
+
+def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> None:
+    """Look at every enabled rule once. `since` is when that began: before it, silence means nothing."""
+    rules = _watching(list(_rules()))
+    standing = _open_alerts()
+    if not rules and not standing:
+        return
+    open_keys = {rule_id: {alert.key for alert in alerts} for rule_id, alerts in standing.items() if rule_id}
+    world = World(now, snapshot, since, open_keys)
+    found = firings(rules.values(), world)
+    said = _said(now)
+    changes = Changes(now)
+    for alerts in standing.values():
+        changes.recovered += [(alert, UNWATCHED) for alert in alerts if not _is_watched(alert, rules, world)]
+    for rule in rules.values():
+        firing = found[rule.pk]
+        if firing is not None:
+            watched = [alert for alert in standing.get(rule.pk, ()) if _is_watched(alert, rules, world)]
+            _evaluate_rule(rule, firing, watched, said[rule.pk], changes)
+    _write(changes)
+    _tell(changes)
+
+
+def _rules() -> Iterable[Rule]:
+    channels = Prefetch("channels", Channel.objects.filter(enabled=True).only("name"))
+    return Rule.objects.filter(enabled=True).prefetch_related(Prefetch("olts", Olt.objects.only("id")), channels)
+
+
+def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
+    """Return rules by id, without those whose OLTs are all gone: what was about one must not be about all now."""
+    lost = [rule for rule in rules if rule.has_lost_its_olts]
+    for rule in lost:
+        # Somebody may have chosen others this very moment.
+        still = Rule.objects.filter(pk=rule.pk, enabled=True, is_narrowed=True, olts__isnull=True)
+        if still.update(enabled=False):
+            tell(logger, Event.RULE_DISABLED, rule=rule.name)
+    # Whoever chose OLTs without a form or the API did not say so.
+    chosen = [rule.pk for rule in rules if not rule.is_narrowed and rule.olts.all()]
+    if chosen:
+        Rule.objects.filter(pk__in=chosen).update(is_narrowed=True)
+    return {rule.pk: rule for rule in rules if rule not in lost}
+
+
+def _open_alerts() -> dict[int | None, list[Alert]]:
+    standing = defaultdict(list)
+    for alert in Alert.objects.filter(recovered_at__isnull=True).order_by("id"):
+        standing[alert.rule_id].append(alert)
+    return standing
+
+
+def _said(now: datetime) -> Mapping[int, list[datetime]]:
+    """Return when messages of each rule were told in the last hour, or are held until; to how many does not matter."""
+    rows = Delivery.objects.filter(due_at__gt=now - HOUR, alert__rule__isnull=False)
+    rows = rows.exclude(status=Delivery.Status.SUPPRESSED)
+    said = defaultdict(list)
+    for rule_id, _alert_id, _news, due_at in (
+        rows.order_by().values_list("alert__rule_id", "alert_id", "news", "due_at").distinct()
+    ):
+        said[rule_id].append(due_at)
+    return said
+
+
+def _is_watched(alert: Alert, rules: Mapping[int, Rule], world: World) -> bool:
+    rule = rules.get(alert.rule_id or 0)
+    # A rule that now watches for something else does not find its old alerts again.
+    return rule is not None and rule.kind == alert.kind and (alert.olt_id is None or world.watches(rule, alert.olt_id))
+
+
+def policy(rule: Rule) -> AlertPolicy:
+    """Return how a rule wants its messages."""
+    quiet = None
+    if rule.quiet_from is not None and rule.quiet_to is not None:
+        quiet = QuietHours(rule.quiet_from, rule.quiet_to, rule.zone)
+    return AlertPolicy(
+        severity=AlertSeverity(rule.severity),
+        repeat_every=timedelta(minutes=rule.repeat_minutes) if rule.repeat_minutes else None,
+        most_per_hour=rule.most_per_hour or None,
+        quiet=quiet,
+        holds=rule.quiet_mode == Rule.Quiet.HOLD,
+        # That an event is not told again is no news.
+        tells_recovery=rule.tells_recovery and rule.kind != RuleKind.EVENT,
+        recover_after=timedelta(seconds=rule.recover_after_seconds),
+    )
+
+
+def _evaluate_rule(
+    rule: Rule, firing: Sequence[Firing], alerts: Sequence[Alert], said: Sequence[datetime], changes: Changes
+) -> None:
+    rows = {alert.pk: alert for alert in alerts}
+    channels = list(rule.channels.all())
+    for decision in decide(firing, map(_value, alerts), policy(rule), said, changes.now):
+        if decision.alert is not None:
+            alert = rows[decision.alert.id]
+            _continue(alert, decision, changes)
+        elif decision.firing is not None:
+            alert = _opened(rule, decision.firing, changes.now)
+            changes.opened.append(alert)
+        if decision.news in (News.RAISED, News.REPEATED) and channels:
+            _note(alert, decision.verdict)
+            changes.messages.append((alert, decision.news, decision.verdict, channels))
+    if rule.kind == RuleKind.VIOLATION and channels:
+        changes.notified |= {each.params["violation"] for each in firing}
+
+
+def _value(alert: Alert) -> OpenAlert:
+    return OpenAlert(
+        id=alert.pk,
+        key=alert.key,
+        opened_at=alert.opened_at,
+        absent_since=alert.absent_since,
+        first_told_at=alert.first_told_at,
+        last_told_at=alert.last_told_at,
+        is_acknowledged=alert.acknowledged_at is not None,
+    )
+
+
+def _opened(rule: Rule, firing: Firing, now: datetime) -> Alert:
+    return Alert(
+        rule=rule,
+        rule_name=rule.name,
+        kind=rule.kind,
+        severity=rule.severity,
+        key=firing.key,
+        olt_id=firing.olt_id,
+        slot=firing.slot,
+        port=firing.port,
+        params=dict(firing.params),
+        opened_at=now,
+        last_seen_at=now,
+    )
+
+
+def _continue(alert: Alert, decision: Decision, changes: Changes) -> None:
+    if decision.news is News.RECOVERED:
+        changes.recovered.append((alert, decision.verdict))
+    elif decision.firing is None:
+        if alert.absent_since is None:
+            changes.absent.append(alert)
+    else:
+        changes.seen.append(alert)
+        if alert.absent_since or decision.news or alert.params != dict(decision.firing.params):
+            alert.count += alert.absent_since is not None
+            alert.absent_since = None
+            alert.params = dict(decision.firing.params)
+            changes.changed.append(alert)
+
+
+def _note(alert: Alert, verdict: AlertVerdict) -> None:
+    if verdict.at is not None:
+        alert.first_told_at = alert.first_told_at or verdict.at
+        alert.last_told_at = verdict.at
+
+
+@transaction.atomic
+def _write(changes: Changes) -> None:
+    now = changes.now
+    Alert.objects.bulk_create(changes.opened)
+    _rows(changes.seen).update(last_seen_at=now)
+    Alert.objects.bulk_update(
+        changes.changed, ["params", "absent_since", "count", "first_told_at", "last_told_at"], batch_size=200
+    )
+    _rows(changes.absent).update(absent_since=now)
+    untold = _untold(changes)
+    messages = [
+        _delivery(alert, news, verdict, channel.pk, channel.name, now)
+        for alert, news, verdict, channels in changes.messages
+        for channel in channels
+        if news is not News.REPEATED or (alert.pk, channel.pk) not in untold
+    ]
+    Delivery.objects.bulk_create(messages + _recover(changes))
+    QuotaViolation.objects.filter(pk__in=changes.notified, notified=False).update(notified=True, notified_at=now)
+
+
+def _untold(changes: Changes) -> set[tuple[int | None, int | None]]:
+    """Return the alerts whose last message has not reached a channel: repeating it would only pile up behind it."""
+    repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
+    if not repeated:
+        return set()
+    pending = Delivery.objects.filter(alert__in=repeated, status=Delivery.Status.PENDING)
+    return set(pending.order_by().values_list("alert_id", "channel_id"))
+
+
+def _rows(alerts: Iterable[Alert]) -> Any:
+    return Alert.objects.filter(pk__in=[alert.pk for alert in alerts])
+
+
+def _recover(changes: Changes) -> list[Delivery]:
+    """End alerts, take back what is held about them, and return what to tell to those who were told."""
+    now, verdicts = changes.now, {alert.pk: (alert, verdict) for alert, verdict in changes.recovered}
+    if not verdicts:
+        return []
+    rows = Alert.objects.filter(pk__in=verdicts, recovered_at__isnull=True)
+    rows.filter(absent_since__isnull=True).update(absent_since=now)
+    rows.update(recovered_at=F("absent_since"))
+    about = Delivery.objects.filter(alert__in=verdicts, status=Delivery.Status.PENDING)
+    about.filter(attempts=0, due_at__gt=now).update(
+        status=Delivery.Status.SUPPRESSED, reason=Silence.UNTOLD.value, next_try_at=None
+    )
+    told = Delivery.objects.filter(
+        alert__in=[pk for pk, (_alert, verdict) in verdicts.items() if _is_told(verdict)],
+        status__in=[Delivery.Status.PENDING, Delivery.Status.SENT],
+        channel__enabled=True,
+    )
+    return [
+        _delivery(verdicts[alert_id][0], News.RECOVERED, verdicts[alert_id][1], channel_id, name, now)
+        for alert_id, channel_id, name in told.order_by("channel_id")
+        .values_list("alert_id", "channel_id", "channel__name")
+        .distinct()
+    ]
+
+
+def _is_told(verdict: AlertVerdict) -> bool:
+    """Return whether a message is worth a line in the log of deliveries, even if it is not sent."""
+    return verdict.silence in (None, Silence.QUIET_HOURS, Silence.RATE_LIMIT)
+
+
+def _delivery(
+    alert: Alert, news: News, verdict: AlertVerdict, channel_id: int | None, channel_name: str, now: datetime
+) -> Delivery:
+    is_sent = verdict.at is not None
+    return Delivery(
+        alert=alert,
+        channel_id=channel_id,
+        channel_name=channel_name,
+        news=news.value,
+        status=Delivery.Status.PENDING if is_sent else Delivery.Status.SUPPRESSED,
+        reason=verdict.silence.value if verdict.silence else "",
+        created_at=now,
+        due_at=verdict.at or now,
+        next_try_at=verdict.at,
+    )
+
+
+def _tell(changes: Changes) -> None:
+    """Put it into the log too: in English, and for pages in the other languages as well."""
+    for alert in changes.opened:
+        subject, others = _subjects(alert)
+        tell(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+    for alert, _verdict in changes.recovered:
+        subject, others = _subjects(alert)
+        tell(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+
+
+def _subjects(alert: Alert) -> tuple[str, dict[str, Any]]:
+    """Return what an alert is about in English, and in each other language as the detail that it is kept as."""
+    said: dict[str, Any] = {}
+    for language, _name in settings.LANGUAGES:
+        with translation.override(language):
+            said[f"subject_{language}"] = alert.subject
+    return said.pop("subject_en"), said

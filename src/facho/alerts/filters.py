@@ -1,0 +1,50 @@
+"""How alerts and deliveries are narrowed."""
+
+from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.inventory.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter
+
+
+class ChannelFilter(FilterSet):
+    """By kind, and whether it is used."""
+
+    class Meta:
+        model = Channel
+        fields = ["kind", "enabled"]
+
+
+class RuleFilter(FilterSet):
+    """By kind and severity, and by where it leads."""
+
+    channel = IdFilter(field_name="channels", label="a channel that it tells")
+
+    class Meta:
+        model = Rule
+        fields = ["kind", "severity", "enabled"]
+
+
+class AlertFilter(FilterSet):
+    """By what and where, by time, and whether somebody has to look."""
+
+    rule = IdFilter(field_name="rule_id", label="rule")
+    olt = IdFilter(field_name="olt_id", label="OLT")
+    is_open = YesNoFilter(field_name="recovered_at", lookup_expr="isnull", label="whether it has not recovered")
+    is_acknowledged = YesNoFilter(
+        field_name="acknowledged_at", lookup_expr="isnull", exclude=True, label="whether somebody looks after it"
+    )
+    opened_after = MomentFilter(field_name="opened_at", lookup_expr="gte", label="opened, from")
+    opened_before = MomentFilter(field_name="opened_at", lookup_expr="lt", label="opened, until before")
+
+    class Meta:
+        model = Alert
+        fields = ["kind", "severity"]
+
+
+class DeliveryFilter(FilterSet):
+    """By alert and channel, and what became of it."""
+
+    alert = IdFilter(field_name="alert_id", label="alert")
+    channel = IdFilter(field_name="channel_id", label="channel")
+
+    class Meta:
+        model = Delivery
+        fields = ["status", "news", "reason"]

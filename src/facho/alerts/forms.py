@@ -1,0 +1,117 @@
+"""The forms of channels and rules. Secrets go in and never come out; a rule shows the settings of its kind."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelect2MultipleWidget,
+    UnfoldAdminSelectWidget,
+)
+
+from facho.alerts.kinds import PARAMS, Param, clean_params, params_of
+from facho.alerts.models import Channel, Rule
+from facho.apps.inventory.fields import Secret
+from facho.apps.inventory.forms import SecretFormField
+from facho.apps.inventory.models import Olt
+
+SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url")
+
+
+class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """Says of each secret whether one is stored, and nothing more."""
+
+    signing_secret = SecretFormField(label=_("Signing secret"))
+    smtp_password = SecretFormField(label=_("Password"))
+    bot_token = SecretFormField(label=_("Token of the bot"))
+    slack_url = SecretFormField(label=_("Webhook address"))
+
+    class Meta:
+        model = Channel
+        exclude: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in SECRETS:
+            if name in self.fields:
+                self.initial[name] = ""
+                stored = bool(getattr(self.instance, name))
+                self.fields[name].help_text = _("Stored. Leave empty to keep it.") if stored else _("None is stored.")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for name in SECRETS:
+            stored: Secret = getattr(self.instance, name)
+            cleaned[name] = cleaned.get(name) or stored
+        return cleaned
+
+
+def field_of(param: Param) -> forms.Field:
+    """Return the input of one setting of a rule."""
+    common = {"label": param.label, "help_text": param.help, "required": False, "initial": param.default}
+    if param.several:
+        return forms.MultipleChoiceField(choices=param.choices, widget=UnfoldAdminSelect2MultipleWidget, **common)
+    if param.choices:
+        return forms.ChoiceField(choices=param.choices, widget=UnfoldAdminSelectWidget, **common)
+    if param.is_whole:
+        return forms.IntegerField(widget=UnfoldAdminIntegerFieldWidget, **common)
+    return forms.FloatField(widget=UnfoldAdminDecimalFieldWidget, **common)
+
+
+class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """A rule with the settings of every kind; the page shows those of the chosen one."""
+
+    class Meta:
+        model = Rule
+        fields = [
+            "name",
+            "kind",
+            "enabled",
+            "severity",
+            "olts",
+            "channels",
+            "tells_recovery",
+            "recover_after_seconds",
+            "repeat_minutes",
+            "most_per_hour",
+            "quiet_from",
+            "quiet_to",
+            "quiet_zone",
+            "quiet_mode",
+        ]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.fields.keys() & self.instance.params.keys():
+            self.initial[name] = self.instance.params[name]
+        for name, model in (("olts", Olt), ("channels", Channel)):
+            if name in self.fields:
+                # Without their secrets: only names are shown.
+                choices: Any = self.fields[name]
+                choices.queryset = model._default_manager.only("name").order_by("name")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        given = {name: cleaned.get(name) for name in params_of(cleaned.get("kind", ""))}
+        params = {name: value for name, value in given.items() if value not in (None, "")}
+        try:
+            self.instance.params = clean_params(cleaned.get("kind", ""), params)
+        except ValidationError as error:
+            # What is kept must be usable, or the model would refuse it once more in other words.
+            self.instance.params = {}
+            self._refuse(error.messages)
+        return cleaned
+
+    def _refuse(self, messages: list[str]) -> None:
+        for message in messages:
+            name, _colon, sentence = message.partition(": ")
+            self.add_error(name if name in self.fields else None, sentence or message)
+
+
+# One input for each setting of each kind; their names are all different.
+for _params in PARAMS.values():
+    for _name, _param in _params.items():
+        RuleForm.base_fields[_name] = RuleForm.declared_fields[_name] = field_of(_param)

@@ -1,0 +1,79 @@
+"""Deliveries as messages: in the language of their channel, with the way to the page that says more."""
+
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.formats import date_format
+from django.utils.translation import gettext
+
+from facho.alerts import text
+from facho.alerts.models import Alert, Delivery
+from facho.alerts.rules import AlertSeverity, Message, News
+
+
+def message(delivery: Delivery, language: str, public_url: str = "") -> Message:
+    """Return what a channel of this language is given. `public_url` is where people reach Facho, if anybody said so."""
+    with translation.override(language):
+        if delivery.alert is None:
+            return _test(delivery, public_url)
+        return _of_alert(delivery, delivery.alert, public_url)
+
+
+def _of_alert(delivery: Delivery, alert: Alert, public_url: str) -> Message:
+    news = News(delivery.news)
+    # A message that waited in the outbox says how things stood when it was made, not how they stand now.
+    recovered_at = alert.recovered_at if news is News.RECOVERED else None
+    subject = text.subject(alert.kind, alert.params, is_over=news is News.RECOVERED)
+    return Message(
+        news=news,
+        delivery_id=str(delivery.pk),
+        subject=f"[{_mark(news, alert)}] {subject}",
+        text="\n".join(_lines(alert, news)),
+        severity=AlertSeverity(alert.severity),
+        rule=alert.rule_name,
+        alert_id=alert.pk,
+        olt=alert.olt.name if alert.olt else None,
+        opened_at=alert.opened_at,
+        recovered_at=recovered_at,
+        details={"kind": alert.kind, "slot": alert.slot, "port": alert.port, **alert.params},
+        url=_address(alert, public_url),
+    )
+
+
+def _test(delivery: Delivery, public_url: str) -> Message:
+    return Message(
+        news=News.TEST,
+        delivery_id=str(delivery.pk),
+        subject=gettext("[test] Facho reaches %(channel)s") % {"channel": delivery.channel_name},
+        text=gettext("Somebody pressed the button that sends a test. Nothing is wrong."),
+        url=public_url,
+    )
+
+
+def _mark(news: News, alert: Alert) -> Any:
+    if news is News.RECOVERED:
+        return gettext("over")
+    severity = alert.get_severity_display()
+    return gettext("still %(severity)s") % {"severity": severity} if news is News.REPEATED else severity
+
+
+def _lines(alert: Alert, news: News) -> list[str]:
+    said = [] if news is News.RECOVERED else text.lines(alert.kind, alert.params)
+    said.append(gettext("Since %(time)s.") % {"time": _moment(alert.opened_at)})
+    if news is News.RECOVERED and alert.recovered_at is not None:
+        said.append(gettext("Until %(time)s.") % {"time": _moment(alert.recovered_at)})
+    if alert.count > 1:
+        said.append(gettext("It came and went %(times)d times.") % {"times": alert.count})
+    return [*said, gettext("Rule: %(rule)s.") % {"rule": alert.rule_name}]
+
+
+def _moment(at: Any) -> str:
+    return date_format(timezone.localtime(at), "Y-m-d H:i:s T")
+
+
+def _address(alert: Alert, public_url: str) -> str:
+    if not public_url:
+        return ""
+    page = reverse("dashboard:overview") if alert.olt_id is None else reverse("dashboard:olt", args=[alert.olt_id])
+    return public_url.rstrip("/") + page

@@ -1,0 +1,341 @@
+"""Who is told what goes wrong: channels and rules, which people own, and alerts and deliveries, which come of them."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from facho.alerts import text
+from facho.alerts.kinds import OF_OLTS, RuleKind, clean_params, defaults
+from facho.alerts.rules import AlertSeverity, News, Silence
+from facho.alerts.validation import MAIL_SECURITY, clean_channel
+from facho.apps.inventory.fields import SecretField
+from facho.apps.inventory.models import Olt
+
+SEVERITIES = [
+    (AlertSeverity.INFO.value, _("info")),
+    (AlertSeverity.WARNING.value, _("warning")),
+    (AlertSeverity.CRITICAL.value, _("critical")),
+]
+NEWS = [
+    (News.RAISED.value, _("raised")),
+    (News.REPEATED.value, _("repeated")),
+    (News.RECOVERED.value, _("recovered")),
+    (News.TEST.value, _("test")),
+]
+SILENCES = [
+    (Silence.QUIET_HOURS.value, _("quiet hours")),
+    (Silence.RATE_LIMIT.value, _("rate limit")),
+    (Silence.UNTOLD.value, _("over before it was told")),
+    (Silence.UNWATCHED.value, _("not watched any more")),
+    (Silence.UNWANTED.value, _("not wanted by the rule")),
+    (Silence.CHANNEL_DISABLED.value, _("channel disabled")),
+]
+
+
+def local_zone() -> str:
+    """Return the time zone of the installation."""
+    return settings.TIME_ZONE
+
+
+def validate_zone(name: str) -> None:
+    if name not in available_timezones():
+        raise ValidationError(_("There is no such time zone. Write one like America/Lima."))
+
+
+class Channel(models.Model):
+    """A way to reach people. Which of its settings count depends on its kind."""
+
+    class Kind(models.TextChoices):
+        WEBHOOK = "webhook", _("webhook")
+        EMAIL = "email", _("e-mail")
+        TELEGRAM = "telegram", "Telegram"
+        SLACK = "slack", _("Slack or compatible")
+
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    kind = models.CharField(_("type"), max_length=10, choices=Kind.choices)
+    enabled = models.BooleanField(pgettext_lazy("channel", "enabled"), default=True)
+    language = models.CharField(
+        _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Of its messages.")
+    )
+
+    url = models.CharField(
+        _("address"), max_length=500, blank=True, help_text=_("Where messages are posted to as JSON.")
+    )
+    signing_secret = SecretField(_("signing secret"), blank=True, default="")
+
+    smtp_host = models.CharField(_("mail server"), max_length=253, blank=True)
+    smtp_port = models.PositiveIntegerField(
+        _("port"), default=587, validators=[MinValueValidator(1), MaxValueValidator(65535)]
+    )
+    smtp_security = models.CharField(_("security"), max_length=10, choices=MAIL_SECURITY, default="starttls")
+    smtp_user = models.CharField(_("user"), max_length=200, blank=True)
+    smtp_password = SecretField(_("password"), blank=True, default="")
+    mail_from = models.CharField(_("sender"), max_length=254, blank=True)
+    mail_to = models.TextField(_("recipients"), blank=True, help_text=_("Addresses, with commas between them."))
+
+    bot_token = SecretField(_("token of the bot"), blank=True, default="")
+    chat_id = models.CharField(
+        _("chat"), max_length=100, blank=True, help_text=_("The number of a chat, or @name of a public channel.")
+    )
+    telegram_url = models.CharField(
+        _("Telegram API"), max_length=200, blank=True, help_text=_("Empty: https://api.telegram.org")
+    )
+
+    slack_url = SecretField(_("webhook address"), blank=True, default="")
+
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        db_table = "alert_channels"
+        ordering = ["name"]
+        verbose_name = _("channel")
+        verbose_name_plural = _("channels")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        super().clean()
+        clean_channel(self)
+
+    @property
+    def url_origin(self) -> str:
+        """Return where its messages go without the path: whoever knows that may write there as well."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}/…" if parts.netloc else ""
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        return tuple(filter(None, (part.strip() for part in self.mail_to.replace("\n", ",").split(","))))
+
+    def ask_for_test(self) -> "Delivery":
+        """Put a message that only says hello into the outbox. It is tried once."""
+        now = timezone.now()
+        return Delivery.objects.create(
+            channel=self, channel_name=self.name, news=News.TEST.value, created_at=now, due_at=now, next_try_at=now
+        )
+
+
+class Rule(models.Model):
+    """What is worth a message, to whom, and how often."""
+
+    class Quiet(models.TextChoices):
+        HOLD = "hold", _("hold until they end")
+        DROP = "drop", _("drop")
+
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    kind = models.CharField(_("watches for"), max_length=20, choices=RuleKind.choices)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    params = models.JSONField(_("settings"), default=dict, blank=True)
+    severity = models.CharField(_("severity"), max_length=10, choices=SEVERITIES, default=AlertSeverity.WARNING.value)
+    olts = models.ManyToManyField(
+        Olt, blank=True, related_name="alert_rules", verbose_name=_("OLTs"), help_text=_("Empty: all of them.")
+    )
+    channels = models.ManyToManyField(
+        Channel,
+        blank=True,
+        related_name="rules",
+        verbose_name=_("channels"),
+        help_text=_("Without a channel alerts are only listed here."),
+    )
+    # Whether OLTs were chosen. When the last of them is deleted it is about nobody, and not suddenly about all.
+    is_narrowed = models.BooleanField(default=False, editable=False)
+    tells_recovery = models.BooleanField(
+        _("tell when it is over"), default=True, help_text=_("To those who were told that it began.")
+    )
+    recover_after_seconds = models.PositiveIntegerField(
+        _("over after (s)"),
+        default=60,
+        validators=[MaxValueValidator(86400)],
+        help_text=_("What comes back within this time was never gone: no message for each flap."),
+    )
+    repeat_minutes = models.PositiveIntegerField(
+        _("repeat every (min)"),
+        default=0,
+        validators=[MaxValueValidator(10080)],
+        help_text=_("Until it is over or somebody acknowledges it. 0: never."),
+    )
+    most_per_hour = models.PositiveIntegerField(
+        _("messages an hour at most"), default=20, help_text=_("What is above that is only listed. 0: no limit.")
+    )
+    quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
+    quiet_to = models.TimeField(_("quiet until"), null=True, blank=True)
+    quiet_zone = models.CharField(
+        _("time zone"), max_length=64, default=local_zone, validators=[validate_zone], help_text=_("Of quiet hours.")
+    )
+    quiet_mode = models.CharField(
+        _("in quiet hours"),
+        max_length=4,
+        choices=Quiet.choices,
+        default=Quiet.HOLD,
+        help_text=_("What is critical is told at once."),
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        db_table = "alert_rules"
+        ordering = ["name"]
+        verbose_name = _("rule")
+        verbose_name_plural = _("rules")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        super().clean()
+        try:
+            self.params = clean_params(self.kind, self.params)
+        except ValidationError as error:
+            raise ValidationError({"params": error.messages}) from error
+        if (self.quiet_from is None) != (self.quiet_to is None):
+            raise ValidationError({"quiet_to": _("Quiet hours have a beginning and an end.")})
+        if self.quiet_from is not None and self.quiet_from == self.quiet_to:
+            raise ValidationError({"quiet_to": _("Quiet hours that end when they begin are none. Leave both empty.")})
+
+    def settle_olts(self) -> None:
+        """Note whether it is about chosen OLTs or about all of them. Called when a person has chosen."""
+        self.is_narrowed = self.olts.exists()
+        Rule.objects.filter(pk=self.pk).update(is_narrowed=self.is_narrowed)
+
+    @property
+    def has_lost_its_olts(self) -> bool:
+        """Return whether all OLTs that it was about are gone."""
+        return self.is_narrowed and self.kind in OF_OLTS and not self.olts.all()
+
+    def setting(self, name: str) -> Any:
+        """Return what was set, or the default."""
+        return {**defaults(self.kind), **self.params}[name]
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.quiet_zone)
+
+
+class Alert(models.Model):
+    """Something that is, or was, wrong. A rule has one open alert at most for each thing it finds."""
+
+    rule = models.ForeignKey(Rule, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("rule"))
+    # History outlives the rule.
+    rule_name = models.CharField(_("rule"), max_length=100)
+    kind = models.CharField(_("type"), max_length=20, choices=RuleKind.choices)
+    severity = models.CharField(_("severity"), max_length=10, choices=SEVERITIES)
+    # What it is about, for as long as it lasts: the same thing has the same key.
+    key = models.CharField(max_length=200)
+    olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="alerts", verbose_name=_("OLT"))
+    slot = models.IntegerField(_("slot"), null=True)
+    port = models.IntegerField(_("port"), null=True)
+    # What fills its sentences, in any language: see `text.py`.
+    params = models.JSONField(_("details"), default=dict)
+    opened_at = models.DateTimeField(_("opened"))
+    last_seen_at = models.DateTimeField(_("last seen"))
+    absent_since = models.DateTimeField(null=True)
+    recovered_at = models.DateTimeField(_("recovered"), null=True)
+    # How often it came, flaps included.
+    count = models.PositiveIntegerField(_("times"), default=1)
+    # When messages about it were told, or are held until.
+    first_told_at = models.DateTimeField(_("first told"), null=True)
+    last_told_at = models.DateTimeField(_("last told"), null=True)
+    acknowledged_at = models.DateTimeField(_("acknowledged"), null=True)
+    acknowledged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("acknowledged by")
+    )
+
+    class Meta:
+        db_table = "alerts"
+        ordering = ["-opened_at", "-id"]
+        verbose_name = _("alert")
+        verbose_name_plural = _("alerts")
+        constraints = [
+            models.UniqueConstraint(
+                name="one_open_alert_per_key", fields=["rule", "key"], condition=Q(recovered_at__isnull=True)
+            )
+        ]
+        indexes = [
+            models.Index(name="alert_open", fields=["opened_at"], condition=Q(recovered_at__isnull=True)),
+            models.Index(name="alert_by_time", fields=["opened_at"]),
+            models.Index(name="alert_by_olt", fields=["olt", "opened_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.subject
+
+    @property
+    def subject(self) -> str:
+        """Return what it is about, in the language of the reader."""
+        return text.subject(self.kind, self.params)
+
+    @property
+    def is_open(self) -> bool:
+        return self.recovered_at is None
+
+    def acknowledge(self, by: Any) -> bool:
+        """Note that somebody looks after it, so that it is not repeated. False if somebody did before."""
+        now = timezone.now()
+        mine = Alert.objects.filter(pk=self.pk, acknowledged_at__isnull=True)
+        is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
+        self.refresh_from_db(fields=["acknowledged_at", "acknowledged_by"])
+        return is_first
+
+
+class Delivery(models.Model):
+    """One message to one channel, and what became of it."""
+
+    class Status(models.TextChoices):
+        PENDING = "PENDING", _("pending")
+        SENT = "SENT", _("sent")
+        FAILED = "FAILED", _("failed")
+        SUPPRESSED = "SUPPRESSED", _("suppressed")
+
+    alert = models.ForeignKey(Alert, models.CASCADE, null=True, related_name="deliveries", verbose_name=_("alert"))
+    channel = models.ForeignKey(
+        Channel, models.SET_NULL, null=True, related_name="deliveries", verbose_name=_("channel")
+    )
+    channel_name = models.CharField(_("channel"), max_length=100)
+    news = models.CharField(_("type"), max_length=10, choices=NEWS)
+    status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.PENDING)
+    # Why it is not sent.
+    reason = models.CharField(_("reason"), max_length=20, choices=SILENCES, blank=True, default="")
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    created_at = models.DateTimeField(_("created"))
+    # When it may go out first: later than it was created if quiet hours hold it.
+    due_at = models.DateTimeField(pgettext_lazy("delivery", "due"))
+    # NULL once nothing more will be tried.
+    next_try_at = models.DateTimeField(_("next try"), null=True)
+    sent_at = models.DateTimeField(_("sent at"), null=True)
+    response_code = models.IntegerField(_("answer"), null=True)
+    error = models.TextField(_("error"), blank=True, default="")
+
+    class Meta:
+        db_table = "alert_deliveries"
+        ordering = ["-id"]
+        verbose_name = _("delivery")
+        verbose_name_plural = _("deliveries")
+        indexes = [
+            models.Index(name="delivery_pending", fields=["next_try_at"], condition=Q(status="PENDING")),
+            models.Index(name="delivery_by_due", fields=["due_at"]),
+            models.Index(name="delivery_by_channel", fields=["channel", "id"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_news_display()} → {self.channel_name}"
+
+    def retry(self, now: datetime | None = None) -> bool:
+        """Put a message that was not sent back into the outbox. False if it was sent, or waits there already."""
+        now = now or timezone.now()
+        lost = Delivery.objects.filter(
+            pk=self.pk, channel__isnull=False, status__in=[self.Status.FAILED, self.Status.SUPPRESSED]
+        )
+        waiting = {"status": self.Status.PENDING, "reason": "", "attempts": 0, "due_at": now, "next_try_at": now}
+        return bool(lost.update(**waiting))

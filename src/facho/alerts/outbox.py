@@ -1,0 +1,188 @@
+"""Where messages wait for their channel. What is in it is sent once at least, and in order for each channel.
+
+A delivery is claimed by moving its next try into the future. If we die before the answer is written down, it is
+due again then: it may be sent twice, and is never lost.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+
+from facho.alerts.channels import Notifier
+from facho.alerts.messages import message
+from facho.alerts.models import Channel, Delivery
+from facho.alerts.notifiers import notifier
+from facho.alerts.rules import MOST_ATTEMPTS, Message, News, Silence, next_try
+from facho.apps.inventory.fields import WrongKeyError
+from facho.engine.errors import DeliveryFailed
+from facho.engine.events import Event, tell
+from facho.engine.ports import Clock
+from facho.store.database import DbThread
+
+logger = logging.getLogger(__name__)
+
+# How many channels are spoken to at once; each of them may take ten seconds.
+SENDERS = 8
+
+# How long a stop waits for what is on its way, in seconds.
+GRACE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A claimed delivery, ready to be sent."""
+
+    delivery_id: int
+    attempts: int
+    news: News
+    channel: Channel
+    message: Message
+
+
+class Outbox:
+    """Sends what is due, one message at a time for each channel: a dead channel holds up no other."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        thread: DbThread,
+        public_url: str = "",
+        notifier: Callable[[Channel], Notifier] = notifier,
+    ) -> None:
+        self._clock = clock
+        self._thread = thread
+        self._public_url = public_url
+        self._notifier = notifier
+        self._pool = ThreadPoolExecutor(max_workers=SENDERS, thread_name_prefix="notify")
+        self._busy: dict[int, asyncio.Task[None]] = {}
+
+    async def step(self) -> None:
+        """Begin to send what is due to each channel that is not being sent to already. Does not wait for them."""
+        now = self._clock.now()
+        for channel_id in await self._thread.run(lambda: due_channels(now)):
+            if channel_id not in self._busy:
+                self._busy[channel_id] = asyncio.create_task(self._serve(channel_id), name=f"outbox-{channel_id}")
+
+    async def idle(self) -> None:
+        """Wait until nothing is on its way."""
+        while self._busy:
+            await asyncio.wait([*self._busy.values()])
+
+    async def close(self) -> None:
+        """Let what is on its way arrive, for a moment; the rest is sent after the next start."""
+        if self._busy:
+            _done, late = await asyncio.wait([*self._busy.values()], timeout=GRACE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, channel_id: int) -> None:
+        try:
+            while parcel := await self._take(channel_id):
+                await self._send(parcel)
+        except Exception:
+            # The database may be away. What was claimed is due again later; other channels must not suffer.
+            logger.exception("the messages of channel %d wait", channel_id)
+        finally:
+            del self._busy[channel_id]
+
+    async def _take(self, channel_id: int) -> Parcel | None:
+        now = self._clock.now()
+        return await self._thread.run(lambda: take(channel_id, now, self._public_url))
+
+    async def _send(self, parcel: Parcel) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            code = await loop.run_in_executor(self._pool, self._call, parcel)
+        except DeliveryFailed as error:
+            failure, now = error, self._clock.now()
+            await self._thread.run(lambda: note_failure(parcel, failure, now))
+        else:
+            now = self._clock.now()
+            await self._thread.run(lambda: note_success(parcel, code, now))
+
+    def _call(self, parcel: Parcel) -> int | None:
+        try:
+            return self._notifier(parcel.channel).send(parcel.message)
+        except DeliveryFailed:
+            raise
+        except WrongKeyError as error:
+            raise DeliveryFailed(str(error), is_temporary=False) from error
+        except Exception as error:
+            # An adapter that we got wrong must not stop the channel; without its words, which may hold a secret.
+            logger.exception("delivery %d to %s failed unexpectedly", parcel.delivery_id, parcel.channel)
+            raise DeliveryFailed(f"unexpected {type(error).__name__}", is_temporary=True) from error
+
+
+def _due(now: datetime) -> QuerySet[Delivery]:
+    """Return what may be sent now. Behind a message that waits for another try others wait too; tests do not."""
+    pending = Delivery.objects.filter(status=Delivery.Status.PENDING, channel__isnull=False)
+    waiting = pending.filter(channel=OuterRef("channel"), attempts__gt=0, next_try_at__gt=now).exclude(
+        news=News.TEST.value
+    )
+    return pending.filter(Q(news=News.TEST.value) | ~Exists(waiting), next_try_at__lte=now)
+
+
+def due_channels(now: datetime) -> list[int]:
+    """Return the channels that something may be sent to now."""
+    return list(_due(now).order_by("channel_id").values_list("channel_id", flat=True).distinct())
+
+
+def take(channel_id: int, now: datetime, public_url: str) -> Parcel | None:
+    """Claim the next delivery of a channel, tests first; None if there is none, or somebody else has it."""
+    channel = Channel.objects.filter(pk=channel_id).first()
+    if channel is None:
+        return None
+    if not channel.enabled:
+        _suppress(channel_id)
+    tests_first = Case(When(news=News.TEST.value, then=Value(0)), default=Value(1))
+    mine = _due(now).filter(channel_id=channel_id).order_by(tests_first, "due_at", "id")
+    secrets = [f"alert__olt__{name}" for name in ("community", "v3_auth_key", "v3_priv_key", "extra", "learned")]
+    delivery = mine.select_related("alert__olt").defer(*secrets).first()
+    if delivery is None or not _claim(delivery, now):
+        return None
+    said = message(delivery, channel.language, public_url)
+    return Parcel(delivery.pk, delivery.attempts + 1, News(delivery.news), channel, said)
+
+
+def _claim(delivery: Delivery, now: datetime) -> bool:
+    same = Delivery.objects.filter(
+        pk=delivery.pk, status=Delivery.Status.PENDING, next_try_at=delivery.next_try_at, attempts=delivery.attempts
+    )
+    return bool(same.update(attempts=F("attempts") + 1, next_try_at=next_try(delivery.attempts + 1, now)))
+
+
+def _suppress(channel_id: int) -> None:
+    """Take back what a person does not want sent to this channel any more. A test they ask for themselves."""
+    pending = Delivery.objects.filter(channel_id=channel_id, status=Delivery.Status.PENDING)
+    pending.exclude(news=News.TEST.value).update(
+        status=Delivery.Status.SUPPRESSED, reason=Silence.CHANNEL_DISABLED.value, next_try_at=None
+    )
+
+
+def note_success(parcel: Parcel, code: int | None, now: datetime) -> None:
+    Delivery.objects.filter(pk=parcel.delivery_id).update(
+        status=Delivery.Status.SENT, sent_at=now, next_try_at=None, response_code=code, error=""
+    )
+
+
+def note_failure(parcel: Parcel, failure: DeliveryFailed, now: datetime) -> None:
+    """Write down what went wrong, and when it is tried again: never, if that is of no use. A test is tried once."""
+    is_last = not failure.is_temporary or parcel.attempts >= MOST_ATTEMPTS or parcel.news is News.TEST
+    columns: dict[str, Any] = {"error": str(failure).replace("\0", ""), "response_code": failure.code}
+    if is_last:
+        columns |= {"status": Delivery.Status.FAILED, "next_try_at": None}
+    else:
+        columns |= {"next_try_at": next_try(parcel.attempts, now, failure.retry_after)}
+    Delivery.objects.filter(pk=parcel.delivery_id, status=Delivery.Status.PENDING).update(**columns)
+    if is_last and parcel.news is not News.TEST:
+        name = parcel.channel.name
+        tell(logger, Event.DELIVERY_FAILED, channel=name, attempts=parcel.attempts, error=str(failure))

@@ -1,0 +1,194 @@
+"""Channels, rules, alerts and deliveries on the wire."""
+
+from typing import Any
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from facho.alerts.kinds import clean_params
+from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.inventory.serializers import CheckedSerializer, SecretInput, refusals
+
+
+class ChannelSerializer(CheckedSerializer[Channel]):
+    """A way to reach people. Which settings count depends on `kind`; secrets go in and never come out.
+
+    The path of `url` may be a secret too: it is shown to those who may change it.
+    """
+
+    signing_secret = SecretInput(help_text="Of a webhook: at least 16 characters.")
+    smtp_password = SecretInput(help_text="Of a mail server.")
+    bot_token = SecretInput(help_text="Of a Telegram bot.")
+    slack_url = SecretInput(help_text="The address of an incoming webhook; whoever knows it may write there.")
+    has_signing_secret = serializers.BooleanField(source="signing_secret", read_only=True)
+    has_smtp_password = serializers.BooleanField(source="smtp_password", read_only=True)
+    has_bot_token = serializers.BooleanField(source="bot_token", read_only=True)
+    has_slack_url = serializers.BooleanField(source="slack_url", read_only=True)
+
+    class Meta:
+        model = Channel
+        fields = [
+            "id",
+            "name",
+            "kind",
+            "enabled",
+            "language",
+            "url",
+            "signing_secret",
+            "smtp_host",
+            "smtp_port",
+            "smtp_security",
+            "smtp_user",
+            "smtp_password",
+            "mail_from",
+            "mail_to",
+            "bot_token",
+            "chat_id",
+            "telegram_url",
+            "slack_url",
+            "has_signing_secret",
+            "has_smtp_password",
+            "has_bot_token",
+            "has_slack_url",
+            "created_at",
+            "updated_at",
+        ]
+
+    def to_representation(self, instance: Channel) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        request = self.context.get("request")
+        if request is None or not request.user.has_perm("alerts.change_channel"):
+            shown["url"] = instance.url_origin
+        return shown
+
+
+class RuleSerializer(CheckedSerializer[Rule]):
+    """What is worth a message, to whom, and how often."""
+
+    params = serializers.DictField(
+        required=False,
+        help_text=(
+            "By `kind`. violation: min_severity. port_dark: dark_onus, dark_percent. low_power: below_dbm, "
+            "hysteresis_db, low_onus. queue_delayed: delayed, minutes. scheduler_stalled: stalled_seconds. "
+            "event: event_types, event_minutes. What is left out gets its default."
+        ),
+    )
+
+    has_lost_its_olts = serializers.BooleanField(
+        read_only=True,
+        help_text="All OLTs that it was about are gone: it is disabled. Set `olts`, [] for all of them, and `enabled`.",
+    )
+
+    class Meta:
+        model = Rule
+        fields = [
+            "id",
+            "name",
+            "kind",
+            "enabled",
+            "params",
+            "severity",
+            "olts",
+            "has_lost_its_olts",
+            "channels",
+            "tells_recovery",
+            "recover_after_seconds",
+            "repeat_minutes",
+            "most_per_hour",
+            "quiet_from",
+            "quiet_to",
+            "quiet_zone",
+            "quiet_mode",
+            "created_at",
+            "updated_at",
+        ]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        stored = self.instance if isinstance(self.instance, Rule) else Rule()
+        kind = attrs.get("kind", stored.kind)
+        # The settings of another kind mean nothing to this one.
+        kept = stored.params if kind == stored.kind else {}
+        with refusals():
+            attrs["params"] = clean_params(kind, attrs.get("params", kept))
+        return super().validate(attrs)
+
+    @transaction.atomic
+    def create(self, validated_data: dict[str, Any]) -> Rule:
+        rule = super().create(validated_data)
+        rule.settle_olts()
+        return rule
+
+    @transaction.atomic
+    def update(self, instance: Rule, validated_data: dict[str, Any]) -> Rule:
+        related = {name: validated_data.pop(name) for name in ("olts", "channels") if name in validated_data}
+        rule = super().update(instance, validated_data)
+        for name, rows in related.items():
+            getattr(rule, name).set(rows)
+        if "olts" in related:
+            rule.settle_olts()
+        return rule
+
+
+class AlertSerializer(serializers.ModelSerializer[Alert]):
+    """Something that is, or was, wrong. `subject` is in the language that was asked for."""
+
+    olt_name = serializers.CharField(read_only=True, allow_null=True)
+    subject = serializers.CharField(read_only=True)
+    is_open = serializers.BooleanField(read_only=True)
+    acknowledged_by = serializers.SerializerMethodField(help_text="The name of a user.")
+    params = serializers.DictField(read_only=True, help_text="The numbers behind the subject, by `kind`.")
+
+    class Meta:
+        model = Alert
+        fields = [
+            "id",
+            "rule",
+            "rule_name",
+            "kind",
+            "severity",
+            "subject",
+            "params",
+            "olt",
+            "olt_name",
+            "slot",
+            "port",
+            "is_open",
+            "opened_at",
+            "last_seen_at",
+            "recovered_at",
+            "count",
+            "first_told_at",
+            "last_told_at",
+            "acknowledged_at",
+            "acknowledged_by",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_acknowledged_by(self, alert: Alert) -> str | None:
+        return alert.acknowledged_by.get_username() if alert.acknowledged_by else None
+
+
+class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+    """One message to one channel, and what became of it."""
+
+    class Meta:
+        model = Delivery
+        fields = [
+            "id",
+            "alert",
+            "channel",
+            "channel_name",
+            "news",
+            "status",
+            "reason",
+            "attempts",
+            "created_at",
+            "due_at",
+            "next_try_at",
+            "sent_at",
+            "response_code",
+            "error",
+        ]
+        read_only_fields = fields

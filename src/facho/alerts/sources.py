@@ -1,0 +1,333 @@
+"""What fires now, for all rules of a kind at once: as many queries for a hundred rules as for one."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count, F, Max, Min, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
+
+from facho.alerts.kinds import RuleKind
+from facho.alerts.models import Rule
+from facho.alerts.rules import Firing
+from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
+from facho.apps.inventory.models import Olt
+from facho.apps.polling.models import PollerStats
+from facho.apps.telemetry.models import Onu
+
+# What fires, by the id of the rule; None where nothing is known now, so that its alerts stay as they are.
+Firings = dict[int, list[Firing] | None]
+
+
+@dataclass(frozen=True)
+class World:
+    """What sources look at."""
+
+    now: datetime
+    # As `polling.live.snapshot` gives it.
+    snapshot: Mapping[str, Any]
+    # When the evaluations began: a scheduler that never spoke is silent since then.
+    since: datetime
+    # The keys of open alerts, by rule.
+    open_keys: Mapping[int, Collection[str]] = field(default_factory=dict)
+    _chosen: dict[int, Collection[int]] = field(default_factory=dict)
+
+    @cached_property
+    def olts(self) -> Mapping[int, Mapping[str, Any]]:
+        """Return the enabled OLTs. What is disabled is not watched."""
+        columns = ("pk", "name", "breaker_opened_at", "reachability", "suspect_since", "last_error")
+        return {row["pk"]: row for row in Olt.objects.filter(enabled=True).values(*columns)}
+
+    def is_open(self, rule: Rule, key: str) -> bool:
+        return key in self.open_keys.get(rule.pk, ())
+
+    def watches(self, rule: Rule, olt_id: int | None) -> bool:
+        """Return whether a rule is about an OLT. Events are told of disabled ones too: that they are, for one."""
+        chosen = self._chosen_by(rule)
+        is_meant = not chosen or olt_id in chosen
+        return is_meant and (rule.kind == RuleKind.EVENT or olt_id in self.olts)
+
+    def _chosen_by(self, rule: Rule) -> Collection[int]:
+        """Return the OLTs of a rule, which are prefetched without their secrets; none stands for all."""
+        if rule.pk not in self._chosen:
+            self._chosen[rule.pk] = {olt.pk for olt in rule.olts.all()}
+        return self._chosen[rule.pk]
+
+
+# An ONU in one of these states has no light, or no electricity, or nobody knows which.
+DARK = (Onu.State.LOS, Onu.State.OFFLINE, Onu.State.DYING_GASP)
+
+# How many ONUs an alert names.
+WORST_SHOWN = 5
+
+
+def _present(onus: QuerySet[Onu], world: World) -> QuerySet[Onu]:
+    """Return the ONUs that have a place and are not missing, on OLTs that are enabled."""
+    placed = onus.filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False)
+    return placed.filter(olt__enabled=True)
+
+
+def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
+    """First the ports with enough dark ONUs, by the index on states; then how many these ports have in all."""
+    fewest = min(rule.setting("dark_onus") for rule in rules)
+    counts = {state.value: Count("id", filter=Q(state=state)) for state in DARK}
+    grouped = _present(Onu.objects.filter(state__in=DARK), world).order_by().values("olt_id", "slot", "port")
+    ports = list(grouped.annotate(dark=Count("id"), **counts).filter(dark__gte=fewest))
+    known = _known_onus({port["olt_id"] for port in ports}, world)
+    firings: Firings = {}
+    for rule in rules:
+        least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
+        firings[rule.pk] = [
+            _of_port(rule, port, world, {"known": known[_place(port)], **_only(port, "dark", *counts)})
+            for port in ports
+            if port["dark"] >= max(least, share * known[_place(port)]) and world.watches(rule, port["olt_id"])
+        ]
+    return firings
+
+
+def _known_onus(olt_ids: Collection[int], world: World) -> Mapping[tuple[int, int, int], int]:
+    if not olt_ids:
+        return {}
+    rows = _present(Onu.objects.filter(olt_id__in=olt_ids), world).order_by().values("olt_id", "slot", "port")
+    return {_place(row): row["known"] for row in rows.annotate(known=Count("id"))}
+
+
+def low_power(rules: Sequence[Rule], world: World) -> Firings:
+    """One alert a port, however many of its ONUs: what a splice or a splitter does, it does to all behind it."""
+    highest = max(rule.setting("below_dbm") + rule.setting("hysteresis_db") for rule in rules)
+    lit = _present(Onu.objects.filter(rx_dbm__lt=highest).exclude(state__in=DARK), world)
+    counts = {}
+    for rule in rules:
+        below = rule.setting("below_dbm")
+        counts[f"low_{rule.pk}"] = Count("id", filter=Q(rx_dbm__lt=below))
+        counts[f"high_{rule.pk}"] = Count("id", filter=Q(rx_dbm__lt=below + rule.setting("hysteresis_db")))
+    ports = list(lit.order_by().values("olt_id", "slot", "port").annotate(lowest=Min("rx_dbm"), **counts))
+    chosen = {rule.pk: [port for port in ports if _is_low(rule, port, world)] for rule in rules}
+    worst = _worst(lit, [port for some in chosen.values() for port in some])
+    return {
+        rule.pk: [
+            _of_port(
+                rule,
+                port,
+                world,
+                {**_count(rule, port), "worst": worst[_place(port)]},
+            )
+            for port in sorted(chosen[rule.pk], key=lambda port: float(port["lowest"]))
+        ]
+        for rule in rules
+    }
+
+
+def _is_low(rule: Rule, port: Mapping[str, Any], world: World) -> bool:
+    if not world.watches(rule, port["olt_id"]):
+        return False
+    # Once it is told, it takes a clear improvement to be over.
+    column = "high" if world.is_open(rule, _port_key(port)) else "low"
+    return bool(port[f"{column}_{rule.pk}"] >= rule.setting("low_onus"))
+
+
+def _count(rule: Rule, port: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many ONUs are below what; within the hysteresis it is the end of that which they are below."""
+    below = rule.setting("below_dbm")
+    if port[f"low_{rule.pk}"]:
+        return {"low": port[f"low_{rule.pk}"], "below": below}
+    return {"low": port[f"high_{rule.pk}"], "below": below + rule.setting("hysteresis_db")}
+
+
+def _worst(lit: QuerySet[Onu], ports: Iterable[Mapping[str, Any]]) -> Mapping[tuple[int, int, int], list[Any]]:
+    """Return the ONUs with the least power of each of these ports."""
+    places = {_place(port): list[Any]() for port in ports}
+    if not places:
+        return places
+    rank = Window(RowNumber(), partition_by=[F("olt_id"), F("slot"), F("port")], order_by=[F("rx_dbm"), F("id")])
+    rows = lit.filter(olt_id__in={olt_id for olt_id, _slot, _port in places}).annotate(rank=rank)
+    columns = ["olt_id", "slot", "port", "onu", "index", "name", "rx_dbm"]
+    for onu in rows.filter(rank__lte=WORST_SHOWN).order_by("rx_dbm", "id").only(*columns):
+        if (shown := places.get((onu.olt_id, onu.slot or 0, onu.port or 0))) is not None:
+            shown.append({"name": " ".join(filter(None, [onu.called, onu.name])), "rx_dbm": onu.rx_dbm})
+    return places
+
+
+def _of_port(rule: Rule, port: Mapping[str, Any], world: World, more: dict[str, Any]) -> Firing:
+    params = {"olt": world.olts[port["olt_id"]]["name"], "place": f"{port['slot']}/{port['port']}", **more}
+    return Firing(_port_key(port), rule.kind, params, port["olt_id"], port["slot"], port["port"])
+
+
+def _port_key(port: Mapping[str, Any]) -> str:
+    return f"port:{port['olt_id']}:{port['slot']}/{port['port']}"
+
+
+def _place(port: Mapping[str, Any]) -> tuple[int, int, int]:
+    return port["olt_id"], port["slot"], port["port"]
+
+
+def _only(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+# A violation counts until the next hour has been judged: that is settled some minutes after it ended.
+HOUR_IS_JUDGED_AFTER = timedelta(minutes=70)
+
+# What an OLT is that has answered since it was silent.
+ANSWERED = (Olt.Reachability.REACHABLE, Olt.Reachability.SLOW)
+
+SEVERITY_ORDER = list(QuotaViolation.Severity.values)
+
+
+def unreachable(rules: Sequence[Rule], world: World) -> Firings:
+    """Those whose breaker is open. A person may close it, too: what was told is over when the OLT has answered."""
+    silent = {id_: olt for id_, olt in world.olts.items() if olt["reachability"] not in ANSWERED}
+    firings: Firings = {}
+    for rule in rules:
+        found = {id_: olt for id_, olt in world.olts.items() if olt["breaker_opened_at"] is not None}
+        found |= {id_: olt for id_, olt in silent.items() if world.is_open(rule, f"olt:{id_}")}
+        firings[rule.pk] = _of_olts(rule, world, found, lambda olt: {"error": olt["last_error"]})
+    return firings
+
+
+def vanishing(rules: Sequence[Rule], world: World) -> Firings:
+    suspect = {id_: olt for id_, olt in world.olts.items() if olt["suspect_since"] is not None}
+    return {rule.pk: _of_olts(rule, world, suspect, lambda olt: {}) for rule in rules}
+
+
+def _of_olts(
+    rule: Rule,
+    world: World,
+    olts: Mapping[int, Mapping[str, Any]],
+    more: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> list[Firing]:
+    return [
+        Firing(f"olt:{id_}", rule.kind, {"olt": olt["name"], **more(olt)}, olt_id=id_)
+        for id_, olt in olts.items()
+        if world.watches(rule, id_)
+    ]
+
+
+def saturated(rules: Sequence[Rule], world: World) -> Firings:
+    if world.snapshot["stale"]:
+        return {rule.pk: None for rule in rules}
+    stats = world.snapshot["stats"]
+    params = {"busy": round(stats["busy_percentage"])}
+    return {rule.pk: [Firing("pool", rule.kind, params)] if stats["is_saturated"] else [] for rule in rules}
+
+
+def stalled(rules: Sequence[Rule], world: World) -> Firings:
+    age = world.snapshot["age"]
+    seconds = (world.now - world.since).total_seconds() if age is None else age
+    return {
+        rule.pk: [Firing("scheduler", rule.kind, {"age": round(seconds)})]
+        if seconds > rule.setting("stalled_seconds")
+        else []
+        for rule in rules
+    }
+
+
+def delayed(rules: Sequence[Rule], world: World) -> Firings:
+    """Many delayed now, and at every minute since long enough."""
+    if world.snapshot["stale"]:
+        return {rule.pk: None for rule in rules}
+    longest = timedelta(minutes=max(rule.setting("minutes") for rule in rules))
+    minutes = PollerStats.objects.filter(timestamp__gt=world.now - longest - timedelta(minutes=1))
+    samples = dict(minutes.values_list("timestamp", "delayed"))
+    now = world.snapshot["queue"]["delayed"]
+    firings: Firings = {}
+    for rule in rules:
+        is_long = world.is_open(rule, "queue") or _was_delayed(rule, samples, world.now)
+        params = {"delayed": now, "minutes": rule.setting("minutes")}
+        firings[rule.pk] = [Firing("queue", rule.kind, params)] if now > rule.setting("delayed") and is_long else []
+    return firings
+
+
+def _was_delayed(rule: Rule, samples: Mapping[datetime, int], now: datetime) -> bool:
+    span = timedelta(minutes=rule.setting("minutes"))
+    within = {at: count for at, count in samples.items() if at > now - span - timedelta(minutes=1)}
+    # The first sample of the time must be there: a restart in between is no proof of anything.
+    is_covered = any(at <= now - span + timedelta(minutes=1) for at in within)
+    return is_covered and all(count > rule.setting("delayed") for count in within.values())
+
+
+def violations(rules: Sequence[Rule], world: World) -> Firings:
+    """The last judged hour of each job on each OLT. The next hour renews the alert, or ends it."""
+    rows = QuotaViolation.objects.filter(period_end__gt=world.now - HOUR_IS_JUDGED_AFTER).order_by("period_start")
+    latest = {(row.olt_id, row.task_type): row for row in rows.defer("olt")}
+    firings: Firings = {}
+    for rule in rules:
+        severe = SEVERITY_ORDER[SEVERITY_ORDER.index(rule.setting("min_severity")) :]
+        firings[rule.pk] = [
+            _of_violation(rule, row, world.olts[row.olt_id]["name"])
+            for row in latest.values()
+            if row.severity in severe and world.watches(rule, row.olt_id)
+        ]
+    return firings
+
+
+def _of_violation(rule: Rule, row: QuotaViolation, olt: str) -> Firing:
+    report = row.report if isinstance(row.report, dict) else {}
+    known = {name: report[name] for name in ("completed", "required", "causes", "advice") if name in report}
+    params = {
+        "olt": olt,
+        "task": row.task_type,
+        "severity": row.severity,
+        "hour": f"{row.period_start:%Y-%m-%d %H:%M} UTC",
+        "violation": row.pk,
+        **known,
+    }
+    return Firing(f"olt:{row.olt_id}:{row.task_type}", rule.kind, params, olt_id=row.olt_id)
+
+
+def events(rules: Sequence[Rule], world: World) -> Firings:
+    """What the log told lately: one alert for each event and OLT, however often it is told."""
+    types = {type_ for rule in rules for type_ in rule.setting("event_types")}
+    longest = timedelta(minutes=max(rule.setting("event_minutes") for rule in rules))
+    recent = CoordinatorLog.objects.filter(event_type__in=types, timestamp__gt=world.now - longest)
+    groups = list(recent.order_by().values("event_type", "olt_id").annotate(last=Max("id"), times=Count("id")))
+    told = CoordinatorLog.objects.in_bulk([group["last"] for group in groups])
+    return {
+        rule.pk: [
+            _of_event(rule, told[group["last"]], group["times"])
+            for group in groups
+            if group["last"] in told and _is_of(rule, told[group["last"]], world)
+        ]
+        for rule in rules
+    }
+
+
+def _is_of(rule: Rule, entry: CoordinatorLog, world: World) -> bool:
+    # What was told before there was a rule is no news.
+    since = max(world.now - timedelta(minutes=rule.setting("event_minutes")), rule.created_at)
+    return (
+        world.watches(rule, entry.olt_id)
+        and entry.event_type in rule.setting("event_types")
+        and entry.timestamp > since
+    )
+
+
+def _of_event(rule: Rule, entry: CoordinatorLog, times: int) -> Firing:
+    params = {"event": entry.event_type, "details": entry.details, "message": entry.message, "times": times}
+    return Firing(f"event:{entry.event_type}:{entry.olt_id or ''}", rule.kind, params, olt_id=entry.olt_id)
+
+
+SOURCES: Mapping[str, Callable[[Sequence[Rule], World], Firings]] = {
+    RuleKind.OLT_UNREACHABLE: unreachable,
+    RuleKind.VIOLATION: violations,
+    RuleKind.PORT_DARK: dark_ports,
+    RuleKind.LOW_POWER: low_power,
+    RuleKind.MASS_VANISHING: vanishing,
+    RuleKind.POOL_SATURATED: saturated,
+    RuleKind.QUEUE_DELAYED: delayed,
+    RuleKind.SCHEDULER_STALLED: stalled,
+    RuleKind.EVENT: events,
+}
+
+
+def firings(rules: Iterable[Rule], world: World) -> Firings:
+    """Return what fires, for each rule."""
+    by_kind: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_kind.setdefault(rule.kind, []).append(rule)
+    found: Firings = {}
+    for kind, same in by_kind.items():
+        found |= SOURCES[kind](same, world)
+    return found

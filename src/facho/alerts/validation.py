@@ -1,0 +1,92 @@
+"""What the settings of a channel must be for messages to get through."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory.fields import SecretField
+from facho.apps.inventory.models import validate_host
+
+if TYPE_CHECKING:
+    from facho.alerts.models import Channel
+
+MAIL_SECURITY = [("starttls", "STARTTLS"), ("tls", "TLS"), ("none", _("none"))]
+
+# A shorter one could be guessed by whoever has seen one message.
+SHORTEST_SECRET = 16
+
+
+def clean_channel(channel: "Channel") -> None:
+    """Check what counts for the kind of the channel; the rest may be anything."""
+    checks = {"webhook": _webhook, "email": _email, "telegram": _telegram, "slack": _slack}
+    errors = checks[channel.kind](channel) if channel.kind in checks else {}
+    if errors:
+        raise ValidationError(errors)
+
+
+def _webhook(channel: "Channel") -> dict[str, Any]:
+    errors: dict[str, Any] = {}
+    if not is_http(channel.url):
+        errors["url"] = _("Write an address that begins with http:// or https://, without a user or a password.")
+    if len(_revealed(channel.signing_secret)) < SHORTEST_SECRET:
+        errors["signing_secret"] = _("A signing secret has at least 16 characters.")
+    return errors
+
+
+def _email(channel: "Channel") -> dict[str, Any]:
+    errors: dict[str, Any] = {}
+    if not _is(validate_host, channel.smtp_host):
+        errors["smtp_host"] = _("Write the address of a mail server.")
+    if not _is(validate_email, channel.mail_from):
+        errors["mail_from"] = _("Write the e-mail address that messages come from.")
+    wrong = [address for address in channel.recipients if not _is(validate_email, address)]
+    if wrong or not channel.recipients:
+        named = {"addresses": ", ".join(wrong) or "-"}
+        errors["mail_to"] = gettext("Write e-mail addresses with commas between them; not: %(addresses)s") % named
+    if channel.smtp_user and channel.smtp_security == "none":
+        errors["smtp_security"] = _("A password is not sent in the clear. Choose STARTTLS or TLS.")
+    return errors
+
+
+def _telegram(channel: "Channel") -> dict[str, Any]:
+    errors: dict[str, Any] = {}
+    token = _revealed(channel.bot_token)
+    if ":" not in token or not token.isprintable() or "/" in token or " " in token:
+        errors["bot_token"] = _("Write the token that @BotFather gave, like 123456:ABC-DEF.")
+    if not channel.chat_id.strip():
+        errors["chat_id"] = _("Write the number of a chat, or the @name of a public channel.")
+    if channel.telegram_url and not is_http(channel.telegram_url):
+        errors["telegram_url"] = _("Write an address that begins with https://, or nothing.")
+    return errors
+
+
+def _slack(channel: "Channel") -> dict[str, Any]:
+    if is_http(_revealed(channel.slack_url)):
+        return {}
+    return {"slack_url": _("Write the address of an incoming webhook, which begins with https://.")}
+
+
+def is_http(url: str) -> bool:
+    """Return whether messages can be posted to an address. What is behind an @ would be sent to somebody else."""
+    try:
+        parts = urlsplit(url)
+        is_usable = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        return False
+    return is_usable and parts.scheme in ("http", "https") and url.isascii() and url.isprintable() and " " not in url
+
+
+def _revealed(secret: Any) -> str:
+    return SecretField().to_python(secret).reveal()
+
+
+def _is(validate: Any, value: str) -> bool:
+    try:
+        validate(value)
+    except ValidationError:
+        return False
+    return bool(value)

@@ -1,8 +1,0 @@
-from django.apps import AppConfig
-from django.utils.translation import gettext_lazy as _
-
-
-class AlertsConfig(AppConfig):
-    name = "facho.apps.alerts"
-    label = "alerts"
-    verbose_name = _("Alerts")

@@ -1,0 +1,1 @@
+"""Which brand an OLT is, and how often its tables can be read."""

@@ -1,0 +1,283 @@
+"""Finds out what stands at an address: what it says of itself, and whose tables it answers."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from facho.engine.brand import Brand
+from facho.engine.collect.flow import Timer
+from facho.engine.errors import BadAnswer, FachoError, NoAnswer, OltUnreachable, SnmpError
+from facho.engine.model import Traffic
+from facho.engine.oid import Oid, parse
+from facho.engine.oid import text as oid_text
+from facho.engine.ports import Clock, Snmp
+from facho.engine.snmp import Agent, Answer, Missing, Value, Version
+
+SYS_DESCR = parse("1.3.6.1.2.1.1.1.0")
+SYS_OBJECT_ID = parse("1.3.6.1.2.1.1.2.0")
+SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
+SYS_NAME = parse("1.3.6.1.2.1.1.5.0")
+SYSTEM = (SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME, SYS_NAME)
+
+# Of an agent that nobody knows yet: a slow one answers a scalar in this many seconds, and some answers get lost.
+TIMEOUT = 3.0
+TRIES = 3
+# However quick it was so far.
+SHORTEST = 1.0
+
+NO_TIME = "there was no time left to ask"
+
+Candidates = Callable[[Oid, str], Sequence[Brand]]
+Send = Callable[[float], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an agent said of itself, and the brand that follows from it. What it did not say is empty or None.
+
+    `remark` is a sentence for a person: why there is no brand and what to do, or how sure the brand is. It is
+    empty where there is no doubt.
+    """
+
+    brand: Brand | None
+    sys_descr: str = ""
+    sys_object_id: str = ""
+    sys_name: str = ""
+    uptime: timedelta | None = None
+    remark: str = ""
+    traffic: Traffic = field(default_factory=Traffic)
+
+
+class Asker:
+    """Asks one agent one thing at a time, repeats what got lost, and counts.
+
+    After the deadline everything is `NoAnswer` at once, so whoever asks on
+    comes to an end with what there is.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        snmp: Snmp,
+        clock: Clock,
+        deadline: datetime,
+        timeout: float = TIMEOUT,
+        tries: int = TRIES,
+    ) -> None:
+        self.agent = agent
+        self.timeout = timeout
+        # How long the last answer took, from the sending of what it answers.
+        self.round_trip = 0.0
+        self._snmp = snmp
+        self._clock = clock
+        self._tries = tries
+        # By the longest wait: cheap requests and dear ones have round trips of their own.
+        self._timers: dict[float, Timer] = {}
+        self._ends = clock.monotonic() + (deadline - clock.now()).total_seconds()
+        self._round_trips: list[float] = []
+        self._pdus = self._retransmissions = self._varbinds = 0
+        self._bytes_sent = self._bytes_received = 0
+
+    @property
+    def answers(self) -> int:
+        return len(self._round_trips)
+
+    @property
+    def has_time(self) -> bool:
+        return self._clock.monotonic() < self._ends
+
+    async def get(self, oids: Sequence[Oid]) -> Answer:
+        return await self._ask(lambda wait: self._snmp.get(self.agent, oids, timeout=wait), self.timeout)
+
+    async def get_next(self, oids: Sequence[Oid], *, timeout: float | None = None) -> Answer:
+        return await self._ask(
+            lambda wait: self._snmp.get_next(self.agent, oids, timeout=wait),
+            self.timeout if timeout is None else timeout,
+        )
+
+    async def get_bulk(self, oids: Sequence[Oid], repetitions: int, *, timeout: float | None = None) -> Answer:
+        """Return up to so many rows behind each OID. SNMPv1 has no GETBULK: there it is one row."""
+        if self.agent.version is Version.V1:
+            return await self.get_next(oids, timeout=timeout)
+        return await self._ask(
+            # Asked for 0 repetitions some agents hang.
+            lambda wait: self._snmp.get_bulk(self.agent, oids, max_repetitions=max(1, repetitions), timeout=wait),
+            self.timeout if timeout is None else timeout,
+        )
+
+    def traffic(self) -> Traffic:
+        """Return what the agent was asked so far."""
+        trips = sorted(self._round_trips)
+        return Traffic(
+            pdus=self._pdus,
+            retransmissions=self._retransmissions,
+            varbinds=self._varbinds,
+            bytes_sent=self._bytes_sent,
+            bytes_received=self._bytes_received,
+            rtt_p50=trips[len(trips) // 2] if trips else None,
+            peak_in_flight=min(self._pdus, 1),
+        )
+
+    async def _ask(self, send: Send, timeout: float) -> Answer:
+        failure: SnmpError = NoAnswer(NO_TIME)
+        timer = self._timers.setdefault(timeout, Timer(SHORTEST, timeout))
+        for attempt in range(self._tries):
+            left = self._ends - self._clock.monotonic()
+            if left <= 0:
+                break
+            self._pdus += 1
+            self._retransmissions += attempt > 0
+            sent = self._clock.monotonic()
+            try:
+                answer = await send(min(timer.timeout, left))
+            except (NoAnswer, BadAnswer) as error:
+                timer.expired()
+                failure = error
+                continue
+            timer.measured(self._clock.monotonic() - sent)
+            self._count(answer, self._clock.monotonic() - sent, attempt)
+            return answer
+        raise failure
+
+    def _count(self, answer: Answer, round_trip: float, attempt: int) -> None:
+        self.round_trip = round_trip
+        self._round_trips.append(round_trip)
+        self._varbinds += len(answer)
+        # What was lost before had the same size; only an answer tells it.
+        self._bytes_sent += answer.bytes_sent * (attempt + 1)
+        self._bytes_received += answer.bytes_received
+
+
+async def identify(
+    agent: Agent,
+    *,
+    snmp: Snmp,
+    clock: Clock,
+    deadline: datetime,
+    candidates: Candidates,
+    brands: Iterable[Brand] = (),
+) -> Identity:
+    """Return what stands at this address.
+
+    `candidates` gives the brands that fit a sysObjectID and a sysDescr, best
+    first; `brands` are all that there are, whose tables are tried where none
+    fits. `OltUnreachable` if nothing answers, `Refused` if we are not accepted.
+    """
+    asker = Asker(agent, snmp=snmp, clock=clock, deadline=deadline)
+    try:
+        said = await _system(asker)
+        if not asker.answers:
+            raise _unreachable(agent, asker)
+        brand, remark = await _choose(asker, said, candidates, brands)
+    except FachoError as error:
+        error.traffic = asker.traffic()
+        raise
+    ticks = said.get(SYS_UP_TIME)
+    return Identity(
+        brand,
+        sys_descr=_text(said.get(SYS_DESCR)),
+        sys_object_id=_oid_text(said.get(SYS_OBJECT_ID)),
+        sys_name=_text(said.get(SYS_NAME)),
+        # TimeTicks are hundredths of a second.
+        uptime=timedelta(seconds=ticks / 100) if isinstance(ticks, int) else None,
+        remark=remark,
+        traffic=asker.traffic(),
+    )
+
+
+async def _system(asker: Asker) -> Mapping[Oid, Value]:
+    """Return what the agent has of the system group; an agent that trips over one of them is asked for each."""
+    try:
+        answer = await asker.get(SYSTEM)
+    except NoAnswer:
+        return {}
+    except BadAnswer:
+        answer = None
+    if answer is not None and not answer.error_status and answer.oids:
+        return _there(answer)
+    said: dict[Oid, Value] = {}
+    for oid in SYSTEM:
+        try:
+            said |= _there(await asker.get([oid]))
+        except (NoAnswer, BadAnswer):
+            continue
+    return said
+
+
+def _there(answer: Answer) -> dict[Oid, Value]:
+    if answer.error_status:
+        return {}
+    return {oid: value for oid, value in answer if oid in SYSTEM and not isinstance(value, Missing)}
+
+
+def _unreachable(agent: Agent, asker: Asker) -> OltUnreachable:
+    pdus = asker.traffic().pdus
+    return OltUnreachable(
+        f"{agent.host} port {agent.port} gave no usable answer to {pdus} request{'' if pdus == 1 else 's'}. "
+        "Check its address and its community, and that it lets this machine ask."
+    )
+
+
+async def _choose(
+    asker: Asker, said: Mapping[Oid, Value], candidates: Candidates, brands: Iterable[Brand]
+) -> tuple[Brand | None, str]:
+    """Return the brand, and what a person should know of how it was found."""
+    descr, object_id = _text(said.get(SYS_DESCR)), said.get(SYS_OBJECT_ID)
+    fitting = candidates(Oid(object_id) if isinstance(object_id, bytes) else Oid(b""), descr)
+    for brand in fitting:
+        if await has_rows(asker, brand):
+            return brand, ""
+    if len(fitting) > 1:
+        return None, _several_fit(fitting)
+    if fitting:
+        return fitting[0], (
+            f"It says that it is a {fitting[0].label}, and its tables of ONUs are empty: "
+            "it has no ONUs yet, or its SNMP view hides them."
+        )
+    for brand in brands:
+        if brand.probe is not None and await has_rows(asker, brand):
+            return brand, f"It does not say what it is; it answers the tables of a {brand.label}."
+    return None, _nothing_fits(descr, _oid_text(object_id), asker.has_time)
+
+
+async def has_rows(asker: Asker, brand: Brand) -> bool:
+    """Return whether the agent answers the table that tells this brand; no usable answer is no row."""
+    probe = brand.probe or brand.columns[brand.discovery[0]].oid
+    try:
+        answer = await asker.get_next([probe])
+    except (NoAnswer, BadAnswer):
+        return False
+    return not answer.error_status and any(
+        oid.startswith(probe) and not isinstance(value, Missing) for oid, value in answer
+    )
+
+
+def _several_fit(brands: Sequence[Brand]) -> str:
+    *most, last = [brand.label for brand in brands]
+    return (
+        f"It may be a {', '.join(most)} or {last}, and has no ONUs yet by which to tell. "
+        "Choose the brand by hand, or ask again when it has some."
+    )
+
+
+def _nothing_fits(descr: str, object_id: str, has_time: bool) -> str:
+    names = ", ".join(filter(None, (descr and f"{descr!r}", object_id and f"sysObjectID {object_id}")))
+    seen = f"It says that it is {names}" if names else "It says nothing of itself"
+    why = "no brand that is known fits" if has_time else "the time was over before every brand had been tried"
+    return f"{seen}; {why}. Choose the brand by hand, or add a profile for it."
+
+
+def _text(value: Value) -> str:
+    """Return what an agent wrote on one line; these texts come with line ends and NULs in them."""
+    return " ".join(value.replace(b"\0", b"").decode("utf-8", "replace").split()) if isinstance(value, bytes) else ""
+
+
+def _oid_text(value: Value) -> str:
+    if not isinstance(value, bytes) or not value:
+        return ""
+    try:
+        return oid_text(Oid(value))
+    except ValueError:
+        # Cut off, or not an OID at all.
+        return ""

@@ -1,0 +1,1 @@
+"""What a day would bring: the same engine on a virtual clock."""

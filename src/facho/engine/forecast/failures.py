@@ -1,0 +1,227 @@
+"""How the runs of an OLT fail, told from its recent ones. Only arithmetic on what was tried.
+
+Where silence comes in bursts the OLT is away at times, and when it was is remembered.
+Any other failure is the habit of a node: a share of its attempts, and how long they took.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from itertools import groupby, pairwise
+
+from facho.engine.model import Cause, Outcome, Status
+from facho.engine.scheduling.breaker import PROBE_EVERY
+
+# Silence comes in bursts where it follows upon silence more often than chance explains, by so many deviations.
+BURSTS = 2.0
+
+# A node that was tried less often is believed to fare like its OLT.
+LEAST = 3
+
+# Where this share of attempts is silent anyway, an open breaker without precedent may be more of the same.
+OFTEN_SILENT = 0.1
+
+NEVER = math.inf
+
+
+class Ending(Enum):
+    """How an attempt ended, as far as the OLT is concerned."""
+
+    ANSWERED = auto()
+    SILENT = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a node."""
+
+    node_id: int
+    began: datetime
+    ended: datetime
+    ending: Ending
+    # Whether one that failed is tried again.
+    is_temporary: bool = True
+
+    @property
+    def seconds(self) -> float:
+        return max((self.ended - self.began).total_seconds(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt that failed, as it may happen again."""
+
+    seconds: float
+    is_silent: bool
+    is_temporary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """How attempts end while the OLT is there: of so many these failed."""
+
+    attempts: int
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OltOutages:
+    """When an OLT was away between two times, in order: what was seen of a day may be seen of the next one."""
+
+    since: datetime
+    until: datetime
+    spans: tuple[tuple[datetime, datetime], ...] = ()
+    # Seconds until it is back; 0: it is there.
+    left: float = 0.0
+
+    def back_at(self, at: datetime) -> datetime:
+        """Return when an OLT is back that is away at a time to come, or that time itself if it is there.
+
+        The time between the two is lived through again and again.
+        """
+        if not self.spans:
+            return at
+        then = self.since + (at - self.until) % (self.until - self.since)
+        place = bisect_right(self.spans, then, key=lambda span: span[0]) - 1
+        end = self.spans[place][1] if place >= 0 else then
+        return at + max(end - then, timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of the failures of an OLT."""
+
+    runs: int = 0
+    silent: int = 0
+    failed: int = 0
+    # How long silent attempts took, in seconds.
+    silences: tuple[float, ...] = ()
+    outages: OltOutages | None = None
+    habits: Mapping[int, Habit] = field(default_factory=dict)
+    # That of a node of which nothing is known.
+    usual: Habit = Habit(0, ())
+
+    @property
+    def is_dead(self) -> bool:
+        """Return whether the OLT is away, and nothing says that it will be back."""
+        return self.outages is not None and math.isinf(self.outages.left)
+
+    def habit(self, node_id: int) -> Habit:
+        return self.habits.get(node_id, self.usual)
+
+
+def ending_of(outcome: Outcome) -> Ending | None:
+    """Return how an attempt ended, or None where it was stopped, and tells nothing."""
+    if outcome.status is Status.FAILED:
+        return Ending.SILENT if outcome.cause is Cause.UNREACHABLE else Ending.FAILED
+    return Ending.ANSWERED if outcome.status in (Status.SUCCESS, Status.PARTIAL) else None
+
+
+def learn(attempts: Iterable[Attempt], now: datetime, *, is_broken: bool = False) -> RunRecord:
+    """Return what the attempts at one OLT tell; `is_broken` says whether its breaker is open now."""
+    tried = sorted(attempts, key=lambda each: (each.began, each.node_id))
+    streaks = _streaks(tried, is_broken)
+    away = {place for streak in streaks for place in streak}
+    at_home = [each for place, each in enumerate(tried) if place not in away]
+    silences = tuple(each.seconds for each in tried if each.ending is Ending.SILENT)
+    return RunRecord(
+        runs=len(tried),
+        silent=len(silences),
+        failed=sum(each.ending is Ending.FAILED for each in tried),
+        silences=silences,
+        outages=_outages(tried, streaks, now, _share(at_home, Ending.SILENT)),
+        habits=_habits(at_home),
+        usual=_habit(at_home),
+    )
+
+
+def _streaks(tried: Sequence[Attempt], is_broken: bool) -> list[range]:
+    """Return where the OLT was away: places of attempts, one behind the other."""
+    bursts, found = _comes_in_bursts(tried), []
+    for is_silent, places in groupby(range(len(tried)), lambda place: tried[place].ending is Ending.SILENT):
+        every = list(places)
+        streak = range(every[0], every[-1] + 1)
+        never_answered = len(streak) == len(tried)
+        is_away_now = is_broken and streak.stop == len(tried)
+        if is_silent and ((bursts and len(streak) > 1) or never_answered or is_away_now):
+            found.append(streak)
+    return found
+
+
+def _comes_in_bursts(tried: Sequence[Attempt]) -> bool:
+    """Return whether silence follows upon silence more often than by chance.
+
+    Each node is measured against itself: one that is never answered, again and
+    again while others are, says nothing of its OLT.
+    """
+    attempts: Counter[int] = Counter(each.node_id for each in tried)
+    silent: Counter[int] = Counter(each.node_id for each in tried if each.ending is Ending.SILENT)
+    followers = [after for before, after in pairwise(tried) if before.ending is Ending.SILENT]
+    shares = [silent[each.node_id] / attempts[each.node_id] for each in followers]
+    seen = sum(each.ending is Ending.SILENT for each in followers)
+    return seen - sum(shares) > BURSTS * math.sqrt(sum(share * (1 - share) for share in shares))
+
+
+def _outages(tried: Sequence[Attempt], streaks: Sequence[range], now: datetime, silent: float) -> OltOutages | None:
+    spans = [_span(tried, streak) for streak in streaks]
+    if not spans:
+        return None
+    since = tried[0].began
+    # Attempts of another machine, whose clock is ahead, may end in what is the future here.
+    until = max(now, tried[-1].ended, since + PROBE_EVERY)
+    lengths = [(end - begin).total_seconds() for begin, end in spans if end is not None]
+    left = 0.0
+    if spans[-1][1] is None:
+        left = _left((until - spans[-1][0]).total_seconds(), lengths, silent)
+    return OltOutages(since, until, tuple((begin, end or until) for begin, end in spans), left)
+
+
+def _span(tried: Sequence[Attempt], streak: range) -> tuple[datetime, datetime | None]:
+    """Return from when until when an OLT was away: it left between two attempts, and was back before the next one."""
+    first, last = tried[streak.start], tried[streak.stop - 1]
+    begin = first.began
+    if streak.start > 0:
+        begin -= max(first.began - tried[streak.start - 1].ended, timedelta(0)) / 2
+    if streak.stop == len(tried):
+        return begin, None
+    answer = tried[streak.stop].began
+    # While its breaker was open, a probe found it within a minute.
+    return begin, answer - min(max(answer - last.ended, timedelta(0)), PROBE_EVERY) / 2
+
+
+def _left(age: float, lengths: Sequence[float], silent: float) -> float:
+    """Return how much longer an OLT stays away that has been away for so long."""
+    longer = [length - age for length in lengths if length > age]
+    if longer:
+        return sum(longer) / len(longer)
+    # Longer than ever: as long again, unless nothing says that it ever comes back.
+    return age if lengths or silent >= OFTEN_SILENT else NEVER
+
+
+def _habits(tried: Sequence[Attempt]) -> dict[int, Habit]:
+    """Return how each node fares that was tried often enough."""
+    by_node: dict[int, list[Attempt]] = {}
+    for each in tried:
+        by_node.setdefault(each.node_id, []).append(each)
+    return {node_id: _habit(its) for node_id, its in by_node.items() if len(its) >= LEAST}
+
+
+def _habit(tried: Sequence[Attempt]) -> Habit:
+    return Habit(len(tried), _failures(tried))
+
+
+def _failures(tried: Iterable[Attempt]) -> tuple[Failure, ...]:
+    return tuple(
+        Failure(each.seconds, each.ending is Ending.SILENT, each.is_temporary)
+        for each in tried
+        if each.ending is not Ending.ANSWERED
+    )
+
+
+def _share(tried: Sequence[Attempt], ending: Ending) -> float:
+    return sum(each.ending is ending for each in tried) / len(tried) if tried else 0.0

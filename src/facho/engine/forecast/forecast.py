@@ -1,0 +1,259 @@
+"""A world for the engine in which nothing is asked: runs only take their time. What comes of it is counted, not kept.
+
+Scheduler, pollers and queue are the real ones. On a virtual clock, a day of a thousand OLTs takes a minute.
+"""
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+
+from facho.engine.errors import OltGone
+from facho.engine.forecast.fleet import SILENT, Chance, Fleet
+from facho.engine.forecast.report import Score
+from facho.engine.model import (
+    Cause,
+    Claim,
+    CompositeNode,
+    Node,
+    Olt,
+    Outcome,
+    Recovery,
+    Skipped,
+    Standing,
+    Status,
+)
+from facho.engine.ports import Clock, PollerWatch
+from facho.engine.scheduling import prober
+from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
+from facho.engine.scheduling.changes import OltState
+from facho.engine.scheduling.due import missed_slots, next_check
+from facho.engine.scheduling.prober import Gate, TakeClaim
+from facho.engine.scheduling.retry import retry_at
+
+# A link behind one that heard nothing.
+UNASKED = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
+
+
+class ForecastNodes:
+    """A NodeSource that never changes, but for breakers.
+
+    Probes are not sent: when the first of them will be answered is known as
+    soon as a breaker opens, and then it closes.
+    """
+
+    def __init__(self, fleet: Fleet, chance: Chance, clock: Clock, *, auto_recover: bool = True) -> None:
+        self._chance = chance
+        self._clock = clock
+        self._auto_recover = auto_recover
+        self._states = _states(fleet.nodes)
+        self._standings = {id_: Standing(1) for id_ in self._states}
+        self._fingerprints: Mapping[int, str] = {}
+        # When breakers close, the next one first.
+        self._closing: list[tuple[datetime, int]] = []
+        for olt_id in sorted(fleet.broken & self._states.keys()):
+            self.open_breaker(olt_id)
+
+    async def standings(self) -> Mapping[int, Standing]:
+        while self._closing and self._closing[0][0] <= self._clock.now():
+            self._set(heappop(self._closing)[1], Standing(1))
+        # The same mapping as long as nothing changed: asked every second of a day, it must cost nothing.
+        return self._standings
+
+    async def fingerprints(self) -> Mapping[int, str]:
+        return self._fingerprints
+
+    async def states(self, olt_ids: Collection[int]) -> Mapping[int, OltState]:
+        return {olt_id: self._states[olt_id] for olt_id in olt_ids}
+
+    async def olt(self, olt_id: int) -> Olt:
+        raise OltGone(f"OLT {olt_id} exists in a forecast only")
+
+    def open_breaker(self, olt_id: int) -> None:
+        now = self._clock.now()
+        self._set(olt_id, Standing(1, now))
+        found = self._chance.found_at(olt_id, now) if self._auto_recover else None
+        if found is not None:
+            heappush(self._closing, (found, olt_id))
+
+    def is_broken(self, olt_id: int) -> bool:
+        return self._standings[olt_id].breaker_since is not None
+
+    def _set(self, olt_id: int, standing: Standing) -> None:
+        self._standings = {**self._standings, olt_id: standing}
+
+
+class ForecastSlots:
+    """Slots that are only counted. No other process claims any, so a claim always succeeds."""
+
+    def __init__(self, nodes: ForecastNodes, score: Score, opens_after: int = OPENS_AFTER) -> None:
+        self._nodes = nodes
+        self._score = score
+        self._opens_after = opens_after
+        self._ids = itertools.count(1)
+        self._open: dict[int, tuple[Node, datetime]] = {}
+        self._failures: dict[int, int] = {}
+
+    async def reschedule(
+        self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
+    ) -> None:
+        for item in skipped:
+            self._skip(item)
+
+    async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
+        return {}
+
+    async def move(self, execution_ids: Collection[int], by: timedelta) -> None: ...
+
+    def _skip(self, item: Skipped) -> None:
+        for node in (item.node, *item.chain):
+            for number in range(item.slots):
+                self._score.ended(node.id, item.slot + number * item.node.interval, Status.SKIPPED, item.cause)
+
+    async def claim(
+        self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
+    ) -> Claim | None:
+        master = composite.master
+        missed = missed_slots(composite.slot, master.interval, now)
+        if missed:
+            cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
+            self._skip(Skipped(master, composite.slot + master.interval, missed, cause, composite.chain))
+        self._score.began(master, composite.slot, now)
+        ids = tuple(next(self._ids) for _ in composite.links)
+        for id_, node in zip(ids, composite.links, strict=True):
+            self._open[id_] = (node, composite.slot)
+        return Claim(composite, ids, poller_id, next_check(composite.slot, master.interval, now))
+
+    async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
+        return True
+
+    async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
+        for id_ in execution_ids:
+            self.finish(id_, outcome)
+
+    def finish(self, execution_id: int, outcome: Outcome) -> None:
+        """Count how an execution ended, once; with `retry_at` only what its attempt shows about the OLT."""
+        if execution_id not in self._open:
+            return
+        node, slot = self._open[execution_id]
+        if outcome.retry_at is None:
+            del self._open[execution_id]
+            self._score.ended(node.id, slot, outcome.status, outcome.cause)
+        self._hear(node.olt_id, heard(outcome))
+
+    def _hear(self, olt_id: int, said: Heard) -> None:
+        """Let an outcome count for, or against, the breaker of its OLT."""
+        if said is Heard.ANSWER:
+            self._failures.pop(olt_id, None)
+        elif said is Heard.SILENCE and not self._nodes.is_broken(olt_id):
+            self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
+            if self._failures[olt_id] >= self._opens_after:
+                # Where it closes again, counting starts again.
+                del self._failures[olt_id]
+                self._nodes.open_breaker(olt_id)
+
+    async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
+        return 0
+
+    async def answered(self, olt_id: int, *, now: datetime) -> bool:
+        self._failures.pop(olt_id, None)
+        return True
+
+    async def probed(self, olt_id: int, *, now: datetime) -> None: ...
+
+    async def reset_breakers(self, olt_ids: Collection[int], *, now: datetime) -> None: ...
+
+    async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
+        return {id_: Outcome(Status.RUNNING) for id_ in execution_ids if id_ in self._open}
+
+    async def recover(self, now: datetime) -> Recovery:
+        return Recovery()
+
+
+class SleepingRunner:
+    """Runs nothing, but takes the time that a run takes, and ends as one may: both are drawn for each link."""
+
+    def __init__(self, chance: Chance, slots: ForecastSlots, clock: Clock) -> None:
+        self._chance = chance
+        self._slots = slots
+        self._clock = clock
+
+    async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
+        # One wait for the whole chain: nobody looks at its links while they run.
+        outcomes, seconds = self._played(claim, self._clock.now())
+        await self._clock.sleep(seconds)
+        end(self._slots, claim, outcomes)
+        return outcomes
+
+    def _played(self, claim: Claim, begun: datetime) -> tuple[list[Outcome], float]:
+        """Return how the links end, and how long they take in all. None is asked behind one that heard nothing."""
+        outcomes: list[Outcome] = []
+        seconds = 0.0
+        for node in claim.composite.links:
+            at = begun + timedelta(seconds=seconds)
+            outcome, took = self._chance.run(node, at, _limit(node, claim, at))
+            seconds += took
+            again = retry_at(node, outcome, claim.attempt, claim.next_check, begun + timedelta(seconds=seconds))
+            outcomes.append(outcome if again is None else replace(outcome, retry_at=again))
+            if outcome.cause is Cause.UNREACHABLE:
+                rest = len(claim.execution_ids) - len(outcomes)
+                outcomes += [replace(UNASKED, retry_at=again)] * rest
+                break
+        return outcomes, seconds
+
+
+class SleepingProber:
+    """Checks OLTs that are in doubt. Silence takes its time; an answer takes none.
+
+    Probes are not sent: see `ForecastNodes`.
+    """
+
+    def __init__(self, chance: Chance, slots: ForecastSlots, clock: Clock) -> None:
+        self._chance = chance
+        self._slots = slots
+        self._clock = clock
+
+    def follow(self, broken: Mapping[int, datetime]) -> None: ...
+
+    def tick(self, now: datetime, gate: Gate) -> None: ...
+
+    async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
+        if not self._chance.is_away(olt_id, self._clock.now()):
+            return None
+        await self._clock.sleep(prober.TIMEOUT)
+        taken = await claim()
+        if taken is None:
+            return []
+        again = retry_at(taken.composite.master, SILENT, taken.attempt, taken.next_check, self._clock.now())
+        rest = len(taken.execution_ids) - 1
+        outcomes = [replace(SILENT, retry_at=again), *[replace(UNASKED, retry_at=again)] * rest]
+        end(self._slots, taken, outcomes)
+        return outcomes
+
+
+def end(slots: ForecastSlots, claim: Claim, outcomes: Sequence[Outcome]) -> None:
+    """Count how the links of a claim ended."""
+    for execution_id, outcome in zip(claim.execution_ids, outcomes, strict=True):
+        slots.finish(execution_id, outcome)
+
+
+def _limit(node: Node, claim: Claim, at: datetime) -> float:
+    """Return how many seconds a run may take; one that is tried again has no more than its slot has left."""
+    if claim.attempt == 1 or claim.next_check is None:
+        return node.timeout.total_seconds()
+    return max(min(node.timeout, claim.next_check - at).total_seconds(), 0.0)
+
+
+def _states(nodes: Sequence[Node]) -> dict[int, OltState]:
+    by_olt: dict[int, list[Node]] = {}
+    for node in nodes:
+        by_olt.setdefault(node.olt_id, []).append(node)
+    return {id_: OltState(id_, its[0].olt_name, "", tuple(its)) for id_, its in by_olt.items()}
+
+
+def on_grid(node: Node, begin: datetime) -> Node:
+    """Return a node with the first slot of its grid from `begin` on."""
+    if node.next_check is None:
+        return node
+    return replace(node, next_check=begin + (node.next_check - begin) % node.interval)

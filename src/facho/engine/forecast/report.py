@@ -1,0 +1,179 @@
+"""What came of a forecast, counted while it runs: quotas by the hour, lateness, and where the lost slots went."""
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from facho.engine.model import Cause, Node, Status
+from facho.engine.quota.quota import SHARES, Share, severity
+from facho.engine.scheduling.due import DELAYED_AFTER
+
+# How many of the OLTs that fared worst are named.
+WORST = 10
+
+
+@dataclass(slots=True)
+class SlotCounts:
+    """What became of slots, counted as `quota_tracker` counts them."""
+
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def required(self) -> int:
+        return self.completed + self.failed + self.skipped
+
+    @property
+    def compliance(self) -> float:
+        """Return how much of what was required was done, in percent."""
+        return 100 * self.completed / self.required if self.required else 100.0
+
+    def add(self, status: Status, slots: int = 1) -> None:
+        share = SHARES[status].value
+        setattr(self, share, getattr(self, share) + slots)
+
+    def take(self, other: "SlotCounts") -> None:
+        self.completed += other.completed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+@dataclass(slots=True)
+class Score:
+    """Counts slots that are due from `start` until before `end`, each once; those of a chain like its master's.
+
+    Lateness is that of OLTs that answer: a dead one is never in time, and no pool would help it. Neither would it
+    help a slot that was lost to an open breaker.
+    """
+
+    start: datetime
+    end: datetime
+    nodes: Mapping[int, Node]
+    dead: Collection[int] = frozenset()
+    # By node and hour since the start.
+    quotas: defaultdict[tuple[int, int], SlotCounts] = field(default_factory=lambda: defaultdict(SlotCounts))
+    # Seconds that each composite began behind its slot, by task.
+    lateness: defaultdict[str, "array[float]"] = field(default_factory=lambda: defaultdict(lambda: array("f")))
+    causes: "Counter[str]" = field(default_factory=Counter)
+    # Slots that were lost to an open breaker, by node.
+    broken: "Counter[int]" = field(default_factory=Counter)
+    # Seconds of all pollers, and of those that were busy.
+    poller_seconds: float = 0.0
+    busy_seconds: float = 0.0
+    saturated_seconds: float = 0.0
+
+    def covers(self, slot: datetime) -> bool:
+        return self.start <= slot < self.end
+
+    def began(self, node: Node, slot: datetime, now: datetime) -> None:
+        """Note how late a composite began."""
+        if self.covers(slot) and node.olt_id not in self.dead:
+            self.lateness[node.name].append((now - slot).total_seconds())
+
+    def ended(self, node_id: int, slot: datetime, status: Status, cause: Cause | None) -> None:
+        """Count a slot by how it ended."""
+        if not self.covers(slot):
+            return
+        hour = int((slot - self.start).total_seconds() // 3600)
+        self.quotas[node_id, hour].add(status)
+        if SHARES[status] is not Share.COMPLETED:
+            self.causes[cause.value if cause else "error"] += 1
+        if cause is Cause.BREAKER_OPEN:
+            self.broken[node_id] += 1
+
+    def sampled(self, busy_percentage: float, pollers: int, seconds: float, is_saturated: bool) -> None:
+        """Note how busy the pool is."""
+        self.poller_seconds += pollers * seconds
+        self.busy_seconds += pollers * seconds * busy_percentage / 100
+        self.saturated_seconds += seconds * is_saturated
+
+    def report(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        every = SlotCounts()
+        for count in self.quotas.values():
+            every.take(count)
+        late = sorted(seconds for task in self.lateness.values() for seconds in task)
+        return {
+            "required": every.required,
+            "completed": every.completed,
+            "failed": every.failed,
+            "skipped": every.skipped,
+            "compliance": round(every.compliance, 2),
+            "on_time": _on_time(late, self._composites_lost(None)),
+            "lateness": _percentiles(late),
+            "busy": round(100 * self.busy_seconds / self.poller_seconds, 1) if self.poller_seconds else 0.0,
+            "saturated_minutes": round(self.saturated_seconds / 60, 1),
+            "lost": dict(self.causes.most_common()),
+            "violations": self._violations(),
+            "jobs": self._jobs(),
+            "worst_olts": self._worst(),
+        }
+
+    def _composites_lost(self, task: str | None) -> int:
+        """Return how many slots of masters were skipped where OLTs were asked, of one task or of all."""
+        masters = {
+            node.id
+            for node in self.nodes.values()
+            if node.master_id is None and node.olt_id not in self.dead and task in (None, node.name)
+        }
+        skipped = sum(count.skipped for (node_id, _), count in self.quotas.items() if node_id in masters)
+        return skipped - sum(slots for node_id, slots in self.broken.items() if node_id in masters)
+
+    def _violations(self) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for count in self.quotas.values():
+            judged = severity(count.completed, count.required)
+            if judged is not None:
+                found[judged.value] += 1
+        return dict(found)
+
+    def _jobs(self) -> list[dict[str, Any]]:
+        """Return each job over the whole fleet, the one that fared worst first."""
+        jobs: defaultdict[str, SlotCounts] = defaultdict(SlotCounts)
+        for (node_id, _), count in self.quotas.items():
+            jobs[self.nodes[node_id].name].take(count)
+        rows = [{"task": task, **_numbers(count), **self._times(task)} for task, count in jobs.items()]
+        return sorted(rows, key=lambda row: (row["compliance"], row["task"]))
+
+    def _times(self, task: str) -> dict[str, Any]:
+        """Return how late a job began; links of a chain begin when their master does, and have none of their own."""
+        late = sorted(self.lateness.get(task, ()))
+        if not late:
+            return {"on_time": None, "p95": None}
+        return {"on_time": _on_time(late, self._composites_lost(task)), "p95": _percentiles(late)["p95"]}
+
+    def _worst(self) -> list[dict[str, Any]]:
+        olts: defaultdict[int, SlotCounts] = defaultdict(SlotCounts)
+        for (node_id, _), count in self.quotas.items():
+            olts[self.nodes[node_id].olt_id].take(count)
+        names = {node.olt_id: node.olt_name for node in self.nodes.values()}
+        worst = sorted(olts.items(), key=lambda item: (item[1].compliance, item[0]))[:WORST]
+        return [{"olt": names[id_], **_numbers(count)} for id_, count in worst if count.compliance < 100]
+
+
+def _numbers(count: SlotCounts) -> dict[str, Any]:
+    return {
+        "required": count.required,
+        "completed": count.completed,
+        "failed": count.failed,
+        "skipped": count.skipped,
+        "compliance": round(count.compliance, 2),
+    }
+
+
+def _on_time(late: Sequence[float], lost: int) -> float:
+    """Return the share of slots that began in time, in percent. One that was lost was not in time."""
+    slots = len(late) + lost
+    in_time = sum(seconds <= DELAYED_AFTER.total_seconds() for seconds in late)
+    return round(100 * in_time / slots, 2) if slots else 100.0
+
+
+def _percentiles(late: Sequence[float]) -> dict[str, float]:
+    if not late:
+        return dict.fromkeys(("p50", "p95", "p99", "max"), 0.0)
+    ranks = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(late[max(0, round(share * len(late)) - 1)], 1) for name, share in ranks.items()}

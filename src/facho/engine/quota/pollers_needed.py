@@ -1,0 +1,133 @@
+"""How many pollers it takes: the merged plans of all OLTs, served by pools of different sizes.
+
+Formulas for queues with several servers do not hold here: arrivals are a grid and not chance, an OLT is served by one
+poller at a time, and durations are the OLT's own. So the hour is played through with a pool of k, which takes a
+fraction of a second, and k is found by halving the range in which it can lie.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import heappop, heappush
+from math import ceil
+
+from facho.engine.quota.hour_plan import HOUR, Work
+from facho.engine.scheduling.due import DELAYED_AFTER, GOLDEN_RATIO
+
+# What a pool is for: this share of the slots begins in time.
+ON_TIME = 0.95
+
+# Where OLTs that are busy keep the share below that whatever the pool, this close to what an endless pool would reach.
+NEARLY = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNeed:
+    """The smallest pool that begins enough slots in time, the share it reaches, and what an endless pool would."""
+
+    pollers: int
+    on_time: float
+    reachable: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A slot in seconds since the start of the hour. Sorts as the queue does what is late: the longest delay first."""
+
+    slot: float
+    priority: int
+    number: int
+    olt_id: int
+    takes: float
+    lost_at: float
+
+    @property
+    def key(self) -> tuple[float, int, int]:
+        return (self.slot, -self.priority, self.number)
+
+
+def pollers_needed(works: Sequence[Work], hour: datetime, *, target: float = ON_TIME) -> PoolNeed:
+    """Return how many pollers the works of all OLTs take, so that this share of their slots begins within 5 s."""
+    runs = _runs(works, hour)
+    olts = len({run.olt_id for run in runs})
+    if not runs:
+        return PoolNeed(1, 1.0, 1.0)
+    reachable = on_time_share(runs, olts)
+    enough = min(target, reachable - NEARLY)
+    # Fewer than this would be busy without a pause and never be through; more than one an OLT have nothing to do.
+    low, high = min(ceil(sum(run.takes for run in runs) / HOUR.total_seconds()), olts), olts
+    while low < high:
+        middle = (low + high) // 2
+        if on_time_share(runs, middle) >= enough:
+            high = middle
+        else:
+            low = middle + 1
+    return PoolNeed(low, on_time_share(runs, low), reachable)
+
+
+def _runs(works: Sequence[Work], hour: datetime) -> list[_Run]:
+    """Return every slot of the hour, by its time. How long each one takes is spread as it was seen to be."""
+    runs: list[_Run] = []
+    for work in works:
+        master, interval = work.composite.master, work.interval.total_seconds()
+        for slot in work.slots(hour, hour + HOUR):
+            due = (slot - hour).total_seconds()
+            chance = len(runs) * GOLDEN_RATIO % 1
+            takes = sum(each.at(min(max(chance, 0.001), 0.999)) for each in work.predictions)
+            runs.append(_Run(due, master.priority, len(runs), master.olt_id, takes, due + interval))
+    return sorted(runs, key=lambda run: run.key)
+
+
+def on_time_share(runs: Sequence[_Run], pollers: int) -> float:
+    """Play the hour through, and return the share of the slots that began within 5 s."""
+    play, number = _Play(pollers), 0
+    while number < len(runs) or play.finishing:
+        finish = play.finishing[0][0] if play.finishing else float("inf")
+        now = min(finish, runs[number].slot) if number < len(runs) else finish
+        while number < len(runs) and runs[number].slot <= now:
+            play.offer(runs[number])
+            number += 1
+        play.finish(now)
+        play.seat(now)
+    return play.on_time / len(runs)
+
+
+class _Play:
+    """A pool and its OLTs, one run at a time on each."""
+
+    def __init__(self, pollers: int) -> None:
+        self.free = pollers
+        self.on_time = 0
+        self.finishing: list[tuple[float, int]] = []
+        self._ready: list[tuple[tuple[float, int, int], _Run]] = []
+        self._busy: set[int] = set()
+        self._parked: defaultdict[int, list[tuple[tuple[float, int, int], _Run]]] = defaultdict(list)
+
+    def offer(self, run: _Run) -> None:
+        heappush(self._parked[run.olt_id] if run.olt_id in self._busy else self._ready, (run.key, run))
+
+    def finish(self, now: float) -> None:
+        """Free the pollers and OLTs that are through."""
+        while self.finishing and self.finishing[0][0] <= now:
+            _, olt_id = heappop(self.finishing)
+            self.free += 1
+            self._busy.discard(olt_id)
+            if self._parked[olt_id]:
+                heappush(self._ready, heappop(self._parked[olt_id]))
+
+    def seat(self, now: float) -> None:
+        while self.free and self._ready:
+            _, run = heappop(self._ready)
+            if run.olt_id in self._busy:
+                self.offer(run)
+            elif run.lost_at > now:
+                self._begin(run, now)
+            elif self._parked[run.olt_id]:
+                heappush(self._ready, heappop(self._parked[run.olt_id]))
+
+    def _begin(self, run: _Run, now: float) -> None:
+        self.free -= 1
+        self.on_time += now - run.slot <= DELAYED_AFTER.total_seconds()
+        self._busy.add(run.olt_id)
+        heappush(self.finishing, (now + run.takes, run.olt_id))

@@ -1,0 +1,285 @@
+"""What an hour owes, whether it got enough, and what to do where it did not. Only arithmetic: no clock, no I/O.
+
+The report of a violation is plain JSON:
+
+required, completed, failed, skipped, pending   the numbers of the hour; pending: not over when it was judged
+percent       completed, of those that nobody disabled
+causes        how many were skipped or failed, by cause, or else by the kind of their error: {"unreachable": 9}
+slowest       what took the OLT's time: [{"task", "mean_seconds", "max_seconds", "runs"}], most time in all first
+worst_lateness   {"task", "slot", "seconds", "parts": {"olt_busy": 70.2, ..., "starting": 0.1}}, or null; parts add up
+advice        what to do, most helpful first: [{"code", "params", "sentence"}]; ADVICE has the sentence of each code
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from logging import CRITICAL, ERROR, WARNING
+from types import MappingProxyType
+from typing import Any
+
+from facho.engine.events import gettext_noop
+from facho.engine.model import Cause, Status
+
+HOUR = timedelta(hours=1)
+
+# An hour is enough from this percentage on.
+ENOUGH = 80
+
+# What is still open so long after the end of its hour is not waited for.
+GRACE = timedelta(minutes=5)
+
+# How many of the slowest jobs a report names.
+SLOWEST = 5
+
+
+class Severity(StrEnum):
+    """How bad an hour was."""
+
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+    CRITICAL = "CRITICAL"
+
+
+# The level at which a violation is logged.
+LEVELS: Mapping[Severity, int] = {
+    Severity.LOW: WARNING,
+    Severity.MEDIUM: WARNING,
+    Severity.HIGH: ERROR,
+    Severity.CRITICAL: CRITICAL,
+}
+
+
+class Verdict(StrEnum):
+    """How an hour ended for a job on an OLT."""
+
+    COMPLETED = "COMPLETED"
+    # Not all of them, and enough.
+    PARTIAL = "PARTIAL"
+    QUOTA_NOT_MET = "QUOTA_NOT_MET"
+    # Not one.
+    FAILED = "FAILED"
+
+
+class Share(StrEnum):
+    """Where a slot is counted when it is over."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+# What was read in part brought readings; what was interrupted was begun, or could have been.
+SHARES = {
+    Status.SUCCESS: Share.COMPLETED,
+    Status.PARTIAL: Share.COMPLETED,
+    Status.FAILED: Share.FAILED,
+    Status.INTERRUPTED: Share.FAILED,
+    Status.SKIPPED: Share.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The numbers of one job on one OLT in one hour. What is required is their sum, always."""
+
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    pending: int = 0
+    causes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def required(self) -> int:
+        return self.completed + self.failed + self.skipped + self.pending
+
+    @property
+    def wanted(self) -> int:
+        """Return how many are judged: what a person disabled is missing for nobody."""
+        return max(self.required - self.causes.get(Cause.DISABLED, 0), self.completed)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRun:
+    """What a report needs to know of an execution."""
+
+    task: str
+    slot: datetime
+    seconds: float | None = None
+    lateness: float | None = None
+    # What its lateness is made of, in seconds.
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+def hour_of(at: datetime) -> datetime:
+    """Return the beginning of an hour of UTC: those of a zone are not all whole hours away from it."""
+    return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def slots_between(due: datetime, interval: timedelta, start: datetime, end: datetime) -> int:
+    """Return how many slots of the grid from `due` on lie in start <= slot < end."""
+    return max(_slots_before(due, interval, end) - _slots_before(due, interval, start), 0)
+
+
+def _slots_before(due: datetime, interval: timedelta, end: datetime) -> int:
+    return max(-((due - end) // interval), 0)
+
+
+def by_hour(slot: datetime, interval: timedelta, slots: int) -> Iterator[tuple[datetime, int]]:
+    """Share slots that lie one behind the other out to their hours."""
+    while slots > 0:
+        hour = hour_of(slot)
+        count = min(slots, slots_between(slot, interval, hour, hour + HOUR))
+        yield hour, count
+        slot += count * interval
+        slots -= count
+
+
+def severity(completed: int, required: int) -> Severity | None:
+    """Return how bad it is that only so many were completed, or None if that is enough."""
+    if required <= 0 or completed * 100 >= required * ENOUGH:
+        return None
+    if completed == 0 or completed * 4 < required:
+        return Severity.CRITICAL
+    if completed * 2 <= required:
+        return Severity.HIGH
+    return Severity.MEDIUM if completed * 100 < required * 60 else Severity.LOW
+
+
+def verdict(completed: int, required: int) -> Verdict:
+    """Return how an hour is called that is over."""
+    if completed >= required:
+        return Verdict.COMPLETED
+    if completed == 0:
+        return Verdict.FAILED
+    return Verdict.PARTIAL if severity(completed, required) is None else Verdict.QUOTA_NOT_MET
+
+
+def percent(completed: int, required: int) -> float:
+    return round(100 * completed / required, 1) if required else 100.0
+
+
+ADVICE = {
+    "check_reachability": gettext_noop(
+        "%(olt)s did not answer: check its power, its uplink, the management network, and its SNMP community or user."
+    ),
+    "relieve_olt": gettext_noop("%(olt)s was busy: lengthen the interval of %(lengthen)s, or take %(drop)s off it."),
+    "lengthen_interval": gettext_noop("%(olt)s was busy: lengthen the interval of %(lengthen)s."),
+    "more_pollers": gettext_noop("There were too few pollers: raise FACHO_POLLERS."),
+    "check_service": gettext_noop("The engine was down: look at the service and its log."),
+    "check_load": gettext_noop("The scheduler was late: look at the load of the machine and of its database."),
+    "check_credentials": gettext_noop("%(olt)s does not accept us: check the SNMP user and its passwords."),
+    "check_answers": gettext_noop("%(olt)s gave answers that cannot be read: look at its brand and its software."),
+    "check_holders": gettext_noop("The lease of %(olt)s was lost: look for a second engine, or a machine that stalls."),
+    "check_database": gettext_noop(
+        "The database was unavailable: check its server, its disk, the network to it, and for programs that lock it."
+    ),
+    "check_broker": gettext_noop("Redis was unavailable: check its server and the network to it."),
+    "still_pending": gettext_noop(
+        "Slots of %(task)s are still pending or running: look at the queue and at its executions."
+    ),
+    "check_clock": gettext_noop(
+        "The clock of the machine was set forward: check NTP, and whether the machine was paused."
+    ),
+    "check_error": gettext_noop("%(task)s failed with %(error)s: look at the errors of its executions."),
+}
+
+# The cause, for advice only, of slots that are pending for no known cause.
+PENDING = "pending"
+
+# What helps against each cause, or kind of error; against any other, looking at the errors.
+CURES: Mapping[str, str] = {
+    Cause.UNREACHABLE: "check_reachability",
+    Cause.BREAKER_OPEN: "check_reachability",
+    Cause.OLT_BUSY: "relieve_olt",
+    Cause.NO_FREE_POLLER: "more_pollers",
+    Cause.ENGINE_DOWN: "check_service",
+    Cause.STOPPED: "check_service",
+    Cause.SCHEDULER_LATE: "check_load",
+    Cause.LEASE_LOST: "check_holders",
+    Cause.DATABASE_UNAVAILABLE: "check_database",
+    Cause.BROKER_UNAVAILABLE: "check_broker",
+    Cause.CLOCK_SET: "check_clock",
+    "Refused": "check_credentials",
+    "BadAnswer": "check_answers",
+    PENDING: "still_pending",
+}
+
+
+def report(
+    olt: str, task: str, count: Count, runs: Iterable[CountedRun], blocked_by: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the report of an hour that was not met.
+
+    `runs` are those of the whole OLT; `blocked_by` are the causes, where known, for which slots are still pending.
+    """
+    runs = list(runs)
+    slowest = _slowest(runs)
+    causes = Counter(count.causes) + Counter(blocked_by)
+    causes[PENDING] = max(count.pending - sum(blocked_by.values()), 0)
+    return {
+        "required": count.required,
+        "completed": count.completed,
+        "failed": count.failed,
+        "skipped": count.skipped,
+        "pending": count.pending,
+        "percent": percent(count.completed, count.wanted),
+        "causes": dict(count.causes),
+        "slowest": slowest[:SLOWEST],
+        "worst_lateness": _worst_lateness(run for run in runs if run.task == task),
+        "advice": advice(olt, task, causes, [entry["task"] for entry in slowest]),
+    }
+
+
+def _slowest(runs: Iterable[CountedRun]) -> list[dict[str, Any]]:
+    times: dict[str, list[float]] = {}
+    for run in runs:
+        if run.seconds is not None:
+            times.setdefault(run.task, []).append(run.seconds)
+    return [
+        {
+            "task": task,
+            "mean_seconds": round(sum(seconds) / len(seconds), 1),
+            "max_seconds": round(max(seconds), 1),
+            "runs": len(seconds),
+        }
+        for task, seconds in sorted(times.items(), key=lambda item: (-sum(item[1]), item[0]))
+    ]
+
+
+def _worst_lateness(runs: Iterable[CountedRun]) -> dict[str, Any] | None:
+    """Return the run that began latest after its slot."""
+    late = [(run.lateness, run) for run in runs if run.lateness is not None]
+    if not late:
+        return None
+    seconds, run = max(late, key=lambda item: item[0])
+    return {
+        "task": run.task,
+        "slot": run.slot.isoformat(),
+        "seconds": round(seconds, 3),
+        "parts": dict(run.parts),
+    }
+
+
+def advice(olt: str, task: str, causes: Mapping[str, int], busiest: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what to do, what cures most first; `busiest` are the jobs of the OLT, most time first."""
+    weights: dict[str, int] = {}
+    errors: dict[str, str] = {}
+    for cause, number in sorted(causes.items(), key=lambda item: -item[1]):
+        if number and cause != Cause.DISABLED:
+            code = CURES.get(cause, "check_error")
+            weights[code] = weights.get(code, 0) + number
+            errors.setdefault(code, cause)
+    ordered = sorted(weights, key=lambda code: -weights[code])
+    return [_piece_of_advice(code, olt, task, errors[code], busiest) for code in ordered]
+
+
+def _piece_of_advice(code: str, olt: str, task: str, error: str, busiest: Sequence[str]) -> dict[str, Any]:
+    lengthen, *others = [*busiest] or [task]
+    if code == "relieve_olt" and not others:
+        code = "lengthen_interval"
+    known = {"olt": olt, "task": task, "error": error, "lengthen": lengthen, "drop": others[-1] if others else ""}
+    params = {name: value for name, value in known.items() if f"%({name})s" in ADVICE[code]}
+    return {"code": code, "params": params, "sentence": ADVICE[code] % params if params else ADVICE[code]}

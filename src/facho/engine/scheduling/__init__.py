@@ -1,0 +1,1 @@
+"""What runs when, and in which poller."""

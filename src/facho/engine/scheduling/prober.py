@@ -1,0 +1,228 @@
+"""Asks OLTs whether they are there, outside the pollers: one small request under the OLT's lease.
+
+An OLT whose breaker is open is probed once a minute. An OLT in doubt (not asked yet by this engine, or silent at its
+last attempt) is checked before one of its composites gets a poller.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from facho.engine import oid
+from facho.engine.errors import LeaseLost, NoAnswer, OltBusy, OltGone, OltUnreachable, SnmpError
+from facho.engine.model import Cause, Claim, Lease, Olt, Outcome, RunResult, Status, Traffic
+from facho.engine.observer import Observer
+from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Slots, Snmp
+from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
+from facho.engine.scheduling.due import next_check, regrid
+from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
+from facho.engine.scheduling.retry import lateness, retry_at, tell_failure
+
+logger = logging.getLogger(__name__)
+
+# Every agent has it: how long it has been up.
+SYS_UP_TIME = oid.parse("1.3.6.1.2.1.1.3.0")
+
+# An OLT that is there answers a single scalar in far less.
+TIMEOUT = 5.0
+
+# A check repeats its request after this time, within the same time-out: a lost packet is not silence.
+REPEAT_AFTER = TIMEOUT / 2
+
+# Takes the composite that a check was made for, as soon as the OLT turned out to be silent.
+TakeClaim = Callable[[], Awaitable[Claim | None]]
+
+
+class Gate(Protocol):
+    """Who else asks OLTs: is told which one is being probed and whether it answered, and says which one is busy."""
+
+    def is_busy(self, olt_id: int) -> bool: ...
+
+    def hold(self, olt_id: int) -> None: ...
+
+    def release(self, olt_id: int) -> None: ...
+
+    def mark_reachable(self, olt_id: int) -> None: ...
+
+    def mark_silent(self, olt_id: int) -> None: ...
+
+
+class Prober:
+    """Holds the lease of an OLT for one request. Any answer counts, an error as well."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        nodes: NodeSource,
+        slots: Slots,
+        runs: Runs,
+        leases: OltLeases,
+        snmp: Snmp,
+        bus: EventBus,
+        clock: Clock,
+        observer: Observer | None = None,
+    ) -> None:
+        self._name = name
+        self._nodes = nodes
+        self._slots = slots
+        self._runs = runs
+        self._observer = observer or Observer()
+        self._leases = leases
+        self._snmp = snmp
+        self._bus = bus
+        self._clock = clock
+        self._next: dict[int, datetime] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def follow(self, broken: Mapping[int, datetime]) -> None:
+        """Take over which breakers are open, and since when."""
+        self._next = {olt_id: self._next.get(olt_id) or first_probe(olt_id, since) for olt_id, since in broken.items()}
+
+    def tick(self, now: datetime, gate: Gate) -> None:
+        """Begin the probes that are due; one that is still under way is not doubled."""
+        for olt_id, due in self._next.items():
+            if due > now + PROBE_EVERY:
+                # The clock was set back.
+                due = self._next[olt_id] = regrid(due, PROBE_EVERY, now)
+            if due <= now and not gate.is_busy(olt_id):
+                self._next[olt_id] = next_check(due, PROBE_EVERY, now)
+                # After a restart, or a stall, all of them would be due at once: each waits for its own second.
+                if now - due < PROBE_EVERY:
+                    self._begin(olt_id, gate)
+
+    def _begin(self, olt_id: int, gate: Gate) -> None:
+        gate.hold(olt_id)
+        task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, gate), name=f"probe-{olt_id}")
+        # Not in the task itself: one that is stopped before its first step never gets to its end.
+        task.add_done_callback(lambda _: self._ended(olt_id, gate))
+
+    def _ended(self, olt_id: int, gate: Gate) -> None:
+        del self._tasks[olt_id]
+        gate.release(olt_id)
+
+    async def _run(self, olt_id: int, gate: Gate) -> None:
+        try:
+            is_there = await self.probe(olt_id)
+        except (OltBusy, OltGone, LeaseLost):
+            # Somebody else is asking it, or a person does not want it asked any more.
+            logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
+        except Exception:
+            # The next minute tries again, whatever this one ran into.
+            logger.exception("OLT %d could not be probed", olt_id)
+        else:
+            (gate.mark_reachable if is_there else gate.mark_silent)(olt_id)
+
+    async def probe(self, olt_id: int) -> bool:
+        """Ask an OLT one thing, note whether it answered, and return that."""
+        olt = await self._nodes.olt(olt_id)
+        async with hold(self._leases, olt, f"{self._name}/probe", self._observer) as lease:
+            answered = await self._answers(olt, lease, TIMEOUT)
+        if answered:
+            await self._slots.answered(olt_id, now=self._clock.now())
+        else:
+            await self._slots.probed(olt_id, now=self._clock.now())
+        return answered
+
+    async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
+        """Ask an OLT that is in doubt whether it is there. None if it answers.
+
+        Silence is the attempt of the composite that `claim` takes then: its
+        executions fail, or wait for a retry, as if a poller had run them.
+        Returns how they ended; nothing if there was no composite to be taken.
+        """
+        olt = await self._nodes.olt(olt_id)
+        async with hold(self._leases, olt, f"{self._name}/check", self._observer) as lease:
+            began = self._clock.monotonic()
+            if await self._is_there(olt, lease):
+                return None
+            taken = await claim()
+            return [] if taken is None else await self._fail(taken, olt, lease, self._clock.monotonic() - began)
+
+    async def _is_there(self, olt: Olt, lease: Lease) -> bool:
+        """Send a request and, if no answer came by then, one more. An answer to either counts until the time-out."""
+        if not olt.agent.target:
+            # Its name has no address, so there is nothing to send to.
+            return False
+
+        async def again() -> bool:
+            await self._clock.sleep(REPEAT_AFTER)
+            return await self._answers(olt, lease, TIMEOUT - REPEAT_AFTER)
+
+        tasks = [asyncio.ensure_future(each) for each in (self._answers(olt, lease, TIMEOUT), again())]
+        try:
+            for answered in asyncio.as_completed(tasks):
+                if await answered:
+                    return True
+            return False
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answers(self, olt: Olt, lease: Lease, timeout: float) -> bool:
+        snmp = LeasedSnmp(self._snmp, lease, self._leases.is_valid)
+        try:
+            await snmp.get(olt.agent, [SYS_UP_TIME], timeout=timeout)
+        except (NoAnswer, OltUnreachable):
+            return False
+        except SnmpError as error:
+            logger.info("%s answered a probe with an error: %s", olt.name, error)
+        return True
+
+    async def _fail(self, claim: Claim, olt: Olt, lease: Lease, seconds: float) -> list[Outcome]:
+        """Store the silence as the attempt of the first link; the links behind it are skipped, or wait with it."""
+        (node, *_), (first, *rest) = claim.composite.links, claim.execution_ids
+        began = self._clock.now() - timedelta(seconds=seconds)
+        if not await self._start(claim, lease, began):
+            # It was ended meanwhile.
+            return [Outcome(Status.INTERRUPTED, Cause.LEASE_LOST)] * len(claim.execution_ids)
+        now = self._clock.now()
+        error, traffic = OltUnreachable.unresolved(olt.agent.host), Traffic()
+        if olt.agent.target:
+            error = OltUnreachable.after(olt.name, 2, seconds)
+            traffic = Traffic(pdus=2, retransmissions=1, peak_in_flight=2)
+        failed = Outcome(
+            Status.FAILED,
+            Cause.UNREACHABLE,
+            str(error),
+            type(error).__name__,
+            traffic=traffic,
+            retry_at=retry_at(node, Outcome(Status.FAILED), claim.attempt, claim.next_check, now),
+        )
+        skipped = Outcome(Status.SKIPPED, Cause.UNREACHABLE, retry_at=failed.retry_at)
+        self._observer.attempt_started(lateness(claim, first, began))
+        try:
+            await self._runs.finish(RunResult((first,), failed, lease, now))
+            if rest:
+                await self._runs.finish(RunResult(tuple(rest), skipped, lease, now))
+        finally:
+            self._observer.attempt_ended(replace(failed, seconds=seconds))
+        tell_failure(olt.id, olt.name, node, failed)
+        outcomes = [failed, *[skipped] * len(rest)]
+        self._publish(claim, outcomes)
+        return outcomes
+
+    async def _start(self, claim: Claim, lease: Lease, began: datetime) -> bool:
+        try:
+            return await self._runs.start(claim.execution_ids[0], lease=lease, now=began)
+        except Exception as error:
+            # The database failed after the claim, and no other component ends these executions.
+            lost = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
+            await self._runs.finish(RunResult(claim.execution_ids, lost, lease, self._clock.now()))
+            raise
+
+    def _publish(self, claim: Claim, outcomes: Sequence[Outcome]) -> None:
+        for node, execution_id, outcome in zip(claim.composite.links, claim.execution_ids, outcomes, strict=True):
+            status = Status.PENDING if outcome.retry_at else outcome.status
+            news = {"id": execution_id, "olt_id": node.olt_id, "node_id": node.id, "status": status.value}
+            self._bus.publish("execution", news)
+
+    async def stop(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

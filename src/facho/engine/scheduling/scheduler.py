@@ -1,0 +1,479 @@
+"""The one clock of Facho: once a second it reads what changed and offers what is due."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from facho.engine.events import Event, tell
+from facho.engine.model import (
+    Cause,
+    Claim,
+    CompositeNode,
+    LeftOver,
+    Node,
+    Outcome,
+    Skipped,
+    Standing,
+    Status,
+    Trigger,
+)
+from facho.engine.observer import Observer
+from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
+from facho.engine.scheduling.changes import Change, ChangeKind, OltState, detect_changes
+from facho.engine.scheduling.due import RESTART_GRACE, group_chains, next_check
+from facho.engine.scheduling.grid import Gap, Grid, Links, Shift
+from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.pollers import Checker, PollerManager, PoolSize
+from facho.engine.scheduling.prober import Gate
+from facho.engine.scheduling.queue import QueuedNode
+from facho.engine.scheduling.retry import retry_of_left
+
+logger = logging.getLogger(__name__)
+
+TICK = timedelta(seconds=1)
+
+# Whatever goes through Facho moves a revision, and is seen at the next tick. What anybody else does to the
+# rows is seen by comparing fingerprints every fourth tick; ticks come some milliseconds early or late.
+LOOK_EVERY = timedelta(seconds=3.5)
+
+# Quotas that one write of the grid may touch: a scheduler must renew its turn between two of them.
+AT_ONCE = 500
+
+# The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
+CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
+
+# An OLT that answered this short a time before the engine started is not checked first.
+RECENTLY = timedelta(minutes=10)
+
+
+class OltProber(Checker, Protocol):
+    """Asks OLTs outside the pollers: those whose breaker is open, and those in doubt."""
+
+    def follow(self, broken: Mapping[int, datetime]) -> None:
+        """Take over which breakers are open, and since when."""
+
+    def tick(self, now: datetime, gate: Gate) -> None:
+        """Begin the probes that are due."""
+
+
+class Scheduler:
+    """Holds every node in memory, and reads only changes from the database.
+
+    No node is ever offered twice for a slot, and none is lost: a slot that has
+    not begun when the next one comes is accounted for, with what it waited for.
+    """
+
+    def __init__(
+        self,
+        *,
+        pollers: int,
+        nodes: NodeSource,
+        slots: Slots,
+        runner: NodeRunner,
+        clock: Clock,
+        prober: OltProber | None = None,
+        on_tick: Callable[[PollerManager], None] = lambda manager: None,
+        on_change: Callable[[Collection[int]], None] = lambda olt_ids: None,
+        restart_grace: timedelta = RESTART_GRACE,
+        outages: Outages | None = None,
+        observer: Observer | None = None,
+        size: PoolSize | None = None,
+    ) -> None:
+        # Outages may have begun before us: slots that were lost to them were not lost to an engine that was down.
+        self.outages = outages or Outages()
+        self.manager = PollerManager(
+            pollers=pollers,
+            runner=runner,
+            slots=slots,
+            clock=clock,
+            foreman=self,
+            outages=self.outages,
+            checker=prober,
+            observer=observer,
+            size=size,
+        )
+        self._nodes = nodes
+        self._slots = slots
+        self._clock = clock
+        self._prober = prober
+        self._on_tick = on_tick
+        # Called with OLTs whose set-up, or whose breaker, is not as it was.
+        self._on_change = on_change
+        self._grid = Grid(restart_grace)
+        self._standings: Mapping[int, Standing] = {}
+        # Since when breakers are open, by OLT.
+        self._broken: Mapping[int, datetime] = {}
+        self._fingerprints: Mapping[int, str] = {}
+        self._states: dict[int, OltState] = {}
+        self._looked_at: datetime | None = None
+        # Slots that were not there to be taken; the next sync finds out what became of their nodes.
+        self._refused: dict[int, CompositeNode] = {}
+        self._has_started = False
+        # What an earlier scheduler claimed, and neither it nor anybody else has brought to an end.
+        self._left: list[LeftOver] = []
+        # The time that the clock was last set past, and whether the grid still has to follow the clock.
+        self.gap: Gap | None = None
+        self._follows_clock = False
+        # Executions that waited for another attempt when the clock was set, and by how much.
+        self._to_move: list[tuple[set[int], timedelta]] = []
+
+    async def run(self) -> None:
+        """Tick for ever, on the second."""
+        while not await self._has_recovered():
+            await self._clock.sleep(TICK / timedelta(seconds=1))
+        while True:
+            await self.step()
+            now = self._clock.now()
+            await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
+
+    async def _has_recovered(self) -> bool:
+        try:
+            await self.recover()
+        except Exception:
+            # Until recovery has succeeded, an earlier engine may still be polling: nothing is started.
+            logger.exception("recovery failed, retrying in %d s", TICK.total_seconds())
+            return False
+        return True
+
+    async def recover(self) -> None:
+        """End what a dead engine was running, and ask nothing of OLTs on which something goes on without it."""
+        recovery = await self._slots.recover(self._clock.now())
+        if recovery.interrupted:
+            tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
+        self._left = list(recovery.left)
+        for left in self._left:
+            if left.is_running:
+                self.manager.hold(left.olt_id)
+
+    async def follow(self) -> None:
+        """Take up what an earlier scheduler left, as soon as nobody is at work on it."""
+        if not self._left or not self._has_started:
+            return
+        known = await self._slots.progress([id_ for left in self._left for id_ in left.execution_ids])
+        for left in list(self._left):
+            stands = {id_: known[id_] for id_ in left.execution_ids if id_ in known}
+            if all(outcome.is_over for outcome in stands.values()):
+                await self._take_up(left, {id_: each for id_, each in stands.items() if each.retry_at is not None})
+                self._left.remove(left)
+                if left.is_running:
+                    self.manager.release(left.olt_id)
+
+    async def _take_up(self, left: LeftOver, waiting: Mapping[int, Outcome]) -> None:
+        """Let what waits for another attempt have it, as far as it is still wanted."""
+        state = self._states.get(left.olt_id)
+        nodes = {node.id: node for node in state.nodes} if state is not None else {}
+        retry = retry_of_left(left, waiting, nodes)
+        unwanted = waiting.keys() - set(retry.claim.execution_ids if retry else ())
+        if unwanted:
+            disabled = Outcome(Status.INTERRUPTED, Cause.DISABLED)
+            await self._slots.close(sorted(unwanted), disabled, now=self._clock.now())
+        if retry is not None:
+            self.manager.retries.add(retry, self._clock.now())
+
+    @property
+    def waiting_executions(self) -> set[int]:
+        """Return the executions that wait for another attempt: we answer for them, and nobody else does."""
+        left = {id_ for each in self._left if not each.is_running for id_ in each.execution_ids}
+        return left | self.manager.waiting_executions
+
+    @property
+    def standings(self) -> Mapping[int, Standing]:
+        """Return the enabled OLTs as they were last read."""
+        return self._standings
+
+    @property
+    def follows_clock(self) -> bool:
+        """Return whether the machine's clock was set and the slots have not been moved yet."""
+        return self._follows_clock
+
+    def clock_set(self, by: timedelta) -> None:
+        """Move with the clock, which was set by so much. Called in the moment in which `now` changes."""
+        now = self._clock.now()
+        self._to_move.append((self.waiting_executions, by))
+        self.manager.clock_set(by)
+        self._looked_at = None
+        self.gap = self._gap_after(by, now)
+        for composite in self._astray(now):
+            self.manager.queue.withdraw(composite.id, now)
+            if composite.id in self._grid:
+                slot, interval = composite.slot, composite.master.interval
+                due = slot if by < timedelta(0) else next_check(slot, interval, now - by)
+                self._grid.put(composite.id, due, interval)
+        self._follows_clock = True
+
+    def _gap_after(self, by: timedelta, now: datetime) -> Gap | None:
+        before = self.gap
+        if by > timedelta(0):
+            # Two steps in a row are one, as long as the grid has not followed the first.
+            return Gap(before.start if before and self._follows_clock else now - by, now)
+        return Gap(before.start, min(before.end, now)) if before and before.start < now else None
+
+    def _astray(self, now: datetime) -> list[CompositeNode]:
+        """Return composites that wait with a slot of another time; a person who asked for one does not wait longer."""
+        is_long = self.gap is not None and not self.gap.is_accounted_for
+        return [
+            waiting.composite
+            for waiting in self.manager.queue
+            if waiting.retry is None
+            and waiting.composite.trigger is Trigger.SCHEDULE
+            and not waiting.composite.urgent
+            and (is_long or waiting.composite.slot > now + RESTART_GRACE)
+        ]
+
+    async def follow_clock(self) -> None:
+        """Move the slots after the clock was set. Until that is written, nothing new is offered."""
+        while self._to_move:
+            execution_ids, by = self._to_move[0]
+            if execution_ids:
+                await self._slots.move(execution_ids, by)
+            del self._to_move[0]
+        if not self._follows_clock or not self._has_started:
+            # An engine that starts puts every slot where it belongs anyway.
+            self._follows_clock = False
+            return
+        # What is claimed from here on, while we write, is followed the next time.
+        self._follows_clock = False
+        try:
+            await self._move_slots(self._clock.now())
+        except BaseException:
+            self._follows_clock = True
+            raise
+
+    async def _move_slots(self, now: datetime) -> None:
+        shift = self._grid.follow_clock(self.gap, now)
+        composites = self._grid.links_of(shift.dues)
+        shift.avoid(await self._taken(composites, now), composites)
+        for checks, skipped in shift.portions(AT_ONCE):
+            await self._slots.reschedule(checks, skipped, now=now)
+        for node_id, due in shift.dues.items():
+            self._grid.put(node_id, due, composites[node_id][0].interval)
+
+    async def _taken(self, composites: Mapping[int, Links], now: datetime) -> Mapping[int, Collection[datetime]]:
+        ids = {link.id for master, chain in composites.values() for link in (master, *chain)}
+        return await self._slots.taken(ids, after=now) if ids else {}
+
+    async def step(self) -> None:
+        """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
+        for write in (self.follow_clock, self.sync, self.expire, self.follow):
+            try:
+                await write()
+            except Exception:
+                # The database may be away; what is in memory goes on, and the next tick tries again.
+                logger.exception("the database could not be followed; going on with what is known")
+        self.tick(self._clock.now())
+        self.manager.tick()
+        if self._prober is not None:
+            self._prober.tick(self._clock.now(), self.manager)
+        self._on_tick(self.manager)
+
+    def tick(self, now: datetime) -> None:
+        """Offer what is due. While the slots have to follow the clock, nothing is."""
+        if self._follows_clock:
+            return
+        for composite in self._grid.take_due(now):
+            is_in_gap = self.gap is not None and composite.slot in self.gap
+            self.manager.offer(composite, Cause.CLOCK_SET if is_in_gap else Cause.SCHEDULER_LATE)
+
+    def claimed(self, claim: Claim) -> None:
+        """Put a master whose slot was taken back on the grid."""
+        if claim.next_check is not None and claim.composite.id in self._grid:
+            due, interval = claim.next_check, claim.composite.master.interval
+            self._grid.put(claim.composite.id, due, interval)
+            # The clock may have been set while the slot was being claimed.
+            is_far = due > self._clock.now() + interval + RESTART_GRACE
+            if is_far or (self.gap is not None and self.gap.has_passed(due)):
+                self._follows_clock = True
+
+    def refused(self, composite: CompositeNode) -> None:
+        """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
+        logger.info("%s: the slot of %s was taken already", composite.master.olt_name, composite.master.name)
+        if composite.trigger is Trigger.SCHEDULE:
+            self._refused[composite.id] = composite
+
+    def next_due(self, olt_id: int, above: int) -> datetime | None:
+        return self._grid.next_due(olt_id, above)
+
+    async def expire(self) -> None:
+        """Account for slots whose node has waited until the next one came; it goes on waiting with that one."""
+        now = self._clock.now()
+        expired = self.manager.queue.expire(now)
+        while expired:
+            part, expired = expired[:AT_ONCE], expired[AT_ONCE:]
+            try:
+                await self._account_for(part, now)
+            except BaseException:
+                self.manager.queue.put_back(*part, *expired, now=now)
+                raise
+
+    async def _account_for(self, expired: list[QueuedNode], now: datetime) -> None:
+        """Write down what is lost; who is left in `expired` when that fails has not been written."""
+        for waiting in list(expired):
+            if waiting.retry is not None:
+                await self.manager.end(waiting.retry)
+                expired.remove(waiting)
+        lost = [_lost(waiting, now) for waiting in expired]
+        renewed = [waiting.renewed(now) for waiting in expired]
+        with self.outages.watch("write", self._clock):
+            await self._slots.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
+        self.manager.queue.put_back(*renewed, now=now)
+        _tell_lost(lost)
+
+    async def sync(self) -> None:
+        """Take over what changed in the database since the last time."""
+        with self.outages.watch("read", self._clock):
+            standings = await self._nodes.standings()
+            fingerprints = await self._look()
+        is_known = standings is self._standings and fingerprints is self._fingerprints
+        if is_known and not self._refused and not self._grid.outdated:
+            # A source that has everything in memory says so by giving out the same mapping again.
+            return
+        # Before anything that may fail: an OLT that never answers is not to be asked meanwhile.
+        self._follow_breakers(standings)
+        self.manager.follow_devices({id_: each.device for id_, each in standings.items() if each.device})
+        self._note_recent_answers(standings)
+        # More may be refused while we read: those are for the next time.
+        refused = dict(self._refused)
+        changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
+        changed |= (self._grid.outdated | {each.olt_id for each in refused.values()}) & standings.keys()
+        gone = self._standings.keys() - standings.keys()
+        self.manager.forget(gone)
+        if changed or gone or refused:
+            states = await self._nodes.states(changed) if changed else {}
+            await self._take_over(changed | gone, states, refused)
+        self._refused = {id_: each for id_, each in self._refused.items() if refused.get(id_) is not each}
+        self._standings, self._fingerprints = standings, fingerprints
+        self._has_started = True
+
+    async def _look(self) -> Mapping[int, str]:
+        now = self._clock.now()
+        if self._looked_at is not None and now - self._looked_at < LOOK_EVERY:
+            return self._fingerprints
+        fingerprints = await self._nodes.fingerprints()
+        self._looked_at = now
+        return fingerprints
+
+    def _is_news(self, olt_id: int, standing: Standing, fingerprint: str | None) -> bool:
+        known = self._standings.get(olt_id)
+        return known is None or known.revision != standing.revision or fingerprint != self._fingerprints.get(olt_id)
+
+    def _follow_breakers(self, standings: Mapping[int, Standing]) -> None:
+        broken = {id_: standing.breaker_since for id_, standing in standings.items() if standing.breaker_since}
+        self._on_change(broken.keys() ^ {id_ for id_, each in self._standings.items() if each.breaker_since})
+        self._broken = broken
+        self.manager.follow_breakers(broken)
+        if self._prober is not None:
+            self._prober.follow(broken)
+
+    def _note_recent_answers(self, standings: Mapping[int, Standing]) -> None:
+        """Take OLTs that this engine has not met yet to answer if they did so a short time ago."""
+        since = self._clock.now() - RECENTLY
+        for olt_id in standings.keys() - self._standings.keys():
+            answered_at = standings[olt_id].answered_at
+            if answered_at is not None and answered_at >= since and standings[olt_id].breaker_since is None:
+                self.manager.mark_reachable(olt_id)
+
+    async def _take_over(
+        self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
+    ) -> None:
+        """Follow a change: write down what it means first, so that a database that fails leaves it to the next tick."""
+        now = self._clock.now()
+        changes = [
+            change for id_ in sorted(olt_ids) for change in detect_changes(self._states.get(id_), states.get(id_))
+        ]
+        nodes = [node for state in states.values() for node in state.nodes]
+        composites = group_chains(nodes)
+        before = self._grid.of_olts(olt_ids)
+        waiting = {**refused, **self._waiting_slots(before)}
+        shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
+        shift.skipped = [self._with_true_cause(item, now) for item in shift.skipped]
+        shift.avoid(await self._taken({id_: composites[id_] for id_ in shift.dues}, now), composites)
+        await self._obey(changes, now)
+        for checks, skipped in shift.portions(AT_ONCE):
+            # If one of them fails, the next tick reads what has been written, and goes on from there.
+            with self.outages.watch("write", self._clock):
+                await self._slots.reschedule(checks, skipped, now=now)
+        self._apply(olt_ids, before - composites.keys(), composites, shift, states)
+        self._on_change(olt_ids)
+        self._offer_requests(nodes, composites)
+        _tell_lost(shift.skipped)
+
+    def _with_true_cause(self, item: Skipped, now: datetime) -> Skipped:
+        """Return slots that no engine scheduled with the cause for which they would have been lost anyway."""
+        if item.cause is not Cause.ENGINE_DOWN:
+            return item
+        broken_since = self._broken.get(item.node.olt_id)
+        if broken_since is not None and broken_since <= item.slot:
+            return replace(item, cause=Cause.BREAKER_OPEN)
+        return replace(item, cause=self.outages.main_cause(item.slot, now) or item.cause)
+
+    def _waiting_slots(self, node_ids: Collection[int]) -> dict[int, CompositeNode]:
+        found = {node_id: self.manager.queue.find(node_id) for node_id in node_ids}
+        return {node_id: waiting.composite for node_id, waiting in found.items() if waiting is not None}
+
+    async def _obey(self, changes: Sequence[Change], now: datetime) -> None:
+        """Let a change take hold of what is open at once: a person who disables something does not want to wait."""
+        disabled = {change.olt_id for change in changes if change.kind is ChangeKind.OLT_DISABLED}
+        removed = [change.node.id for change in changes if change.kind is ChangeKind.TASK_REMOVED and change.node]
+        moved = {change.olt_id for change in changes if change.kind in CHANGED_PARTNERS}
+        aborted = await self._slots.abort(olt_ids=disabled, node_ids=removed, now=now) if disabled or removed else 0
+        if moved:
+            self.manager.forget(moved)
+            await self._slots.reset_breakers(moved, now=now)
+        self.manager.interrupt(disabled)
+        if self._has_started:
+            for change in changes:
+                _tell_change(change)
+        if aborted:
+            tell(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
+
+    def _apply(
+        self,
+        olt_ids: Collection[int],
+        dropped: Collection[int],
+        composites: Mapping[int, Links],
+        shift: Shift,
+        states: Mapping[int, OltState],
+    ) -> None:
+        for node_id in dropped:
+            self.manager.queue.withdraw(node_id, self._clock.now())
+        self._grid.apply(dropped, composites, shift)
+        for node_id, links in composites.items():
+            self.manager.renew(node_id, links)
+        for olt_id in olt_ids:
+            self._states.pop(olt_id, None)
+        self._states |= states
+
+    def _offer_requests(self, nodes: Collection[Node], composites: Mapping[int, Links]) -> None:
+        """Offer what a person asked for. A chained node can be run alone; a master brings its chain."""
+        for node in nodes:
+            if node.run_requested_at is not None:
+                _, chain = composites.get(node.id, (node, ()))
+                asked = CompositeNode(node, chain, node.run_requested_at, Trigger.MANUAL, urgent=True)
+                self.manager.offer(asked)
+
+
+def _lost(waiting: QueuedNode, now: datetime) -> Skipped:
+    composite = waiting.composite
+    return Skipped(composite.master, composite.slot, waiting.lost_slots(now), waiting.main_cause, composite.chain)
+
+
+def _tell_change(change: Change) -> None:
+    details = {**change.details, **({"task": change.node.name} if change.node else {})}
+    tell(logger, Event[change.kind.name], olt_id=change.olt_id, olt=change.olt_name, **details)
+
+
+def _tell_lost(skipped: Collection[Skipped]) -> None:
+    # That a breaker is open has been told; each slot that it costs has a row.
+    for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
+        tell(
+            logger,
+            Event.SLOTS_LOST,
+            olt_id=item.node.olt_id,
+            olt=item.node.olt_name,
+            task=item.node.name,
+            slots=item.slots,
+            slot=item.slot.isoformat(timespec="seconds"),
+            cause=item.cause.value,
+        )

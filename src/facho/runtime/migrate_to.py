@@ -1,0 +1,356 @@
+"""`facho migrate-to`: copies an installation into an empty PostgreSQL and compares both."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import DatabaseError, connection, connections, models, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models.functions import Length
+
+from facho.runtime import checks, server_checks
+from facho.runtime.config import Config, ConfigError
+from facho.runtime.lock import EngineLock
+from facho.store import history_upgrade, sql
+from facho.store.engine_lock import take_for_engine
+from facho.store.sql import Rows
+
+SOURCE = "source"
+
+# Rows in one COPY. PostgreSQL remembers each of them until it has looked for the rows that they refer to.
+BATCH = 20_000
+
+# Of a table with packed history, whose rows have some kilobytes each.
+PACKED_BATCH = 500
+
+# What the number of rows is called among what is said of columns.
+ROWS = "how_many"
+
+Model = type[models.Model]
+
+
+class NotCopied(Exception):
+    """A row that the other database does not take. The message names it, and says why."""
+
+
+def tables() -> list[Model]:
+    """Return every table that Facho has, those that others refer to before them."""
+    ours = [model for model in apps.get_models(include_auto_created=True) if not model._meta.proxy]
+    graph = {model: {other for other in _references(model) if other is not model} for model in ours}
+    return list(TopologicalSorter(graph).static_order())
+
+
+def _references(model: Model) -> set[Model]:
+    related = (field.related_model for field in model._meta.concrete_fields if field.is_relation)
+    return {other._meta.concrete_model for other in related if isinstance(other, type) and other._meta.concrete_model}
+
+
+def copy(model: Model, on_batch: Callable[[int], None]) -> None:
+    """Copy a table in the transaction that is open; `on_batch` hears how many rows were copied."""
+    fields = model._meta.concrete_fields
+    columns, forms = tuple(str(field.column) for field in fields), [_form(field) for field in fields]
+    _check_references(is_later=model in _references(model))
+    rows, size = _rows(model), min(BATCH, PACKED_BATCH) if _is_packed(model) else BATCH
+    while batch := list(islice(rows, size)):
+        prepared = [tuple(map(_formed, forms, row)) for row in batch]
+        try:
+            sql.copy(Rows(model._meta.db_table, columns, prepared), model._meta.db_table)
+        except DatabaseError as error:
+            raise NotCopied(_sentence(model, error, batch)) from error
+        on_batch(len(batch))
+    # What refers to a row that comes later in the same table has it by now.
+    _check_references(is_later=False)
+
+
+def _rows(model: Model) -> Iterator[tuple[Any, ...]]:
+    names = [field.attname for field in model._meta.concrete_fields]
+    rows = model._base_manager.using(SOURCE).order_by("pk").values_list(*names)
+    return iter(rows.iterator(chunk_size=PACKED_BATCH if _is_packed(model) else 2000))
+
+
+def _is_packed(model: Model) -> bool:
+    return any(isinstance(field, models.BinaryField) for field in model._meta.concrete_fields)
+
+
+def _check_references(*, is_later: bool) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET CONSTRAINTS ALL {'DEFERRED' if is_later else 'IMMEDIATE'}")
+
+
+Form = Callable[[Any], Any]
+
+
+def _form(field: "models.Field[Any, Any]") -> Form | None:
+    """Return how a value of a column is written; None: as it is."""
+    if isinstance(field, models.JSONField):
+        return lambda value: (
+            None if value is None and field.null else connection.ops.adapt_json_value(value, field.encoder)
+        )
+    # A secret is written as it was: nobody decrypts it on the way.
+    is_plain = type(field).get_prep_value in _PLAIN
+    return None if is_plain else field.get_prep_value
+
+
+# How fields prepare values that the driver understands as they are.
+_PLAIN = {
+    each.get_prep_value
+    for each in (
+        models.CharField,
+        models.TextField,
+        models.IntegerField,
+        models.BigAutoField,
+        models.FloatField,
+        models.BooleanField,
+        models.DateTimeField,
+        models.TimeField,
+        models.ForeignKey,
+    )
+}
+
+
+def _formed(form: Form | None, value: Any) -> Any:
+    return value if form is None else form(value)
+
+
+def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...]]) -> str:
+    """Say which row it was, without quoting what is in it."""
+    diagnosis = getattr(error.__cause__, "diag", None)
+    reason = getattr(diagnosis, "message_primary", None) or str(error).strip()
+    line = re.search(r"line (\d+)(?:, column (\w+))?", getattr(diagnosis, "context", None) or "")
+    if line is None:
+        return f"{model._meta.db_table} cannot be copied: {reason}"
+    names = [field.attname for field in model._meta.concrete_fields]
+    key = batch[int(line[1]) - 1][names.index(str(model._meta.pk and model._meta.pk.attname))]
+    where = f", column {line[2]}" if line[2] else ""
+    return f"Row {key} of {model._meta.db_table}{where} cannot be copied: {reason}"
+
+
+def truncate(models_: Iterable[Model]) -> None:
+    """Remove what `migrate` put into the tables itself: the same comes from the source, with the ids it has there."""
+    names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models_)
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {names}")
+
+
+def reset_sequences(models_: Sequence[Model]) -> None:
+    """Let new rows have ids behind those that were copied."""
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), models_):
+            cursor.execute(statement)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How many rows each database has of a table, and the columns of which they do not say the same."""
+
+    there: int
+    here: int
+    differences: list[str]
+
+    @property
+    def is_same(self) -> bool:
+        return self.there == self.here and not self.differences
+
+
+def compare(model: Model) -> Comparison:
+    there, here = (_account(model, using) for using in (SOURCE, "default"))
+    different = {name.partition("_of_")[2] for name, value in there.items() if here[name] != value} - {""}
+    return Comparison(there[ROWS], here[ROWS], sorted(different))
+
+
+def _account(model: Model, using: str) -> dict[str, Any]:
+    """Return what can be said of each column as a whole, worked out by the database itself."""
+    measures: dict[str, Any] = {ROWS: Count("*")}
+    for field in model._meta.concrete_fields:
+        name = field.attname
+        measures |= {f"{kind}_of_{name}": measure for kind, measure in _measures(field, name).items()}
+    return model._base_manager.using(using).aggregate(**measures)
+
+
+def _measures(field: "models.Field[Any, Any]", name: str) -> dict[str, Any]:
+    target = field.target_field if isinstance(field, models.ForeignKey) else field
+    if isinstance(target, models.BooleanField):
+        return {"true": Count("pk", filter=Q(**{name: True}))}
+    filled = {"filled": Count(name)}
+    if isinstance(target, models.CharField | models.TextField | models.BinaryField):
+        return filled | {"length": Sum(Length(name))}
+    if isinstance(target, models.IntegerField | models.FloatField | models.DateTimeField | models.TimeField):
+        return filled | {"least": Min(name), "most": Max(name)}
+    return filled
+
+
+# What `migrate` itself puts into a new database.
+MADE_BY_MIGRATE = (ContentType, Permission)
+
+
+def move(source: Config, target: Config, *, is_sure: bool) -> bool:
+    """Copy everything, and return whether it arrived. Django's default database is the target."""
+    _refuse_target(source, target)
+    _open_source(source)
+    try:
+        with _locked_source(source), EngineLock(target), transaction.atomic(using=SOURCE):
+            _begin_snapshot()
+            _refuse_source(source)
+            if not is_sure:
+                _ask(source, target)
+            call_command("migrate", verbosity=0, interactive=False)
+            return _copy_and_compare(tables())
+    except NotCopied as error:
+        raise ConfigError(
+            f"{error}. Nothing was copied: correct the row in the source, and run the same again."
+        ) from error
+    except DatabaseError as error:
+        raise ConfigError(f"Nothing was copied, and the same can be run again: {str(error).strip()}") from error
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped. Nothing was copied, and the same can be run again.\n")
+        raise
+    finally:
+        connections[SOURCE].close()
+
+
+def _refuse_target(source: Config, target: Config) -> None:
+    """Refuse what is not an empty database of our own."""
+    if target.is_sqlite:
+        raise ConfigError("The target must be PostgreSQL. Write an address like postgresql://user@host:5432/facho.")
+    if _place(source) == _place(target):
+        raise ConfigError("Source and target are the same database. Name an empty one to copy into.")
+    there = set(connection.introspection.table_names())
+    ours = {model._meta.db_table: model for model in tables()}
+    strangers = sorted(there - ours.keys() - {"django_migrations"})
+    if strangers:
+        raise ConfigError(
+            f"The target has tables that are not Facho's, such as {strangers[0]}. "
+            "Make a database for Facho alone: createdb facho"
+        )
+    filled = [name for name in sorted(there & ours.keys()) if _has_rows(ours[name])]
+    if filled:
+        raise ConfigError(
+            f"The target is not empty: there are rows in {', '.join(filled)}. "
+            "Name an empty database, or empty this one: dropdb facho; createdb facho"
+        )
+
+
+def _has_rows(model: Model) -> bool:
+    return model not in MADE_BY_MIGRATE and model._base_manager.exists()
+
+
+def _place(config: Config) -> tuple[str, ...]:
+    return tuple(str(config.database.get(name) or "") for name in ("ENGINE", "HOST", "PORT", "NAME"))
+
+
+def _open_source(source: Config) -> None:
+    """Give Django a second database, from which it can only read."""
+    if source.is_sqlite and not Path(str(source.database["NAME"])).exists():
+        raise ConfigError(f"There is no database in {source.database['NAME']}. Check FACHO_DATA_DIR and DATABASE_URL.")
+    options = dict(source.database["OPTIONS"])  # type: ignore[call-overload]  # a mapping, as `config` makes it
+    if source.is_sqlite:
+        options = {"timeout": options["timeout"], "init_command": "PRAGMA query_only=ON;"}
+    else:
+        options["options"] = "-c default_transaction_read_only=on -c idle_in_transaction_session_timeout=0"
+    both = {"default": {}, SOURCE: {**source.database, "OPTIONS": options}}
+    connections.settings[SOURCE] = connections.configure_settings(both)[SOURCE]
+    try:
+        connections[SOURCE].ensure_connection()
+    except DatabaseError as error:
+        raise ConfigError(f"The source cannot be reached: {str(error).strip()} Check DATABASE_URL.") from error
+
+
+def _locked_source(source: Config) -> AbstractContextManager[object]:
+    """Keep engines from the source as long as it is copied."""
+    return EngineLock(source) if source.is_sqlite else _locked_server()
+
+
+@contextmanager
+def _locked_server() -> Iterator[None]:
+    # The lock lives as long as the connection does.
+    if not take_for_engine(connections[SOURCE]) or server_checks.roles_at_work(connections[SOURCE]):
+        raise ConfigError("Facho is running on the source. Stop all of it first: what it does meanwhile would be lost.")
+    yield
+
+
+def _begin_snapshot() -> None:
+    """See the source as it is now, whatever anybody does to it meanwhile."""
+    if connections[SOURCE].vendor == "postgresql":
+        with connections[SOURCE].cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def _refuse_source(source: Config) -> None:
+    executor = MigrationExecutor(connections[SOURCE])
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()) or history_upgrade.is_pending(connections[SOURCE]):
+        raise ConfigError("The source is not up to date. Run `facho migrate` on it first.")
+    for message in checks.secrets(SOURCE):
+        raise ConfigError(f"{message.msg} With other keys the secrets would be lost.")
+
+
+def _ask(source: Config, target: Config) -> None:
+    to = target.database
+    if not sys.stdin.isatty():
+        raise ConfigError("Nobody is there to be asked. Say that you mean it with --yes.")
+    sys.stdout.write(f"Copy {source.database['NAME']} into {to['NAME']} on {to.get('HOST') or 'this machine'}? [y/N] ")
+    sys.stdout.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ConfigError("Nothing was copied.")
+
+
+def _copy_and_compare(tables: Sequence[Model]) -> bool:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            # To read and to compare takes the source as long as it takes.
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        truncate(tables)
+        for model in tables:
+            _copy(model)
+        reset_sequences(tables)
+        is_same = _compare(tables)
+        transaction.set_rollback(not is_same)
+    if is_same:
+        _analyse(tables)
+    return is_same
+
+
+def _copy(model: Model) -> None:
+    """Copy a table, and say how far that is where somebody watches."""
+    watched, total, done = sys.stderr.isatty(), model._base_manager.using(SOURCE).count(), 0
+
+    def say(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if watched:
+            sys.stderr.write(f"\r\x1b[K{model._meta.db_table}: {done:,} of {total:,} rows")
+            sys.stderr.flush()
+
+    copy(model, say)
+    if watched:
+        sys.stderr.write("\r\x1b[K")
+
+
+def _compare(tables: Sequence[Model]) -> bool:
+    """Print what both databases have of each table, and return whether it is the same."""
+    is_same = True
+    sys.stdout.write(f"{'table':28} {'source':>12} {'target':>12}\n")
+    for model in sorted(tables, key=lambda each: each._meta.db_table):
+        found = compare(model)
+        verdict = "same" if found.is_same else f"DIFFERENT {', '.join(found.differences)}".strip()
+        sys.stdout.write(f"{model._meta.db_table:28} {found.there:>12,} {found.here:>12,}  {verdict}\n")
+        is_same = is_same and found.is_same
+    return is_same
+
+
+def _analyse(tables: Sequence[Model]) -> None:
+    """Let the planner know what there is before the first page asks."""
+    names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in tables)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {names}")

@@ -1,0 +1,148 @@
+"""Nodes with what is known of how long they take, and how they fail: what plans and forecasts are made from."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+
+from facho.apps.inventory.models import Olt
+from facho.apps.jobs import in_effect
+from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import ExecutionAttempt
+from facho.engine import errors
+from facho.engine.forecast.failures import Attempt, Ending, RunRecord, learn
+from facho.engine.forecast.fleet import Durations, Fleet
+from facho.engine.model import JobKind, Node, Status
+from facho.engine.quota.durations import USUAL, Prediction, expected
+
+# How runs fail is learned from so long. A day: what happens every night has then happened once.
+RECENT = timedelta(days=1)
+
+# Errors by their names, as attempts have them, that the next try would run into again.
+LASTING = tuple(
+    name for name, error in vars(errors).items() if isinstance(error, type) and not getattr(error, "is_temporary", True)
+)
+
+# Read as plain values: thousands of model instances once a minute would be felt.
+COLUMNS = (
+    "pk",
+    "olt_id",
+    "olt__name",
+    "job__name",
+    "job__kind",
+    "master_id",
+    "next_run_at",
+    "job__timeout_seconds",
+    "job__retries",
+    "job__retry_delay_seconds",
+)
+
+
+def enabled_nodes(olt_ids: Collection[int] | None = None) -> list[Node]:
+    """Return every node that is polled, on these OLTs or on all, in one query. What it asks for is left out."""
+    settings = {"interval": in_effect.interval_seconds(), "priority": in_effect.priority()}
+    rows = WorkflowNode.objects.polled()
+    if olt_ids is not None:
+        rows = rows.filter(olt_id__in=olt_ids)
+    return [_node(row) for row in rows.order_by("olt_id", "pk").values(*COLUMNS, **settings)]
+
+
+def _node(row: Mapping[str, Any]) -> Node:
+    return Node(
+        id=row["pk"],
+        olt_id=row["olt_id"],
+        name=row["job__name"],
+        kind=JobKind(row["job__kind"]),
+        interval=timedelta(seconds=row["interval"]),
+        olt_name=row["olt__name"],
+        priority=row["priority"],
+        master_id=row["master_id"],
+        next_check=row["next_run_at"],
+        timeout=timedelta(seconds=row["job__timeout_seconds"]),
+        retries=row["job__retries"],
+        retry_delay=timedelta(seconds=row["job__retry_delay_seconds"]),
+    )
+
+
+def profiles() -> dict[int, Mapping[str, Any]]:
+    """Return what was learned of the durations of nodes."""
+    return dict(WorkflowNode.objects.filter(olt__enabled=True).values_list("pk", "durations"))
+
+
+def profiles_for(hours: Collection[datetime], olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
+    """Return as much of the profiles of nodes, of these OLTs or of all, as predictions for these hours need.
+
+    Decoding whole profiles takes six times as long, and plans need them once a minute.
+    """
+    rows = WorkflowNode.objects.filter(olt__enabled=True)
+    if olt_ids is not None:
+        rows = rows.filter(olt_id__in=olt_ids)
+    names = [str(at.astimezone(UTC).hour) for at in hours]
+    of_hours = [f"durations__hours__{name}" for name in names]
+    columns = ("pk", "durations__recent", "durations__errors", "durations__strays", *of_hours)
+    return {
+        id_: {
+            "recent": recent,
+            "errors": errors,
+            "strays": strays or 0,
+            "hours": {name: seconds for name, seconds in zip(names, times, strict=True) if seconds},
+        }
+        for id_, recent, errors, strays, *times in rows.values_list(*columns)
+        if recent
+    }
+
+
+def prediction(node: Node, profile: Mapping[str, Any], at: datetime) -> Prediction:
+    """Return how long a node takes, or what is usual where it never ran."""
+    return expected(profile, at) or USUAL[node.kind]
+
+
+def fleet(now: datetime) -> Fleet:
+    """Return the OLTs of this installation as a forecast wants them, with how they fared until now.
+
+    One that is away, and of which nothing says that it ever came back, is dead to it.
+    """
+    broken = frozenset(Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False).values_list("pk", flat=True))
+    known = records(now, broken)
+    unknown = broken - known.keys()
+    never_back = frozenset(id_ for id_, record in known.items() if record.is_dead)
+    return Fleet(tuple(enabled_nodes()), _durations(), dead=unknown | never_back, broken=broken, records=known)
+
+
+def _durations() -> Durations:
+    known = profiles()
+    seen: dict[tuple[int, int], Prediction] = {}
+
+    def durations(node: Node, at: datetime) -> Prediction:
+        # A profile says the same for a whole hour of the day, and is asked for it thousands of times.
+        key = (node.id, at.hour)
+        if key not in seen:
+            seen[key] = prediction(node, known.get(node.id, {}), at)
+        return seen[key]
+
+    return durations
+
+
+def records(now: datetime, broken: Collection[int] = ()) -> dict[int, RunRecord]:
+    """Return how the runs of OLTs fail. One without a failure is not in here, and its runs are not even read."""
+    recent = ExecutionAttempt.objects.filter(
+        execution__slot__gte=now - RECENT, execution__olt__enabled=True, execution__node__isnull=False
+    )
+    failing = recent.filter(status=Status.FAILED).values("execution__olt")
+    by_olt: defaultdict[int, list[Attempt]] = defaultdict(list)
+    for olt_id, attempt in _attempts(recent.filter(execution__olt__in=failing)):
+        by_olt[olt_id].append(attempt)
+    return {olt_id: learn(tried, now, is_broken=olt_id in broken) for olt_id, tried in by_olt.items()}
+
+
+def _attempts(rows: "QuerySet[ExecutionAttempt]") -> Iterator[tuple[int, Attempt]]:
+    """Yield attempts with their OLTs, those that ended by themselves."""
+    ended = rows.filter(ended_at__isnull=False, status__in=(Status.SUCCESS, Status.PARTIAL, Status.FAILED))
+    columns = ("execution__olt_id", "execution__node_id", "started_at", "ended_at", "status", "error_class")
+    for olt_id, node_id, began, over, status, error in ended.order_by().values_list(*columns).iterator():
+        ending = Ending.ANSWERED
+        if status == Status.FAILED:
+            ending = Ending.SILENT if error == errors.OltUnreachable.__name__ else Ending.FAILED
+        yield olt_id, Attempt(node_id, began, over, ending, error not in LASTING)

@@ -1,0 +1,167 @@
+"""What a run means for the presence of ONUs, as `engine/presence.py` decides it by the inventory of the OLT."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from facho.apps.inventory.models import Olt
+from facho.engine.events import Event, tell
+from facho.engine.model import Collected, JobKind, KnownOnu, Node, Reading
+from facho.engine.presence import Census, Move, Rules, Vanishing, find_moves, take_census
+from facho.store.compare import Columns, place_name
+from facho.store.inventory import Inventory
+
+logger = logging.getLogger(__name__)
+
+# Names an ONU without an index in a census, where all others are named by theirs. No OID has it.
+NO_INDEX = "~"
+
+# How many ONUs an event names.
+NAMED = 5
+
+
+# What a census needs of an ONU beside what every comparison does.
+FIELDS = ("name", "state", "serial", "mac")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOnus:
+    """The ONUs of an OLT by the name they have in a census."""
+
+    onus: list[KnownOnu]
+    # In the inventory.
+    positions: dict[str, int]
+    # The last index on the device.
+    indexes: dict[str, str]
+    names: dict[str, str]
+
+    @classmethod
+    def of(cls, inventory: Inventory) -> "KnownOnus":
+        inventory.ensure(FIELDS)
+        known = cls([], {}, {}, {})
+        names = ("index", "place_taken", "name", "state", "slot", "port", "onu", "serial", "mac", "misses")
+        rows = zip(*(inventory.columns[name] for name in (*names, "missing_since")), strict=True)
+        for position, (index, taken, name, state, slot, port, onu, serial, mac, misses, since) in enumerate(rows):
+            key = f"{NO_INDEX}{position}" if taken else index
+            known.onus.append(KnownOnu(key, state, slot, port, onu, serial, mac, misses, since is not None))
+            known.positions[key], known.indexes[key], known.names[key] = position, index, name or serial or index
+        return known
+
+    def is_elsewhere(self, move: Move) -> bool:
+        """Return whether a mover has another index now. One that was replaced may return to its own."""
+        return self.indexes[move.known.index] != move.reading.index
+
+    def origin(self, move: Move) -> str:
+        """Return where a mover came from."""
+        return place_name(move.known.slot, move.known.port, move.known.onu, self.indexes[move.known.index])
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceVerdict:
+    """A census, the ONUs that were known before it, and the readings of its run."""
+
+    census: Census
+    known: KnownOnus
+    readings: Sequence[Reading]
+
+
+def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Sequence[str]) -> bool:
+    """Return whether a run finds every ONU where it was, under the serial it had: then there is nothing to decide.
+
+    So it is in most runs, and each ONU would have to be looked at to find out the same.
+    """
+    named = [name for name in ("serial", "mac") if name in read.columns]
+    if kind is not JobKind.DISCOVERY and not named:
+        return True
+    if absent or inventory.is_suspect or not inventory.positions.keys() >= set(read.indexes):
+        return False
+    positions = [inventory.positions[index] for index in read.indexes]
+    inventory.ensure(named)
+    columns = inventory.columns
+    if kind is JobKind.DISCOVERY and any(
+        columns["misses"][each] or columns["missing_since"][each] for each in positions
+    ):
+        return False
+    return all([columns[name][each] for each in positions] == read.columns[name] for name in named)
+
+
+def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:
+    """Decide by a discovery which ONUs moved, were replaced, are missing or back."""
+    known = KnownOnus.of(inventory)
+    was_suspect = inventory.is_suspect
+    census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
+    _write_suspicion(inventory, census, now)
+    return PresenceVerdict(census, known, _proven(census, collected.readings))
+
+
+def follow_moves(inventory: Inventory, collected: Collected) -> PresenceVerdict:
+    """Let rows follow their ONUs also where a run that is not a discovery reads serials.
+
+    Its readings would otherwise give the serial of one ONU to the row of another.
+    """
+    known = KnownOnus.of(inventory)
+    census = find_moves(known.onus, collected.readings)
+    return PresenceVerdict(census, known, _proven(census, collected.readings))
+
+
+def _proven(census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings without serials and MACs that must not overwrite known ones."""
+    if not census.unproven:
+        return readings
+    unproven = set(census.unproven)
+    return [replace(each, values=_anonymous(each)) if each.index in unproven else each for each in readings]
+
+
+def _anonymous(reading: Reading) -> dict[str, Any]:
+    return {name: value for name, value in reading.values.items() if name not in ("serial", "mac")}
+
+
+def _write_suspicion(inventory: Inventory, census: Census, now: datetime) -> None:
+    since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
+    since = since if census.is_suspect else None
+    if since != inventory.suspect_since:
+        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since)
+        inventory.suspect_since = since
+
+
+def tell_census(node: Node, verdict: PresenceVerdict) -> None:
+    """Log what a run found, as one event of each kind. Called when it is committed."""
+    census, names = verdict.census, verdict.known.names
+    _tell_vanishing(node, census)
+    moved = [move.known.index for move in census.moved if verdict.known.is_elsewhere(move)]
+    found = {reading.index: reading for reading in verdict.readings} if census.replaced else {}
+    for event, named in (
+        (Event.ONUS_MISSING, [names[index] for index in census.gone]),
+        (Event.ONUS_REPLACED, [f"{names[index]} by {_identity(found[index])}" for index in census.replaced]),
+        (Event.ONUS_BACK, [names[index] for index in census.back]),
+        (Event.ONUS_MOVED, [names[index] for index in moved]),
+    ):
+        if named:
+            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=_listed(named))
+
+
+def _identity(reading: Reading) -> str:
+    return str(reading.values.get("serial") or reading.values.get("mac") or reading.index)
+
+
+def _tell_vanishing(node: Node, census: Census) -> None:
+    events = {
+        Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
+        Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
+        Vanishing.OVER: Event.VANISHING_OVER,
+    }
+    event = events.get(census.vanishing)
+    if event is not None:
+        missed = len(census.missed)
+        if event is Event.VANISHING_OVER:
+            # Replaced ONUs did not vanish, but they are not there either.
+            missed += len(census.replaced)
+        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    listed = ", ".join(names[:NAMED])
+    return f"{listed} and {rest} more" if rest > 0 else listed

@@ -1,0 +1,240 @@
+"""SQL that every run executes, and values in the form that each database takes."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from django.db import connection, models
+
+from facho.apps.telemetry.models import Onu
+from facho.engine.brand import ONU_FIELDS
+from facho.engine.model import Reading
+
+POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
+
+# A counter past 9 exabytes, or a port past 2 ** 31, is a device's garbage, and no database's integer.
+LARGEST_COUNTER = 2**63 - 1
+LARGEST_PLACE = 2**31 - 1
+
+# Columns of `Onu` that a reading may fill. All other values that were read go into `extra`.
+FILLED = {field.name: field for field in Onu._meta.concrete_fields if field.name in ONU_FIELDS}
+PLACE = {field.name: field for field in Onu._meta.concrete_fields if field.name in ("slot", "port", "onu")}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """New rows of one table, all with the same columns."""
+
+    table: str
+    columns: tuple[str, ...]
+    values: list[tuple[Any, ...]]
+
+
+def merge_twins(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return one reading per index: where an ONU was read twice, the last value of each column."""
+    if len({reading.index for reading in readings}) == len(readings):
+        return readings
+    merged: dict[str, Reading] = {}
+    for reading in readings:
+        twin = merged.get(reading.index)
+        merged[reading.index] = reading if twin is None else _merge(twin, reading)
+    return list(merged.values())
+
+
+def _merge(old: Reading, new: Reading) -> Reading:
+    place = {
+        name: getattr(old, name) if getattr(new, name) is None else getattr(new, name)
+        for name in ("slot", "port", "onu")
+    }
+    return replace(new, **place, values={**old.values, **new.values})
+
+
+def timestamp(value: datetime) -> Any:
+    return connection.ops.adapt_datetimefield_value(value)
+
+
+def cell(field: "models.Field[Any, Any]", value: Any) -> Any:
+    """Return a value as it is written into its column."""
+    return adapted(normal(field, value))
+
+
+def normal(field: "models.Field[Any, Any]", value: Any) -> Any:
+    """Return a value as its column can hold it. A value that does not fit is cut; the row is never lost."""
+    if value is None or _is_no_number(value):
+        return None
+    if isinstance(field, models.CharField):
+        return _text(value)[: field.max_length]
+    if isinstance(value, float) and isinstance(field, models.IntegerField):
+        # PostgreSQL takes no fraction into a column of integers.
+        value = round(value)
+    largest = LARGEST_PLACE if field.name in PLACE else LARGEST_COUNTER
+    if isinstance(value, int) and abs(value) > largest:
+        return None
+    return float(value) if isinstance(field, models.FloatField) else value
+
+
+def normals(field: "models.Field[Any, Any]", values: Iterable[Any]) -> list[Any]:
+    """Return many values of a column in that form. Most have it already, and are spared the call."""
+    if isinstance(field, models.FloatField):
+        return [v if v.__class__ is float and v - v == 0.0 else normal(field, v) for v in values]
+    if isinstance(field, models.CharField):
+        longest = field.max_length or 0
+        return [v if v.__class__ is str and len(v) <= longest and "\0" not in v else normal(field, v) for v in values]
+    return [normal(field, v) for v in values]
+
+
+def adapted(value: Any) -> Any:
+    """Return a value as the database driver takes it."""
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, Enum):
+        return value.value
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON can hold them, in every database."""
+    return {key: plain_value(value) for key, value in values.items()}
+
+
+def plain_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return _text(value)
+    return None if _is_no_number(value) else value
+
+
+def _text(value: Any) -> str:
+    # PostgreSQL refuses NUL in text and in JSON.
+    return str(value).replace("\0", "")
+
+
+def _is_no_number(value: Any) -> bool:
+    """Infinity and NaN are no JSON, and no measurement either."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+# With fewer rows a statement each is quicker on PostgreSQL: they are sent together.
+FEWEST_IN_ARRAYS = 20
+
+
+def write(rows: Rows) -> None:
+    """Insert rows in the transaction that is open, all of them or none."""
+    if not rows.values:
+        return
+    if connection.vendor == "postgresql":
+        copy(rows, rows.table)
+        return
+    marks = ", ".join(["%s"] * len(rows.columns))
+    statement = f"INSERT INTO {_names([rows.table])} ({_names(rows.columns)}) VALUES ({marks})"  # noqa: S608 - names are ours
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, rows.values)
+
+
+def copy(rows: Rows, table: str) -> None:
+    statement = f"COPY {_names([table])} ({_names(rows.columns)}) FROM STDIN"
+    # Django turns the errors of its own methods into its own, but does not know this one.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as stream:
+        for values in rows.values:
+            stream.write_row(values)
+
+
+def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Set the same columns of several rows by id. Each row has the values in the order of the columns, then its id."""
+    if not rows:
+        return
+    in_arrays = connection.vendor == "postgresql" and len(rows) >= FEWEST_IN_ARRAYS
+    with connection.cursor() as cursor:
+        if in_arrays:
+            cursor.execute(_update_from_arrays(model, columns), list(map(_array, zip(*rows, strict=True))))
+        else:
+            assigned = ", ".join(f"{_names([column])} = %s" for column in columns)
+            statement = f"UPDATE {_names([model._meta.db_table])} SET {assigned} WHERE id = %s"  # noqa: S608 - names are ours
+            if len(rows) == 1:
+                cursor.execute(statement, rows[0])
+            else:
+                cursor.executemany(statement, rows)
+
+
+def set_columns(model: type[models.Model], ids: Sequence[int], **values: Any) -> None:
+    """Set columns of rows, by id, to the same values."""
+    same = tuple(map(adapted, values.values()))
+    update(model, tuple(values), [(*same, id_) for id_ in ids])
+
+
+def insert(model: type[models.Model], **values: Any) -> int:
+    """Insert a row, with the defaults of the model for all other columns, and return its id."""
+    values = {**_defaults(model), **{name: adapted(value) for name, value in values.items()}}
+    statement = f"INSERT INTO {_names([model._meta.db_table])} ({_names(values)}) VALUES {marks(list(values))}"  # noqa: S608 - names are ours
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"{statement} RETURNING id", list(values.values()))
+            return int(cursor.fetchone()[0])
+        cursor.execute(statement, list(values.values()))
+        return int(cursor.lastrowid)
+
+
+@cache
+def _defaults(model: type[models.Model]) -> dict[str, Any]:
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    return {str(field.column): adapted(field.get_default()) for field in fields}
+
+
+def execute(statement: str, *values: Any) -> int:
+    """Execute a statement, and return how many rows it changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, list(map(adapted, values)))
+        return int(cursor.rowcount)
+
+
+def fetch(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a query as the driver has them: JSON is text, and times go through `moment`."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, list(map(adapted, values)))
+        return list(cursor.fetchall())
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Return a list of placeholders for an IN."""
+    return f"({', '.join(['%s'] * len(values))})"
+
+
+def moment(value: Any) -> datetime | None:
+    """Return a time that `fetch` found."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def locked(alias: str) -> str:
+    """Return the end of a query that locks its rows. SQLite has locked the whole database already."""
+    return f" FOR UPDATE OF {alias}" if connection.vendor == "postgresql" else ""
+
+
+def _update_from_arrays(model: type[models.Model], columns: Sequence[str]) -> str:
+    fields: list[Any] = [model._meta.get_field(column) for column in (*columns, "id")]
+    arrays = ", ".join(f"%s::{field.db_type(connection)}[]" for field in fields)
+    assigned = ", ".join(f"{_names([column])} = new.{_names([column])}" for column in columns)
+    table = _names([model._meta.db_table])
+    return (
+        f"UPDATE {table} SET {assigned} FROM unnest({arrays}) AS new({_names((*columns, 'id'))})"  # noqa: S608 - names are ours
+        f" WHERE {table}.id = new.id"
+    )
+
+
+def _array(values: Sequence[Any]) -> Any:
+    """Return an array as psycopg takes it. Numbers are written here: psycopg takes four times as long for each."""
+    if {*map(type, values)} <= {int, float, type(None)}:
+        return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
+    return list(values)
+
+
+def _names(names: Iterable[str]) -> str:
+    quote: Any = connection.ops.quote_name
+    return ", ".join(map(quote, names))
