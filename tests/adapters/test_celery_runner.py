@@ -32,8 +32,15 @@ class Scene:
         self.sent = []
         self.broker_is_away = False
         self.outages = Outages()
+        # The queue of the worker that has a poller for each OLT; None: all are busy.
+        self.worker = None
         self.runner = CeleryRunner(
-            send=self.send, slots=self.slots, bus=self.bus, clock=self.clock, outages=self.outages
+            send=self.send,
+            slots=self.slots,
+            bus=self.bus,
+            clock=self.clock,
+            choose=lambda olt_id, taken: self.worker,
+            outages=self.outages,
         )
 
     async def send(self, queue, message, expires):
@@ -117,6 +124,62 @@ def test_what_nobody_takes_is_sent_again_until_its_slot_is_over(play):
     assert timedelta(minutes=5) <= took <= timedelta(minutes=5, seconds=3)
     assert {(outcome.status, outcome.cause) for outcome in outcomes} == {(Status.SKIPPED, Cause.NO_FREE_POLLER)}
     assert {row.status for row in rows} == {Status.SKIPPED}
+
+
+def test_a_composite_goes_to_the_queue_of_its_worker(play):
+    async def story(scene):
+        scene.worker = "snmp_worker_noc-1"
+        claim, running = await scene.give()
+        await scene.clock.sleep(0.5)
+        for id_ in claim.execution_ids:
+            await scene.start(id_)
+            await scene.clock.sleep(30)
+            await scene.close(id_, Outcome(Status.SUCCESS))
+        await running
+        return [(at, queue) for at, queue, *_ in scene.sent]
+
+    assert play(story) == [(0, "snmp_worker_noc-1")]
+
+
+def test_a_composite_that_its_worker_does_not_begin_goes_to_all_workers(play):
+    async def story(scene):
+        scene.worker = "snmp_worker_noc-1"
+        claim, running = await scene.give()
+        await scene.clock.sleep(40)
+        for id_ in claim.execution_ids:
+            await scene.start(id_)
+            await scene.close(id_, Outcome(Status.SUCCESS))
+        return [(at, queue) for at, queue, *_ in scene.sent], await running
+
+    sent, outcomes = play(story)
+
+    assert sent == [(0, "snmp_worker_noc-1"), (2, DEFAULT), (27, DEFAULT)]
+    assert [outcome.status for outcome in outcomes] == [Status.SUCCESS] * 2
+
+
+def test_a_composite_counts_as_its_workers_until_it_is_over_or_goes_to_all(play):
+    async def story(scene):
+        scene.worker = "a"
+        taken = scene.runner._taken
+        counts = []
+        claim, running = await scene.give()
+        for seconds in (1, 2):
+            await scene.clock.sleep(seconds)
+            counts.append(taken["a"])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        scene.watching.cancel()
+        scene.slots = scene.runner._slots = Scene().slots
+        scene.runs = MemoryRuns(scene.slots)
+        claim, running = await scene.give()
+        await scene.start(claim.execution_ids[0])
+        await scene.clock.sleep(60)
+        counts.append(taken["a"])
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return [*counts, taken["a"]]
+
+    assert play(story) == [1, 0, 1, 0]
 
 
 def test_a_slot_that_could_not_be_sent_is_lost_to_the_broker(play):

@@ -1,14 +1,29 @@
 """Which workers are counted on: those that were heard of lately and take work."""
 
 import logging
+from collections import Counter
 
 import pytest
 
 from facho.engine.scheduling.workers import SILENT_AFTER, Roster
 
+OLTS = range(1, 1001)
 
-def report(worker="noc-1", numbers=(1, 2), draining=False):
-    return {"worker": worker, "draining": draining, "pollers": [{"id": number} for number in numbers]}
+
+def report(worker="noc-1", numbers=(1, 2), draining=False, **more):
+    return {"worker": worker, "draining": draining, "pollers": [{"id": number} for number in numbers], **more}
+
+
+def with_queues(**pollers):
+    """Return a roster of workers that have so many pollers and a queue of the same name."""
+    roster = Roster()
+    for queue, count in pollers.items():
+        roster.heard(report(f"{queue}/1", range(count), queue=queue), 0.0)
+    return roster
+
+
+def choices(roster):
+    return {olt_id: roster.choose(olt_id, {}) for olt_id in OLTS}
 
 
 @pytest.fixture
@@ -109,3 +124,79 @@ def test_one_that_comes_back_is_counted_again(roster, told):
 
     assert roster.seats == 2
     assert told() == ["WORKER_JOINED", "WORKER_LEFT", "WORKER_JOINED"]
+
+
+def test_an_olt_has_the_same_worker_each_time_and_with_each_scheduler():
+    assert choices(with_queues(a=10, b=10)) == choices(with_queues(b=10, a=10))
+
+
+@pytest.mark.parametrize(
+    ("pollers", "shares"),
+    [
+        pytest.param({"a": 10, "b": 10}, {"a": 500, "b": 500}, id="equal workers"),
+        pytest.param({"a": 10, "b": 30}, {"a": 250, "b": 750}, id="by their pollers"),
+        pytest.param({"a": 8, "b": 8, "c": 8, "d": 8}, dict.fromkeys("abcd", 250), id="four"),
+        pytest.param({"a": 1}, {"a": 1000}, id="one"),
+    ],
+)
+def test_olts_are_shared_out_by_pollers(pollers, shares):
+    found = Counter(choices(with_queues(**pollers)).values())
+
+    assert found.keys() == shares.keys()
+    assert all(abs(found[queue] - share) < 50 for queue, share in shares.items())
+
+
+def test_a_worker_that_joins_takes_its_share_and_moves_no_other_olt():
+    before, after = choices(with_queues(a=10, b=10)), choices(with_queues(a=10, b=10, c=10))
+
+    moved = {olt_id for olt_id in OLTS if before[olt_id] != after[olt_id]}
+    assert {after[olt_id] for olt_id in moved} == {"c"}
+    assert 250 < len(moved) < 420
+
+
+def test_the_olts_of_a_worker_that_is_gone_are_shared_out_among_all_others():
+    roster = with_queues(a=10, b=10, c=10)
+    before = choices(roster)
+    for worker in ("a", "b"):
+        roster.heard(report(f"{worker}/1", range(10), queue=worker), 60.0)
+    roster.forget_silent(60.0)
+    after = choices(roster)
+
+    moved = {olt_id for olt_id in OLTS if before[olt_id] != after[olt_id]}
+    assert {before[olt_id] for olt_id in moved} == {"c"}
+    assert {after[olt_id] for olt_id in moved} == {"a", "b"}
+
+
+def test_a_worker_that_restarts_has_the_olts_that_it_had():
+    roster = with_queues(a=10, b=10)
+    before = choices(roster)
+    roster.heard(report("a/1", (), draining=True, queue="a"), 1.0)
+    roster.heard(report("a/2", range(10), queue="a"), 2.0)
+
+    assert choices(roster) == before
+
+
+def test_an_olt_moves_while_its_worker_has_more_than_it_can_begin_soon():
+    roster = with_queues(a=4, b=4)
+    first = roster.choose(7, {})
+    second = "b" if first == "a" else "a"
+
+    found = [roster.choose(7, {first: taken, second: 0}) for taken in (3, 4, 5, 6, 7)]
+
+    assert found == [first, first, first, second, second]
+    assert roster.choose(7, {"a": 6, "b": 6}) is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param({"draining": True}, id="it stops"),
+        pytest.param({"cut_off": True}, id="it cannot reach the database"),
+        pytest.param({"queue": ""}, id="it has no queue"),
+        pytest.param({"numbers": ()}, id="it has no pollers"),
+    ],
+)
+def test_a_worker_that_takes_no_work_is_not_chosen(roster, state):
+    roster.heard(report(**{"queue": "a", **state}), 0.0)
+
+    assert roster.choose(7, {}) is None

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import redis
 
-from facho.adapters.runner.celery import DEFAULT, HIGH, QUEUES, RETRY
+from facho.adapters.runner.celery import DEFAULT, HIGH, QUEUES, RETRY, own_queue
 from facho.runtime import config as facho_config
 from facho.runtime.celery import POLL, Sender, make_app
 
@@ -45,6 +45,17 @@ async def test_a_message_is_in_its_queue_once_and_in_no_other(broker, app, queue
     message = json.loads(broker.lindex(queue, 0))
     assert message["headers"]["task"] == POLL
     assert message["headers"]["expires"] is not None
+
+
+async def test_a_message_for_one_worker_is_in_its_queue_and_does_not_stay_there_forever(broker, app):
+    sender, queue = Sender(app), own_queue("noc-1")
+
+    await sender.send(queue, {"claim": {}, "not_after": "2026-03-02T10:00:20+00:00"}, 20.0)
+    sender.close()
+
+    assert set(broker.keys("*snmp_*")) == {queue}
+    assert broker.llen(queue) == 1
+    assert 50 < broker.ttl(queue) <= 60
 
 
 async def test_a_broker_that_is_away_is_an_error_at_once_and_not_a_wait(own_redis, app):

@@ -1,7 +1,10 @@
-"""Facho's use of Celery: three queues on Redis that carry messages, and nothing that would come back from them."""
+"""Facho's use of Celery: queues on Redis that carry messages, and nothing that would come back from them.
+
+Three queues are shared by all workers; each worker has one more of its own.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,17 +16,20 @@ from facho.runtime.config import Config
 
 POLL = "facho.poll"
 
+# Seconds without a new message after which Redis drops a queue, and messages in it that no worker wants any more.
+QUEUE_EXPIRES = 60.0
 
-def make_app(config: Config) -> Celery:
-    """Return the application that scheduler and workers share.
 
-    A poll is perishable: it is acknowledged when it is begun, and what a dead
-    worker held comes back by its lease, never by Celery.
+def make_app(config: Config, queues: Sequence[str] = QUEUES) -> Celery:
+    """Return the application of a scheduler, or of a worker that takes messages from these queues, in this order.
+
+    A poll is perishable: it leaves the queue when a worker takes it, and what a
+    dead worker held comes back by its lease, never by Celery.
     """
     app = Celery("facho", broker=config.redis_url, set_as_current=False)
     app.conf.update(
         task_ignore_result=True,
-        task_queues=[_queue(name) for name in QUEUES],
+        task_queues=[_queue(name) for name in queues],
         task_default_queue=DEFAULT,
         task_create_missing_queues=False,
         task_acks_late=False,
@@ -40,6 +46,8 @@ def make_app(config: Config) -> Celery:
         broker_connection_max_retries=None,
         broker_transport_options={
             "queue_order_strategy": "priority",
+            # Messages of a queue are equally urgent. By default Redis has four lists for each.
+            "priority_steps": [0],
             "socket_connect_timeout": 5,
             "socket_timeout": 10,
             "socket_keepalive": True,
@@ -49,8 +57,13 @@ def make_app(config: Config) -> Celery:
 
 
 def _queue(name: str) -> Queue:
-    """Return a queue that gets what is sent to it alone: by default all share one key, and each gets everything."""
-    return Queue(name, Exchange(name), routing_key=name)  # type: ignore[no-untyped-call]  # kombu has no types
+    """Return a queue that gets what is sent to it by name: without an exchange nothing has to be looked up.
+
+    A message leaves it when a worker takes it: to keep those that are not acknowledged yet costs Redis and worker more
+    than the message, and none is ever delivered again.
+    """
+    exchange = Exchange("")  # type: ignore[no-untyped-call]  # kombu has no types
+    return Queue(name, exchange, routing_key=name, expires=QUEUE_EXPIRES, no_ack=True)  # type: ignore[no-untyped-call]
 
 
 class Sender:
@@ -65,7 +78,8 @@ class Sender:
         await loop.run_in_executor(self._pool, self._send, queue, message, expires)
 
     def _send(self, queue: str, message: Mapping[str, Any], expires: float) -> None:
-        self._app.send_task(POLL, kwargs=dict(message), queue=queue, expires=expires, retry=False, ignore_result=True)
+        task: dict[str, Any] = {"kwargs": dict(message), "expires": expires, "ignore_result": True}
+        self._app.send_task(POLL, queue=_queue(queue), retry=False, **task)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

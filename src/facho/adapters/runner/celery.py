@@ -1,5 +1,8 @@
 """Gives composites to workers elsewhere, and waits for how they end.
 
+Each worker has a queue of its own, so that an OLT is polled by the same worker
+each time. A message that this worker does not take goes to the shared queues.
+
 A message carries what to run and no more: no secret, and no right to run it. That
 is the lease, and the execution that is still pending. So a message may get lost,
 or come three times; what became of its executions is what the database says.
@@ -7,6 +10,7 @@ or come three times; what became of its executions is what the database says.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -29,6 +33,8 @@ QUEUES = (HIGH, DEFAULT, RETRY)
 # and a little later another one is sent.
 EXPIRES = timedelta(seconds=20)
 AGAIN_AFTER = timedelta(seconds=25)
+# What the worker of an OLT has not begun by then goes to the shared queues, too: that worker is busy, or it died.
+SHARED_AFTER = timedelta(seconds=2)
 
 # How long a run that a person asked for is offered, since it has no slot that would end it.
 LONGEST_OFFER = timedelta(minutes=5)
@@ -40,13 +46,16 @@ TOGETHER = 0.05
 
 # Puts a message into a queue: its name, the message, and the seconds after which nobody wants it any more.
 Send = Callable[[str, Mapping[str, Any], float], Awaitable[None]]
+# Names the queue of the worker for an OLT, given how many composites each queue has now; `Roster.choose`.
+Choose = Callable[[int, Mapping[str, int]], str | None]
 
 
 @dataclass(eq=False, slots=True)
 class _Given:
-    """A composite that was given out."""
+    """A composite that was given out, to the queue of a worker or to a shared one (None)."""
 
     claim: Claim
+    queue: str | None
     over: "asyncio.Future[list[Outcome]]"
     begun: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,21 +64,34 @@ class CeleryRunner:
     """A NodeRunner whose pollers are in other processes."""
 
     def __init__(
-        self, *, send: Send, slots: Slots, bus: EventBus, clock: Clock, outages: Outages | None = None
+        self,
+        *,
+        send: Send,
+        slots: Slots,
+        bus: EventBus,
+        clock: Clock,
+        choose: Choose = lambda olt_id, taken: None,
+        outages: Outages | None = None,
     ) -> None:
         self._send = send
+        self._choose = choose
         self._outages = outages or Outages()
         self._slots = slots
         self._bus = bus
         self._clock = clock
         self._given: set[_Given] = set()
+        # How many of them the queue of each worker has.
+        self._taken: Counter[str] = Counter()
         self._news = asyncio.Event()
         self._is_leaving = False
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
-        """Give a composite to whoever is free, and return how its links ended."""
-        given = _Given(claim, asyncio.get_running_loop().create_future())
+        """Give a composite to a worker, and return how its links ended."""
+        queue = self._choose(claim.composite.olt_id, self._taken)
+        given = _Given(claim, queue, asyncio.get_running_loop().create_future())
         self._given.add(given)
+        if queue is not None:
+            self._taken[queue] += 1
         offering = asyncio.create_task(self._offer(given), name=f"offer-{claim.execution_ids[0]}")
         try:
             return await given.over
@@ -80,7 +102,14 @@ class CeleryRunner:
             raise
         finally:
             offering.cancel()
+            self._share(given)
             self._given.discard(given)
+
+    def _share(self, given: _Given) -> None:
+        """Take a composite off its worker: it is over, or that worker has not begun it."""
+        if given.queue is not None:
+            self._taken[given.queue] -= 1
+            given.queue = None
 
     @property
     def offered(self) -> Collection[int]:
@@ -92,7 +121,7 @@ class CeleryRunner:
         self._is_leaving = True
 
     async def _offer(self, given: _Given) -> None:
-        """Send until somebody begins, or until it is too late for that."""
+        """Send until a worker begins, or until it is too late for that."""
         until = given.claim.next_check
         longest = LONGEST_OFFER if until is None else until - self._clock.now()
         # By the monotonic clock: the other one may be set meanwhile.
@@ -104,13 +133,16 @@ class CeleryRunner:
                 await self.look()
                 await self._give_up(given)
                 return
-            await self._put(given.claim, min(EXPIRES, left))
-            await _first(given.begun.wait(), self._clock.sleep(min(AGAIN_AFTER, left).total_seconds()))
+            await self._put(given.claim, given.queue or queue_of(given.claim), min(EXPIRES, left))
+            again_after = AGAIN_AFTER if given.queue is None else SHARED_AFTER
+            await _first(given.begun.wait(), self._clock.sleep(min(again_after, left).total_seconds()))
+            if not given.begun.is_set():
+                self._share(given)
 
-    async def _put(self, claim: Claim, expires: timedelta) -> None:
+    async def _put(self, claim: Claim, queue: str, expires: timedelta) -> None:
         try:
             message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
-            await self._send(queue_of(claim), message, expires.total_seconds())
+            await self._send(queue, message, expires.total_seconds())
         except Exception as error:
             # The broker is unavailable. The next try comes soon enough, as long as the slot lasts.
             self._outages.note("send", Cause.BROKER_UNAVAILABLE, self._clock.now())
@@ -177,8 +209,13 @@ def _as_ended(outcome: Outcome) -> Outcome:
     return outcome if outcome.retry_at is None else replace(outcome.as_last(), retry_at=outcome.retry_at)
 
 
+def own_queue(worker: str) -> str:
+    """Return the queue of one worker. It has no process number: a worker that restarts keeps its OLTs."""
+    return f"snmp_worker_{worker}"
+
+
 def queue_of(claim: Claim) -> str:
-    """Return where a composite waits for a worker."""
+    """Return the shared queue of a composite."""
     if claim.attempt > 1:
         return RETRY
     is_urgent = claim.composite.urgent or claim.composite.master.priority >= HIGH_PRIORITY

@@ -1,8 +1,11 @@
 """Which workers there are, told from what they say of themselves once a second. Who says nothing is not counted on."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from math import log
 from typing import Any
 
 from facho.engine.events import Event, tell
@@ -11,6 +14,10 @@ logger = logging.getLogger(__name__)
 
 # In seconds. Some reports may get lost; a worker that is gone must not be given anything for long.
 SILENT_AFTER = 5.0
+
+# How many composites a worker may have for each of its pollers. Most runs are short, so one that finds its worker busy
+# waits for it a moment: reading the inventory of an OLT in another worker costs more.
+OVERBOOKING = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,8 @@ class Report:
     spooled: int = 0
     # Whether it cannot reach the database: whatever it were given it could not begin.
     is_cut_off: bool = False
+    # Where it alone takes messages from; empty: it takes them from the shared queues only.
+    queue: str = ""
 
     @property
     def seats(self) -> int:
@@ -37,7 +46,7 @@ class Roster:
         self._reports: dict[str, Report] = {}
 
     def heard(self, report: Mapping[str, Any], now: float) -> None:
-        """Take over what a worker says: {worker, draining, cut_off, pollers, spooled}."""
+        """Take over what a worker says: {worker, draining, cut_off, pollers, spooled, queue}."""
         name, before = str(report["worker"]), self._reports.get(str(report["worker"]))
         self._reports[name] = heard = Report(
             now,
@@ -45,6 +54,7 @@ class Roster:
             report["pollers"],
             int(report.get("spooled", 0)),
             bool(report.get("cut_off", False)),
+            str(report.get("queue", "")),
         )
         if heard.is_draining and (before is None or not before.is_draining):
             tell(logger, Event.WORKER_DRAINED, worker=name)
@@ -66,6 +76,22 @@ class Roster:
         """Return how many composites may run at once."""
         return sum(report.seats for report in self._reports.values())
 
+    def choose(self, olt_id: int, taken: Mapping[str, int]) -> str | None:
+        """Return the queue of the worker that should poll an OLT; None if all of them have enough to do.
+
+        `taken` says how many composites each queue has. An OLT has the same worker
+        each time, because that one remembers its ONUs and the last answers; if that
+        one has too much to do, it has its second choice. Each worker is the first
+        choice of as many OLTs as its share of the pollers (weighted rendezvous
+        hashing): one that joins or leaves moves no other OLTs than its own.
+        """
+        seats = Counter[str]()
+        for report in self._reports.values():
+            if report.queue:
+                seats[report.queue] += report.seats
+        free = [queue for queue, count in seats.items() if taken.get(queue, 0) < OVERBOOKING * count]
+        return min(free, key=lambda queue: _distance(olt_id, queue) / seats[queue], default=None)
+
     @property
     def is_cut_off(self) -> bool:
         """Return whether there are workers, and none that reaches the database."""
@@ -81,3 +107,9 @@ class Roster:
         """Return all pollers, as their workers describe them."""
         every = [poller for report in self._reports.values() for poller in report.pollers]
         return sorted(every, key=lambda poller: int(poller["id"]))
+
+
+def _distance(olt_id: int, queue: str) -> float:
+    """Return a number of an exponential distribution, always the same for an OLT and a queue."""
+    number = int.from_bytes(blake2b(f"{olt_id} {queue}".encode(), digest_size=8).digest())
+    return -log((number + 1) / 2**64)

@@ -123,7 +123,9 @@ def make_parts(
     events = EventRows()
     logs.add_events(events)
     sender, roster = Sender(make_app(config)), Roster()
-    runner = CeleryRunner(send=sender.send, slots=slots, bus=bus, clock=clock, outages=turn.outages)
+    runner = CeleryRunner(
+        send=sender.send, slots=slots, bus=bus, clock=clock, choose=roster.choose, outages=turn.outages
+    )
     prober = Prober(
         name=turn.holder,
         nodes=nodes,

@@ -21,7 +21,7 @@ from django.db import Error
 
 from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
-from facho.adapters.runner.celery import QUEUES
+from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, own_queue
 from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.adapters.wire import from_wire
 from facho.engine.model import Claim
@@ -75,7 +75,7 @@ def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[]
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     worker.start()
-    app = make_app(config)
+    app = make_app(config, (HIGH, own_queue(config.worker_name), DEFAULT, RETRY))
     app.task(name=POLL, ignore_result=True)(worker.poll)
     logging.getLogger(consumer.__name__).addFilter(_is_news)
     put_gate(app, lambda: not worker.is_cut_off)
@@ -90,7 +90,6 @@ def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[]
                 "worker",
                 "--pool=threads",
                 f"--concurrency={pollers}",
-                f"--queues={','.join(QUEUES)}",
                 name,
                 *quiet,
             ]
@@ -202,7 +201,7 @@ class Worker:
                 remind(bus, clock),
                 ClockWatch(clock, f"{self._config.worker_name} (worker)", crew.clock_set).run(),
                 lifeline.run(),
-                _report(crew, delivery, lifeline, bus, clock),
+                _report(crew, own_queue(self._config.worker_name), delivery, lifeline, bus, clock),
                 _write(crew, writer, clock),
                 # A person does not want it any more.
                 act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
@@ -265,10 +264,11 @@ class Worker:
 
 
 async def _report(
-    crew: WorkerPollers, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock
+    crew: WorkerPollers, queue: str, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock
 ) -> None:
     while True:
-        bus.publish("worker", {**crew.report(), "cut_off": lifeline.is_cut, "spooled": delivery.waiting})
+        news = {"queue": queue, "cut_off": lifeline.is_cut, "spooled": delivery.waiting}
+        bus.publish("worker", {**crew.report(), **news})
         await clock.sleep(REPORT_EVERY)
 
 
