@@ -79,6 +79,8 @@ def postgres_options() -> dict[str, object]:
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
         "options": "-c idle_in_transaction_session_timeout=5000",
+        # A statement of `store/sql.py` is prepared when it is executed for the third time.
+        "prepare_threshold": 2,
     }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import select
 import socket
 import sqlite3
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from django.db import DatabaseError, InterfaceError, OperationalError, close_old
 # A statement that takes longer than this is not answered any more, in seconds: the server hangs, or what lies between
 # has forgotten the connection. The system notices that only where nobody in between keeps it from doing so.
 LONGEST_SILENCE = 60.0
+
+# A connection that was used within so many seconds is not tested by a statement before it is used again.
+FRESH = 2.0
 
 T = TypeVar("T")
 
@@ -31,6 +35,8 @@ class DbThread:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._longest_silence = longest_silence
         self._call: _Call[Any] | None = None
+        # When the last call ended.
+        self._used_at = 0.0
         self._is_closed = False
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -53,7 +59,10 @@ class DbThread:
 
     def _do(self, call: "_Call[T]") -> T:
         self._call = call
-        return call.do()
+        try:
+            return call.do(is_fresh=monotonic() - self._used_at < FRESH)
+        finally:
+            self._used_at = monotonic()
 
     def _look(self, loop: asyncio.AbstractEventLoop, call: "_Call[Any]") -> None:
         """Break off what has been silent for too long, and look again when it may be."""
@@ -91,12 +100,15 @@ class _Call(Generic[T]):
         self._heard_at: float | None = None
         self.is_over = False
 
-    def do(self) -> T:
+    def do(self, *, is_fresh: bool) -> T:
         self._connection = connections["default"]
         self._heard_at = monotonic()
         try:
             # This thread lives for weeks; the server may have dropped its connection.
             close_old_connections()
+            if is_fresh and not self._has_input():
+                # After an error it has been tested already.
+                self._connection.health_check_done = True
             with self._connection.execute_wrapper(self._execute):
                 return self._work()
         finally:
@@ -109,6 +121,19 @@ class _Call(Generic[T]):
         finally:
             self._heard_at = monotonic()
 
+    def _has_input(self) -> bool:
+        """Return whether the server sent something that was not asked for. If it has hung up, it did."""
+        driver = self._driver()
+        if driver is None or driver.status != 0:
+            return False
+        poll = select.poll()
+        poll.register(driver.socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _driver(self) -> Any:
+        """Return libpq's connection; None if there is none, or with SQLite."""
+        return getattr(self._connection.connection, "pgconn", None) if self._connection is not None else None
+
     @property
     def silence(self) -> float:
         """Return for how many seconds a statement has been waiting."""
@@ -116,7 +141,7 @@ class _Call(Generic[T]):
 
     def break_off(self) -> None:
         """Hang up, from another thread, on a server that does not. SQLite has nobody to hang up on."""
-        driver = getattr(self._connection.connection, "pgconn", None) if self._connection is not None else None
+        driver = self._driver()
         if driver is None:
             return
         try:

@@ -124,6 +124,18 @@ def _is_no_number(value: Any) -> bool:
 FEWEST_IN_ARRAYS = 20
 
 
+def prepared() -> Any:
+    """Return a cursor of which the server prepares each statement: it takes longer to plan one than to execute it."""
+    if connection.vendor != "postgresql" or connection.queries_logged:
+        # What is logged is the text, and psycopg has none for a prepared statement.
+        return connection.cursor()
+    # Django has this cursor for all statements or for none, and those of the ORM cannot all be prepared.
+    server: Any = connection
+    server.close_if_health_check_failed()
+    server.ensure_connection()
+    return server._prepare_cursor(server.Database.Cursor(server.connection))
+
+
 def write(rows: Rows) -> None:
     """Insert rows in the transaction that is open, all of them or none."""
     if not rows.values:
@@ -133,7 +145,7 @@ def write(rows: Rows) -> None:
         return
     marks = ", ".join(["%s"] * len(rows.columns))
     statement = f"INSERT INTO {_names([rows.table])} ({_names(rows.columns)}) VALUES ({marks})"  # noqa: S608 - names are ours
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.executemany(statement, rows.values)
 
 
@@ -150,7 +162,7 @@ def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tup
     if not rows:
         return
     in_arrays = connection.vendor == "postgresql" and len(rows) >= FEWEST_IN_ARRAYS
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         if in_arrays:
             cursor.execute(_update_from_arrays(model, columns), list(map(_array, zip(*rows, strict=True))))
         else:
@@ -172,7 +184,7 @@ def insert(model: type[models.Model], **values: Any) -> int:
     """Insert a row, with the defaults of the model for all other columns, and return its id."""
     values = {**_defaults(model), **{name: adapted(value) for name, value in values.items()}}
     statement = f"INSERT INTO {_names([model._meta.db_table])} ({_names(values)}) VALUES {marks(list(values))}"  # noqa: S608 - names are ours
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"{statement} RETURNING id", list(values.values()))
             return int(cursor.fetchone()[0])
@@ -188,14 +200,14 @@ def _defaults(model: type[models.Model]) -> dict[str, Any]:
 
 def execute(statement: str, *values: Any) -> int:
     """Execute a statement, and return how many rows it changed."""
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(statement, list(map(adapted, values)))
         return int(cursor.rowcount)
 
 
 def fetch(statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a query as the driver has them: JSON is text, and times go through `moment`."""
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(statement, list(map(adapted, values)))
         return list(cursor.fetchall())
 
