@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import Error, transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F, Q, Value
+from django.db.models import DateTimeField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -61,19 +61,31 @@ def key_of(device: str) -> str:
 
 @transaction.atomic
 def acquire(key: str, holder: str, ttl: timedelta) -> int | None:
-    """Take a lease, and return its token; None if somebody has it."""
+    """Take a lease, and return its token; None if another holder has it."""
     refuse_beside_engine()
-    free = LeaseRow.objects.filter(key=key, expires_at__lte=Now())
-    terms: dict[str, Any] = {"holder": holder, "token": F("token") + 1, "expires_at": _in(ttl), "revoked": False}
-    if not free.update(**terms):
+    token = _take(key, holder, ttl)
+    if token is None:
         # Tokens go on growing over a change of mode: in one process they are counted from the time as well.
         first = int(timezone.now().timestamp() * 1e9)
         LeaseRow.objects.bulk_create(
             [LeaseRow(key=key, holder=holder, token=first, expires_at=NEVER)], ignore_conflicts=True
         )
-        if not free.update(**terms):
-            return None
-    return LeaseRow.objects.values_list("token", flat=True).get(key=key)
+        token = _take(key, holder, ttl)
+    return token
+
+
+def _take(key: str, holder: str, ttl: timedelta) -> int | None:
+    """Take a lease whose row is there and that is free, and return its token."""
+    found = sql.fetch(
+        f"UPDATE leases SET holder = %s, token = token + 1, expires_at = {sql.in_seconds()}, revoked = %s"  # noqa: S608 - no values
+        f" WHERE key = %s AND expires_at <= {sql.in_seconds()} RETURNING token",
+        holder,
+        ttl.total_seconds(),
+        False,
+        key,
+        0.0,
+    )
+    return int(found[0][0]) if found else None
 
 
 def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
@@ -90,8 +102,8 @@ def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
 
 def release(key: str, token: int) -> None:
     """Give a lease back, if it is still ours."""
-    # Not Now(): if the clock of the database is set back, that would be in the future, and nobody could take the lease.
-    LeaseRow.objects.filter(key=key, token=token).update(expires_at=NEVER)
+    # Not now(): if the clock of the database is set back, that would be in the future, and nobody could take the lease.
+    sql.execute("UPDATE leases SET expires_at = %s WHERE key = %s AND token = %s", NEVER, key, token)
 
 
 def live() -> dict[str, int]:
@@ -134,7 +146,7 @@ def revoke(held: Iterable[tuple[str, int]]) -> None:
 
 def lock(key: str, token: int) -> bool:
     """Keep a lease from changing until the transaction is over, if it is ours."""
-    return bool(LeaseRow.objects.select_for_update().filter(key=key, token=token).values_list("key").first())
+    return bool(sql.fetch(f"SELECT key FROM leases WHERE key = %s AND token = %s{sql.locked('leases')}", key, token))  # noqa: S608 - no values
 
 
 def is_superseded(lease: Lease) -> bool:

@@ -175,7 +175,8 @@ def _node(row: WorkflowNode, job: SnmpJob, olt_name: str, raw_oids: tuple[RawOid
 
 
 def _olt(olt_id: int) -> Olt:
-    row = inventory.Olt.objects.filter(pk=olt_id).first()
+    # Every run does this; see `bulk`.
+    row = next(iter(inventory.Olt.objects.raw("SELECT * FROM olts WHERE id = %s", [olt_id])), None)
     if row is None or not row.enabled:
         raise OltGone(f"OLT {row.name if row else olt_id} was {'disabled' if row else 'deleted'} before its turn came")
     return Olt(

@@ -329,9 +329,10 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
 
 
 def _progress(execution_ids: Collection[int]) -> dict[int, Outcome]:
-    rows = Execution.objects.filter(pk__in=execution_ids)
-    columns = ("pk", "status", "cause", "error", "error_class", "retry_at")
+    ids, values = sql.among(execution_ids)
+    question = f"SELECT id, status, cause, error, error_class, retry_at FROM snmp_executions WHERE id {ids}"  # noqa: S608 - no values
+    rows = sql.fetch(question, *values)
     return {
-        id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=retry_at)
-        for id_, status, cause, error, error_class, retry_at in rows.values_list(*columns)
+        id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=sql.moment(retry_at))
+        for id_, status, cause, error, error_class, retry_at in rows
     }

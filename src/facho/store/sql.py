@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -217,11 +217,25 @@ def marks(values: Sequence[Any]) -> str:
     return f"({', '.join(['%s'] * len(values))})"
 
 
+def among(ids: Collection[int]) -> tuple[str, Sequence[Any]]:
+    """Return a condition on an id, and its values. On PostgreSQL it has the same text for any number of ids."""
+    if connection.vendor == "postgresql":
+        return "= ANY(%s::bigint[])", [_array(list(ids))]
+    return f"IN {marks(list(ids))}", list(ids)
+
+
 def moment(value: Any) -> datetime | None:
     """Return a time that `fetch` found."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def in_seconds() -> str:
+    """Return the time of the database's clock in so many seconds, which are a value of the statement."""
+    if connection.vendor == "postgresql":
+        return "STATEMENT_TIMESTAMP() + make_interval(secs => %s)"
+    return "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %s || ' seconds')"
 
 
 def locked(alias: str) -> str:
