@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dashboard_bridge import DESK, Bridge
+from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 
@@ -50,11 +51,11 @@ def execution(node: WorkflowNode) -> Execution:
     return run(node, timezone.now() - timedelta(minutes=5))
 
 
-def run(node: WorkflowNode, slot: Any) -> Execution:
+def run(node: WorkflowNode, slot: Any, chained: WorkflowNode | None = None) -> Execution:
     """Make a composite of two links that ended at its slot."""
     made: dict[str, Any] = {"olt": node.olt, "slot": slot, "started_at": slot, "ended_at": slot, "poller_id": 3}
     master = Execution.objects.create(node=node, node_name="Optical power", status="SUCCESS", **made)
-    chained = node.chain.get()
+    chained = chained or node.chain.get()
     Execution.objects.create(node=chained, node_name="State", status="FAILED", master_execution=master, **made)
     return master
 
@@ -236,6 +237,52 @@ def test_a_page_fits_its_screen(bridge, onu, execution, path, size):
     page.wait_for_load_state("networkidle")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+# The words of each of these elements, as rectangles; those that lie over each other are returned.
+OVERLAPS = """selector => {
+  const boxes = [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility()).map((each) => {
+    const range = document.createRange();
+    range.selectNodeContents(each);
+    return [each.textContent.trim(), range.getBoundingClientRect()];
+  });
+  return boxes.flatMap(([word, a], at) => boxes.slice(at + 1)
+    .filter(([, b]) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+    .map(([other]) => [word, other]));
+}"""
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_words_do_not_lie_over_each_other(bridge: Bridge, node: WorkflowNode, language: str, size: dict[str, int]):
+    now = timezone.now()
+    SnmpJob.objects.create(name="Names", brand="huawei", kind="table", columns=["name"], follows=node.job)
+    master = run(node, now - timedelta(minutes=12), node.chain.get(job__name="State"))
+    Execution.objects.create(
+        node=node.chain.get(job__name="Names"), node_name="Names", status="SUCCESS", master_execution=master,
+        olt=node.olt, slot=master.slot, started_at=master.slot, ended_at=master.slot,
+    )  # fmt: skip
+    Olt.objects.update(reachability="unreachable", breaker_opened_at=now, failures=3)
+    bridge.client.cookies["django_language"] = language
+    bridge.page.set_viewport_size(size)
+
+    page = bridge.open("/")
+
+    expect(page.locator(".run-chain small").first).to_be_visible()
+    assert page.evaluate(OVERLAPS, ".olts .row-link, .olts .badge") == []
+    assert page.evaluate(OVERLAPS, ".composite .run-chain small, .composite summary .end") == []
+
+
+def test_the_marks_of_a_chart_differ(bridge: Bridge, node: WorkflowNode):
+    run(node, timezone.now() - timedelta(minutes=20))
+    Execution.objects.update(ended_at=F("started_at") + timedelta(seconds=0.2))
+
+    page = bridge.open(f"/olts/{node.olt.pk}/")
+
+    expect(page.locator("[data-figure=duration] svg")).to_be_visible()
+    marks = page.locator("[data-figure=duration] .chart-tick[text-anchor=end]").all_text_contents()
+    values = [mark for mark in marks if ":" not in mark]
+    assert values == ["0", "0.05", "0.1", "0.15", "0.2"]
 
 
 def test_the_figures_of_an_olt_are_drawn_and_their_range_can_be_chosen(bridge: Bridge, node: WorkflowNode):

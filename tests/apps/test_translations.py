@@ -288,6 +288,7 @@ def test_languages_are_called_by_their_own_names(db, client):
 
 def test_the_overview_speaks_spanish_in_its_html_and_to_its_scripts(spanish, execution):
     make_execution(execution.node, timezone.now())
+    make_violation(execution.node, hour_of(timezone.now()), severity="CRITICAL")
 
     text = html(spanish, "/")
 
@@ -297,7 +298,8 @@ def test_the_overview_speaks_spanish_in_its_html_and_to_its_scripts(spanish, exe
     assert "ONUs en línea" in text
     assert "Últimas ejecuciones" in text
     assert "exitosa: 1" in text
-    assert "1 encadenado<" in text
+    assert "crítica: 1" in text
+    assert "+1 nodo<" in text
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class BreakerMixin:
         url_path="close-breaker",
         dialog={
             "title": _("Close the breaker"),
-            "description": _("It is polled again from its next slots on. If it stays silent, the breaker opens anew."),
+            "description": _("It is polled again from its next slots on. If it stays silent, the breaker opens again."),
             "form_class": BaseDialogForm,
             "form_submit_text": _("Close breaker"),
         },

@@ -118,7 +118,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         permission_classes=[needs("inventory.change_olt")],
     )
     def close_breaker(self, request: Request, pk: str) -> Response:
-        """Poll this OLT again although it has not answered. Its breaker opens anew if it stays silent."""
+        """Poll this OLT again although it has not answered. Its breaker opens again if it stays silent."""
         olt = self.get_object()
         if not olt.close_breaker(by=request.user):
             detail = _("The breaker of %(olt)s is not open: it is polled already.") % {"olt": olt}

@@ -48,7 +48,7 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
 
 
 def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
-    """Tell a person which nodes now ask oftener than their OLT can bear."""
+    """Tell a person which nodes now ask more often than their OLT can bear."""
     for node in nodes:
         for warning in node.warnings:
             messages.warning(request, f"{node}: {warning}")

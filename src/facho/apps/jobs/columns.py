@@ -60,7 +60,10 @@ def floor_warnings(brand_id: str, kind: str, columns: Iterable[str], interval_se
         if floor is not None and floor.total_seconds() > interval_seconds:
             too_fast.setdefault(round(floor.total_seconds()), []).append(name)
     return [
-        _("%(brand)s should not be asked for %(columns)s oftener than every %(floor)s; this asks every %(interval)s.")
+        _(
+            "%(brand)s should not be asked for %(columns)s more often than every %(floor)s; "
+            "this asks every %(interval)s."
+        )
         % {
             "brand": brand.label,
             "columns": ", ".join(names),

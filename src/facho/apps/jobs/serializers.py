@@ -18,7 +18,7 @@ from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import QuestionKind
 
-WARNINGS = "What to think twice about, such as asking an OLT oftener than it can bear. Nothing of it is refused."
+WARNINGS = "What to think twice about, such as asking an OLT more often than it can bear. Nothing of it is refused."
 
 
 class DecoderField(serializers.CharField):

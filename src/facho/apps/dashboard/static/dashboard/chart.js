@@ -46,9 +46,12 @@ function bands({ bands: spans = [], from, to }, { x, height }) {
 }
 
 function grid(plot, { x, y, width, height }) {
-  const parts = steps(plot.low, plot.high).flatMap((value) => [
+  const marks = steps(plot.low, plot.high);
+  // As many decimals as tell one mark from the next.
+  const decimals = marks.length > 1 ? Math.max(0, Math.ceil(-Math.log10(marks[1] - marks[0]))) : 1;
+  const parts = marks.flatMap((value) => [
     svg("line", { class: "chart-grid", x1: PAD.left, x2: width - PAD.right, y1: y(value), y2: y(value) }),
-    svg("text", { class: "chart-tick", x: PAD.left - 6, y: y(value) + 3.5, "text-anchor": "end" }, String(Math.round(value * 10) / 10)),
+    svg("text", { class: "chart-tick", x: PAD.left - 6, y: y(value) + 3.5, "text-anchor": "end" }, String(Number(value.toFixed(decimals)))),
   ]);
   const count = Math.max(2, Math.floor((width - PAD.left) / TICK_EVERY));
   for (let index = 0; index <= count; index += 1) {
