@@ -9,11 +9,13 @@ from django.db.models import F
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
+from facho.engine.quota import hour_of
 from history_rows import add_reading
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
@@ -271,6 +273,33 @@ def test_words_do_not_lie_over_each_other(bridge: Bridge, node: WorkflowNode, la
     expect(page.locator(".run-chain small").first).to_be_visible()
     assert page.evaluate(OVERLAPS, ".olts .row-link, .olts .badge") == []
     assert page.evaluate(OVERLAPS, ".composite .run-chain small, .composite summary .end") == []
+
+
+def test_a_long_cell_of_the_admin_is_shown_whole_on_a_phone(bridge: Bridge, node: WorkflowNode):
+    CoordinatorLog.objects.create(
+        timestamp=timezone.now(), level="WARNING", event_type="QUOTA_VIOLATED", olt=node.olt, message="so long " * 20
+    )
+    bridge.page.set_viewport_size(PHONE)
+
+    page = bridge.open("/admin/coordinator/coordinatorlog/")
+
+    cell = page.locator("td.field-said")
+    assert cell.evaluate("cell => cell.scrollHeight <= cell.clientHeight")
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_the_fields_of_a_plan_do_not_lie_over_each_other(bridge: Bridge, node: WorkflowNode, language: str):
+    hour = hour_of(timezone.now())
+    plan = ExecutionPlan.objects.create(
+        olt=node.olt, period_start=hour, period_end=hour + timedelta(hours=1), plan_data=[], needed_seconds=0,
+        utilisation=0, total_tasks=4, status="SUPERSEDED",
+    )  # fmt: skip
+    bridge.client.cookies["django_language"] = language
+
+    page = bridge.open(f"/admin/coordinator/executionplan/{plan.pk}/change/")
+
+    assert page.evaluate(OVERLAPS, ".field-row label, .field-row .readonly") == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESK["width"]
 
 
 def test_the_marks_of_a_chart_differ(bridge: Bridge, node: WorkflowNode):

@@ -100,6 +100,27 @@ def test_an_onu_shows_its_latest_readings(admin_page, onu):
     assert re.findall(r"<td[^>]*>(-2\d\.\d+)</td>", shown) == [str(-20.0 - number / 100) for number in range(20)]
 
 
+def test_the_times_of_an_onu_are_written_to_the_second(admin_page, onu):
+    type(onu).objects.update(own_state_at=T0 + timedelta(microseconds=114456))
+
+    page = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).content.decode()
+
+    assert "2025-06-01 10:00:00" in page
+    assert ".114456" not in page
+
+
+def test_seconds_of_executions_have_two_decimals(admin_page, execution):
+    started = execution.slot + timedelta(microseconds=26444)
+    type(execution).objects.update(started_at=started, ended_at=started + timedelta(microseconds=43716))
+
+    page = admin_page.get(EXECUTIONS).content.decode()
+
+    assert "0.03" in page
+    assert "0.04" in page
+    assert "0.026444" not in page
+    assert "0.043716" not in page
+
+
 def test_an_onu_without_readings_of_the_last_day_says_so(admin_page, onu):
     shown = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).content.decode()
 

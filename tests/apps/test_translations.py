@@ -334,6 +334,13 @@ def test_a_spanish_page_says_nothing_of_ours_in_english(spanish, entries, everyt
     assert pieces(text) & (english | {capfirst(message) for message in english}) == set()
 
 
+def test_the_columns_of_the_nodes_are_in_spanish(spanish, node):
+    titles = re.findall(r'data-label="(.*?)"', html(spanish, "/admin/jobs/workflownode/"))
+
+    assert "prioridad" in titles
+    assert "priority" not in titles
+
+
 def test_a_refusal_of_the_api_is_in_the_language_of_the_request(reader_api, node):
     path = f"/api/v1/pollers/nodes/{node.pk}/run/"
 

@@ -175,6 +175,7 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("dashboard/mark.svg")},
     ],
     "SITE_URL": "/",
+    "STYLES": [lambda request: static("inventory/lists.css")],
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": True, "navigation": "facho.apps.inventory.admin_menu.sidebar"},
     # The blue of the dashboard, from light to dark.

@@ -204,8 +204,10 @@ class PlanAdmin(HourAdmin):
     search_fields = ["olt__name"]
     change_form_before_template = "coordinator/plan.html"
     fields = [
-        ("olt", "hour", "status", "reason"),
-        ("total_tasks", "completed_tasks", "failed_tasks", "failures_in_row"),
+        ("olt", "hour"),
+        ("status", "reason"),
+        ("total_tasks", "failures_in_row"),
+        ("completed_tasks", "failed_tasks"),
         ("created_at", "updated_at"),
     ]
     readonly_fields = ["hour"]

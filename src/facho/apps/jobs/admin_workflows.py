@@ -239,7 +239,17 @@ class NodeAdmin(PeoplesAdmin):
     """All nodes in one list. They come by applying a job, so none is added here."""
 
     form = NodeForm
-    list_display = ["job", "olt", "is_chained", "interval", "priority", "is_enabled", "next_run", "last_run", "values"]
+    list_display = [
+        "job",
+        "olt",
+        "is_chained",
+        "interval",
+        "priority_here",
+        "is_enabled",
+        "next_run",
+        "last_run",
+        "values",
+    ]
     list_select_related = ["job", "olt"]
     list_filter = [("olt", RelatedDropdownFilter), ("job", RelatedDropdownFilter)]
     search_fields = ["olt__name", "job__name"]
@@ -293,6 +303,10 @@ class NodeAdmin(PeoplesAdmin):
     @display(description=_("interval (s)"))
     def interval(self, node: WorkflowNode) -> int | None:
         return None if node.master_id is not None else node.interval_seconds
+
+    @display(description=_("priority"))
+    def priority_here(self, node: WorkflowNode) -> int:
+        return node.priority
 
     @display(description=_("next run"), ordering="next_run_at", empty_value="-")
     def next_run(self, node: WorkflowNode) -> str | None:

@@ -247,11 +247,11 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
 
     @display(description=_("late (s)"), empty_value="-")
     def lateness_seconds(self, execution: Execution) -> float | None:
-        return execution.lateness
+        return _rounded(execution.lateness)
 
     @display(description=_("took (s)"), empty_value="-")
     def duration_seconds(self, execution: Execution) -> float | None:
-        return execution.duration
+        return _rounded(execution.duration)
 
     @display(description=_("where the lateness went"))
     def lateness_parts(self, execution: Execution) -> str:
@@ -344,3 +344,7 @@ class PollerStatsAdmin(EnginesAdmin):
         "total_tasks_delayed",
     ]
     list_filter = [("timestamp", PeriodFilter)]
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 2)

@@ -1,6 +1,6 @@
 """ONUs and their events in the admin, read-only: the engine owns them."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -174,16 +174,16 @@ class OnuAdmin(EnginesAdmin):
         return exactly(onu.read_at)
 
     @display(description=_("last read"))
-    def read_at(self, onu: Onu) -> datetime | None:
-        return onu.read_at
+    def read_at(self, onu: Onu) -> str | None:
+        return exactly(onu.read_at)
 
     @display(description=_("state read"), empty_value="-")
-    def state_at(self, onu: Onu) -> datetime | None:
-        return onu.state_at
+    def state_at(self, onu: Onu) -> str | None:
+        return exactly(onu.state_at)
 
     @display(description=_("power read"), empty_value="-")
-    def power_at(self, onu: Onu) -> datetime | None:
-        return onu.power_at
+    def power_at(self, onu: Onu) -> str | None:
+        return exactly(onu.power_at)
 
     @display(description=_("replaces"), empty_value="-")
     def replaced_onus(self, onu: Onu) -> SafeString:
