@@ -6,6 +6,10 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.worker.consumer.tasks import Tasks
 
+# A worker whose pollers were all busy asks for messages again within so many seconds. Nothing wakes Celery when one of
+# its threads is free, and by itself it looks once a second.
+LOOK_EVERY = 0.1
+
 
 def put_gate(app: Celery, is_open: Callable[[], bool]) -> None:
     """Let the workers of an application leave messages in the queues while the gate is not open."""
@@ -20,5 +24,9 @@ def put_gate(app: Celery, is_open: Callable[[], bool]) -> None:
             has_credit = credit.can_consume
             # The transport looks at this before it asks a queue for its next message, and asks nothing without credit.
             credit.can_consume = lambda: is_open() and has_credit()
+            self._looking = consumer.hub.call_repeatedly(LOOK_EVERY, lambda: None)
+
+        def stop(self, consumer: Any) -> None:
+            self._looking.cancel()
 
     app.steps["consumer"].add(Gate)
