@@ -10,7 +10,6 @@ from typing import Any
 from django.db import connection
 
 from facho.engine.errors import OltBusy
-from facho.store import sql
 
 # Any number, as long as everybody asks for the same one: "facho" in ASCII.
 ENGINE_LOCK = 0x666163686F
@@ -30,7 +29,9 @@ def refuse_beside_engine() -> None:
     if connection.vendor != "postgresql":
         # A file beside SQLite is its lock, and there are no roles on it.
         return
-    ((is_free,),) = sql.fetch("SELECT pg_try_advisory_xact_lock_shared(%s)", ENGINE_LOCK)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [ENGINE_LOCK])
+        (is_free,) = cursor.fetchone()
     if not is_free:
         raise EngineAtWork("`facho run` is at work on this database, or `facho migrate-to`")
 
