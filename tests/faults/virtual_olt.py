@@ -15,8 +15,8 @@ from facho.brands.decode import RAW_DECODERS
 from facho.engine.collect import collect
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
+from facho.engine.snmp import Agent as Target
 from facho.engine.snmp import Answer, Community, SendByTask, Version
-from facho.engine.snmp import SimulatedAgent as Target
 from facho.simulator.agent import SimulatedAgent
 from facho.simulator.desk import Departure, Desk
 from facho.simulator.device import Device
