@@ -9,11 +9,11 @@ from builders import MIN, SEC, T0, make_composite, make_node
 
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, CeleryRunner, queue_of
 from facho.adapters.wire import from_wire
 from facho.engine.model import Cause, Claim, Lease, Outcome, RunResult, Status, Trigger
 from facho.engine.scheduling.outages import Outages
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 LEASE = Lease(1, "noc-1/1", 5)
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")

@@ -9,11 +9,14 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from facho.adapters.clock import SystemClock
-from facho.adapters.memory import MemoryNodes, MemorySlots
 from facho.engine.model import JobKind, Node
 from facho.engine.scheduling.scheduler import Scheduler
+from in_memory import MemoryNodes, MemorySlots
 
 NODES = 100_000
 NODES_PER_OLT = 100

@@ -6,10 +6,10 @@ import pytest
 from builders import MIN, SEC, T0
 from worlds import Inline, done
 
-from facho.adapters.memory import MemoryQuestions
 from facho.apps.inventory import models as inventory
 from facho.engine.model import Question, QuestionKind, Reply
 from facho.store.questions import DbQuestions
+from in_memory import MemoryQuestions
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from builders import MIN, SEC, T0
 
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.engine.model import (
     Cause,
     Collected,
@@ -26,6 +25,7 @@ from facho.engine.model import (
 )
 from facho.engine.ports import NodeSource, Runs, Slots
 from facho.engine.presence import USUAL_RULES, Rules
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 T = TypeVar("T")
 

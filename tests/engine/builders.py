@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.engine.model import (
     Cause,
     Claim,
@@ -26,6 +25,7 @@ from facho.engine.scheduling.pollers import PoolSize
 from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.retry import retry_at
 from facho.engine.scheduling.scheduler import Scheduler
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 T0 = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 SEC = timedelta(seconds=1)

@@ -12,13 +12,13 @@ from builders import MIN, SEC, T0, make_node
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, Reading, Traffic
 from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.runner import Runner
 from facho.engine.scheduling.scheduler import Scheduler
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 HEARD = Traffic(pdus=10, rtt_p50=0.02)
 FOUND = (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),)

@@ -7,11 +7,11 @@ from builders import MIN, T0, make_node
 import facho.engine.scheduling.runner
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand
 from facho.engine.errors import NoAnswer, OltUnreachable
 from facho.engine.model import Collected, Completeness, CompositeNode, JobKind, KnownOnu, Reading
 from facho.engine.scheduling.runner import GiveUp, ReturnToScheduler, Runner
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 COMPLETE = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),))
 SILENCE = OltUnreachable("OLT-01 gave no answer to 4 requests in 20.0 s")

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 from builders import HOUR, MIN, SEC, T0, World, make_node
 
-from facho.adapters.memory import MemoryQuestions
 from facho.brands import brand
 from facho.brands.decode import RAW_DECODERS
 from facho.engine import questions
@@ -14,6 +13,7 @@ from facho.engine.errors import NoAnswer
 from facho.engine.model import Question, QuestionKind, Status
 from facho.engine.questions import BUSY, FAILED, MOST_AT_ONCE, STOPPED, WAIT_FOR_OLT, Answerer
 from facho.engine.snmp import Answer, Tag
+from in_memory import MemoryQuestions
 
 BODY = {
     "name": "Power",

@@ -9,11 +9,11 @@ import pytest
 from builders import ANSWERED, HOUR, MIN, SEC, SILENT, T0, World, make_node
 
 from facho.adapters.bus.local import LocalBus
-from facho.adapters.memory import MemoryRuns, MemorySlots
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Cause, Outcome, Status, Traffic
 from facho.engine.scheduling.breaker import Heard, first_probe, heard
 from facho.engine.scheduling.prober import TIMEOUT, Prober
+from in_memory import MemoryRuns, MemorySlots
 
 HEARD = Traffic(pdus=4, rtt_p50=0.1)
 

@@ -12,7 +12,6 @@ from virtual_olt import T0, VirtualOlt, in_virtual_time
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.errors import NoAnswer
@@ -28,6 +27,7 @@ from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.snmp import SendByTask
 from facho.runtime.forecasting import Wish, forecast
 from facho.simulator.faults import Faults
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 MIN, HOUR = timedelta(minutes=1), timedelta(hours=1)
 

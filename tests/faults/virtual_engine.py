@@ -7,13 +7,13 @@ from virtual_olt import T0, VirtualOlt
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock
 from facho.adapters.leases.local import LocalLeases
-from facho.adapters.memory import MemoryNodes, MemoryRuns, MemorySlots
 from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.runner import Runner
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.snmp import SendByTask
+from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 
 class VirtualNetwork(SendByTask, MemoryNodes):
