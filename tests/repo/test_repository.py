@@ -7,8 +7,6 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import facho
 from facho.brands import BRANDS
 from facho.engine import ports
@@ -17,7 +15,8 @@ from facho.runtime import config
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*.py") if "migrations" not in path.parts)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")])
+TOOLING = [ROOT / "pyproject.toml", ROOT / "dev.py", *(ROOT / ".github").rglob("*.yml")]
 
 # Fulfilled by the engine itself: nothing outside stands behind them.
 WITHOUT_ADAPTERS = {"PollerWatch", "NodeRunner"}
@@ -25,6 +24,11 @@ WITHOUT_ADAPTERS = {"PollerWatch", "NodeRunner"}
 
 def name_of(path):
     return str(path.relative_to(ROOT))
+
+
+def found_in(texts, pattern):
+    """Return each match with the name of its file."""
+    return [f"{name_of(path)}: {match[0]}" for path, text in texts.items() for match in re.finditer(pattern, text)]
 
 
 def test_the_top_of_the_changelog_is_the_version():
@@ -35,29 +39,26 @@ def test_the_top_of_the_changelog_is_the_version():
     assert top[1] == project["version"] == facho.__version__
 
 
-@pytest.mark.parametrize(
-    "port", [name for name, each in vars(ports).items() if inspect.isclass(each) and each.__module__ == ports.__name__]
-)
-def test_every_port_with_adapters_has_a_contract(port):
-    subject = re.findall("[A-Z][a-z]+", port)[-1].lower()
-    contracts = [path.stem for path in (ROOT / "tests" / "contracts").glob("test_*.py")]
+def test_every_port_with_adapters_has_a_contract():
+    named = [name for name, each in vars(ports).items() if inspect.isclass(each) and each.__module__ == ports.__name__]
+    contracts = " ".join(path.stem for path in (ROOT / "tests" / "contracts").glob("test_*.py"))
 
-    assert port in WITHOUT_ADAPTERS or any(subject in contract for contract in contracts)
-
-
-@pytest.mark.parametrize("brand", BRANDS)
-def test_every_brand_has_tests_of_its_own(brand):
-    maker = brand.split("_")[0]
-
-    assert (ROOT / "tests" / "brands" / f"test_{maker}_brand.py").exists()
+    subjects = {name: re.findall("[A-Z][a-z]+", name)[-1].lower() for name in named if name not in WITHOUT_ADAPTERS}
+    assert subjects
+    assert [name for name, subject in subjects.items() if subject not in contracts] == []
 
 
-# Django wants an `apps.py` of every app; it has nothing to say that its folder does not.
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.name != "apps.py"], ids=name_of)
-def test_a_file_says_what_it_is_for(path):
-    text = path.read_text()
+def test_every_brand_has_tests_of_its_own():
+    tests = {path.name for path in (ROOT / "tests" / "brands").glob("test_*_brand.py")}
 
-    assert not text or ast.get_docstring(ast.parse(text))
+    assert [brand for brand in BRANDS if f"test_{brand.split('_')[0]}_brand.py" not in tests] == []
+
+
+def test_every_file_has_a_docstring():
+    # Django wants an `apps.py` of every app; it has nothing to say that its folder does not.
+    texts = {path: path.read_text() for path in SOURCES if path.name != "apps.py"}
+
+    assert [name_of(path) for path, text in texts.items() if text and not ast.get_docstring(ast.parse(text))] == []
 
 
 def test_no_two_test_files_have_the_same_name():
@@ -66,28 +67,25 @@ def test_no_two_test_files_have_the_same_name():
     assert [name for name, count in names.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*")), ids=name_of)
-def test_requirements_say_what_and_not_from_where(path):
-    text = path.read_text()
+def test_requirements_have_hashes_and_name_no_registry():
+    texts = {path: path.read_text() for path in (ROOT / "requirements").glob("*.txt")}
 
-    assert "--hash=sha256:" in text
-    assert [line for line in text.splitlines() if "://" in line or "index-url" in line or "find-links" in line] == []
-
-
-@pytest.mark.parametrize("path", [*SOURCES, *TESTS, *DOCS, ROOT / "pyproject.toml", ROOT / "dev.py"], ids=name_of)
-def test_nothing_speaks_of_how_it_was_built(path):
-    if path == Path(__file__).resolve():
-        return
-    said = re.findall(r"\.\./shared|/work/\w+|\bissues?[ /#]+\d+|\bTODO\b|\bFIXME\b", path.read_text())
-
-    assert said == []
+    assert texts
+    assert [name_of(path) for path, text in texts.items() if "--hash=sha256:" not in text] == []
+    assert found_in(texts, r".*://.*|.*index-url.*|.*find-links.*") == []
 
 
-@pytest.mark.parametrize("path", DOCS, ids=name_of)
-def test_every_link_to_a_file_leads_somewhere(path):
-    targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", path.read_text())
+def test_nothing_speaks_of_how_it_was_built():
+    own = Path(__file__).resolve()
+    texts = {path: path.read_text() for path in [*SOURCES, *TESTS, *DOCS, *TOOLING] if path != own}
 
-    assert [target for target in targets if not (path.parent / target).exists()] == []
+    assert found_in(texts, r"\.\./shared|/work/\w+|\bissues?[ /#]+\d+|\bTODO\b|\bFIXME\b") == []
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    targets = [(path, target) for path in DOCS for target in re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", path.read_text())]
+
+    assert [f"{name_of(path)}: {target}" for path, target in targets if not (path.parent / target).exists()] == []
 
 
 def test_every_setting_is_explained():
@@ -96,9 +94,10 @@ def test_every_setting_is_explained():
     assert sorted(name for name in config.KNOWN_NAMES if name not in explained) == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "bench").glob("*.py")), ids=name_of)
-def test_every_benchmark_is_a_command(path):
-    names = {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+def test_every_benchmark_is_a_command():
+    benches = sorted((ROOT / "tests" / "bench").glob("*.py"))
+    functions = {path: [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+                 for path in benches}  # fmt: skip
 
-    assert path.name.startswith("bench_")
-    assert "main" in names
+    assert [path.name for path in benches if not path.name.startswith("bench_")] == []
+    assert [path.name for path in benches if "main" not in {each.name for each in functions[path]}] == []
