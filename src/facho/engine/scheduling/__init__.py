@@ -1,1 +1,1 @@
-"""What runs when, and in which poller."""
+"""Scheduling: due times, queue, pollers, retries and breakers."""

@@ -1,4 +1,4 @@
-"""What a person changed: told by comparing how an OLT was set up with how it is now. Only values, no I/O."""
+"""Configuration changes, found by comparing two states of an OLT. Values only, no I/O."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from facho.engine.model import Node
 
 @dataclass(frozen=True, slots=True)
 class OltState:
-    """What is set up for one enabled OLT. `credentials` is a digest, so that it can be compared and never be told."""
+    """Configuration of one enabled OLT. `credentials` is a digest: comparable, but never readable."""
 
     olt_id: int
     name: str
@@ -21,7 +21,7 @@ class OltState:
 
 
 class ChangeKind(StrEnum):
-    """Kinds of changes, as the log knows them."""
+    """Kinds of changes, as they appear in the log."""
 
     TASK_ADDED = "task_added"
     TASK_REMOVED = "task_removed"
@@ -35,7 +35,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is not as it was. `details` are for its sentence, and hold no secret."""
+    """One change. `details` are the values for its message and hold no secret."""
 
     kind: ChangeKind
     olt_id: int
@@ -54,9 +54,9 @@ def fingerprint(parts: Iterable[object]) -> str:
 
 
 def detect_changes(before: OltState | None, after: OltState | None) -> list[Change]:
-    """Return what happened between two states of one OLT; None is one that is not polled: disabled, or not there.
+    """Return the changes between two states of one OLT. None stands for an OLT that is disabled or deleted.
 
-    The nodes of an OLT that comes or goes are not listed one by one: they come and go with it.
+    The nodes of an OLT that is added or removed are not listed separately.
     """
     if after is None:
         return [] if before is None else [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
@@ -95,7 +95,7 @@ def _changes_of_node(olt: OltState, old: Node, new: Node) -> list[Change]:
 
 
 def _settings(node: Node) -> Node:
-    """Return a node without what the engine itself writes into it, and without what is told apart."""
+    """Return a node without the fields that the engine writes or that have their own kind of change."""
     return replace(
         node, next_check=None, run_requested_at=None, expected=None, olt_name="", interval=type(node.interval)()
     )

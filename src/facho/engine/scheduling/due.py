@@ -1,4 +1,4 @@
-"""When things are due, and in what order. Only arithmetic: no clock, no I/O."""
+"""Due times and urgency. Arithmetic only: no clock, no I/O."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -6,28 +6,27 @@ from datetime import datetime, timedelta
 
 from facho.engine.model import CompositeNode, JobKind, Node
 
-# A node this late counts as delayed: it goes first, and into the statistics.
+# A node that is this late counts as delayed: it runs first and is counted in the statistics.
 DELAYED_AFTER = timedelta(seconds=5)
 
-# A node that was just enabled runs after this, plus its share of the spread: a minute, or more for many at once.
+# Delay of the first run of a new node, plus its share of the spread.
 FIRST_AFTER = timedelta(minutes=1)
 SPREAD = timedelta(minutes=1)
 SPREAD_PER_NODE = timedelta(seconds=1)
 
-# A slot that passed this short a time before the engine came up is late, not lost: a restart is no outage.
+# A slot missed by less than this before the engine started is late, not lost: a restart is not an outage.
 RESTART_GRACE = timedelta(seconds=10)
 
-# Multiples of the golden ratio, less their whole part, fill an interval more evenly than chance, in any number.
+# The fractional parts of multiples of the golden ratio fill an interval evenly for any count.
 GOLDEN_RATIO = 0.6180339887498949
 
 
 def first_check(node: Node, now: datetime, together: int = 1) -> datetime:
-    """Return when a node that was just enabled runs first, so that a hundred enabled at once do not start together.
+    """Return the first due time of a new node, so that nodes enabled together do not start together.
 
-    They stay where they start, slot for slot: with so many `together` that a
-    minute would be a rush hour for ever, they get a second each. Discoveries
-    take the first half of the spread: what other jobs ask for is what a
-    discovery has found, and an optical one would wait half an hour more.
+    Nodes keep their offset forever. If there are too many for one minute, they start one second apart. Discoveries
+    take the first half of the spread, because other jobs need their ONUs; an optical job would otherwise wait half an
+    hour more.
     """
     share = node.id * GOLDEN_RATIO % 1 / 2
     if node.kind is not JobKind.DISCOVERY:
@@ -37,26 +36,24 @@ def first_check(node: Node, now: datetime, together: int = 1) -> datetime:
 
 
 def next_check(slot: datetime, interval: timedelta, now: datetime) -> datetime:
-    """Return the first slot of the grid through `slot` that lies after both `slot` and `now`.
+    """Return the first slot of the grid through `slot` that is after both `slot` and `now`.
 
-    Slots are counted from the time the node was due, not from the time it
-    ended. An interval of 5 minutes is then 12 runs an hour, however long each
-    run takes. Slots missed while the OLT was busy are skipped, never made up
-    for: an OLT that comes back must not get an hour of queries at once.
+    Slots are counted from the due time, not from the end of a run, so 5 minutes are 12 runs an hour. Missed slots are
+    skipped, never caught up: an OLT that recovers must not get an hour of requests at once.
     """
     return slot + (missed_slots(slot, interval, now) + 1) * interval
 
 
 def missed_slots(slot: datetime, interval: timedelta, now: datetime) -> int:
-    """Return how many slots after `slot` have come and gone by `now`."""
+    """Return the number of slots after `slot` that have passed by `now`."""
     return max(now - slot, timedelta(0)) // interval
 
 
 def regrid(due: datetime, interval: timedelta, now: datetime) -> datetime:
-    """Return when a node is due whose interval has just changed.
+    """Return the due time of a node after its interval changed.
 
-    The new grid goes through the old due time, so nodes that were spread stay
-    spread; a shorter interval takes effect at once, a longer one at that time.
+    The new grid contains the old due time, so nodes stay spread. A shorter interval takes effect at once, a longer
+    one at that time.
     """
     if due <= now:
         return due
@@ -64,10 +61,9 @@ def regrid(due: datetime, interval: timedelta, now: datetime) -> datetime:
 
 
 def free_slot(due: datetime, interval: timedelta, taken: Collection[datetime]) -> datetime:
-    """Return the first time from `due` on whose grid meets no slot that is taken.
+    """Return the first time from `due` on whose grid avoids all `taken` slots.
 
-    After the clock was set back, slots ahead have executions already. The
-    grid moves by the fewest seconds that avoid all of them.
+    After the clock was set back, future slots already have executions. The grid moves by as few seconds as possible.
     """
     offsets = {(slot - due) % interval for slot in taken if slot >= due}
     shift = timedelta(0)
@@ -77,9 +73,9 @@ def free_slot(due: datetime, interval: timedelta, taken: Collection[datetime]) -
 
 
 def group_chains(nodes: Iterable[Node]) -> dict[int, tuple[Node, tuple[Node, ...]]]:
-    """Return each master with its chain, most urgent link first, then by id.
+    """Return each master with its chain, sorted by priority, then by id.
 
-    A chained node whose master is not among them never runs.
+    A chained node without its master never runs.
     """
     masters: dict[int, Node] = {}
     chains: defaultdict[int, list[Node]] = defaultdict(list)
@@ -99,10 +95,9 @@ def is_delayed(since: datetime, now: datetime) -> bool:
 
 
 def urgency(composite: CompositeNode, since: datetime, now: datetime) -> tuple[int, float, float, int]:
-    """Return a key that sorts the most urgent first.
+    """Return a sort key, most urgent first.
 
-    What a person waits for comes first, then what is delayed, longest delay
-    first; among those in time the higher priority, then the earlier slot.
+    Manual runs come first, then delayed ones by longest delay, then the others by priority and slot.
     """
     due = since.timestamp()
     priority = -composite.master.priority
@@ -114,5 +109,5 @@ def urgency(composite: CompositeNode, since: datetime, now: datetime) -> tuple[i
 
 
 def may_make_way(since: datetime, interval: timedelta, now: datetime) -> bool:
-    """Return whether a composite may be asked to wait for a gap: it is late anyway, and has half its interval left."""
+    """Return whether a composite can wait for a gap: it is late already and has half its interval left."""
     return is_delayed(since, now) and now - since < interval / 2

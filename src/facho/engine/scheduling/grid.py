@@ -1,4 +1,4 @@
-"""When each master is due: the composites in memory, and what a change means for their slots. No I/O."""
+"""The grid: due times of all masters in memory, and the effect of changes on their slots. No I/O."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
 from facho.engine.quota.quota import by_hour
 from facho.engine.scheduling.due import RESTART_GRACE, first_check, free_slot, missed_slots, next_check, regrid
 
-# Slots of a longer step forward are not accounted for one by one: a clock that was a year off would fill the database.
+# Longest forward clock step whose slots are accounted for. A clock that was a year off would fill the database.
 LONGEST_GAP = timedelta(days=1)
 
 # A master and its chain.
@@ -19,9 +19,9 @@ Links = tuple[Node, tuple[Node, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Time that never was: the clock was set forward from `start` to `end`.
+    """A forward clock step from `start` to `end`.
 
-    A slot that was just due at `start` counts as well: whether it had been offered by then is chance.
+    A slot that was just due at `start` is included, because it may or may not have been offered by then.
     """
 
     start: datetime
@@ -31,11 +31,11 @@ class Gap:
         return self.start - RESTART_GRACE < slot <= self.end
 
     def has_passed(self, slot: datetime) -> bool:
-        """Return whether a slot lies in the gap and is not just late."""
+        """Return whether a slot is inside the gap and not merely late."""
         return slot in self and slot + RESTART_GRACE < self.end
 
     def time_since(self, at: datetime, now: datetime) -> timedelta:
-        """Return how much time has passed between two times, without the gap."""
+        """Return the time between two times, without the gap."""
         return now - at - (self.end - self.start if at <= self.start else timedelta(0))
 
     @property
@@ -45,18 +45,18 @@ class Gap:
 
 @dataclass(slots=True)
 class Shift:
-    """What a change of the set-up means for the grid."""
+    """Effect of a configuration change on the grid."""
 
-    # For `Slots.reschedule`: when masters are due now; None takes one off the grid.
+    # Due times for `Slots.reschedule`. None removes a master from the grid.
     checks: dict[int, datetime | None] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     # For the heap.
     dues: dict[int, datetime] = field(default_factory=dict)
 
     def portions(self, at_once: int) -> Iterator[tuple[dict[int, datetime | None], list[Skipped]]]:
-        """Yield the changes for `Slots.reschedule` in parts, each with the quotas of so many hours or a few more.
+        """Yield the changes for `Slots.reschedule` in parts with a limited number of hourly quotas each.
 
-        A fleet that was not polled for a day has lost slots in more hours than fit into a transaction of a moment.
+        After a day without polling, a fleet has lost slots in too many hours for one short transaction.
         """
         lost: defaultdict[int, list[Skipped]] = defaultdict(list)
         for item in self.skipped:
@@ -74,7 +74,7 @@ class Shift:
             yield checks, skipped
 
     def avoid(self, taken: Mapping[int, Collection[datetime]], composites: Mapping[int, Links]) -> None:
-        """Move due times off slots that have an execution already."""
+        """Move due times away from slots that already have an execution."""
         for node_id, due in list(self.dues.items()):
             master, chain = composites[node_id]
             used = [slot for link in (master, *chain) for slot in taken.get(link.id, ())]
@@ -84,23 +84,23 @@ class Shift:
 
 
 class Grid:
-    """Holds every composite, and the due ones on top of a heap.
+    """All composites, with the due times on a heap.
 
-    A master is on the heap until it is due, then with the manager until its
-    slot is claimed, and back on the heap, at its next slot, from then on.
+    A master is on the heap until it is due, then with the manager until its slot is claimed, then on the heap again
+    at its next slot.
     """
 
     def __init__(self, restart_grace: timedelta = RESTART_GRACE) -> None:
-        # How late a slot may be that is found when an engine starts, and still be run.
+        # Maximum age of a slot that is still run when an engine starts.
         self._restart_grace = restart_grace
         self._composites: dict[int, Links] = {}
         self._by_olt: dict[int, set[int]] = {}
-        # When each master is due; an entry of the heap that disagrees is out of date. Absent: with the manager.
+        # Current due times. A heap entry that differs is outdated; a master without an entry is with the manager.
         self._due: dict[int, datetime] = {}
         self._heap: list[tuple[datetime, int]] = []
-        # The interval that each master was put on the heap with.
+        # Interval of each master when it was put on the heap.
         self._intervals: dict[int, timedelta] = {}
-        # OLTs of masters that have another one by now: it was changed while a slot was being claimed.
+        # OLTs with a master whose interval changed while its slot was being claimed.
         self.outdated: set[int] = set()
 
     def __contains__(self, node_id: int) -> bool:
@@ -111,7 +111,7 @@ class Grid:
         return {node_id for olt_id in olt_ids for node_id in self._by_olt.get(olt_id, ())}
 
     def put(self, node_id: int, due: datetime, interval: timedelta) -> None:
-        """Let a master be due then, on a grid of this interval."""
+        """Set the due time and the interval of a master."""
         self._due[node_id], self._intervals[node_id] = due, interval
         heappush(self._heap, (due, node_id))
         master, _ = self._composites[node_id]
@@ -119,11 +119,10 @@ class Grid:
             self.outdated.add(master.olt_id)
 
     def follow_clock(self, gap: Gap | None, now: datetime) -> Shift:
-        """Decide what becomes of the slots after the clock was set.
+        """Return the changes of the slots after the clock was set.
 
-        Slots in the gap of a step forward are skipped: offering all of them at
-        once would be a storm. After a step back, masters that would not be
-        polled for longer than their interval are due earlier on their grid.
+        Slots in the gap of a forward step are skipped, because offering all at once would overload the pool. After a
+        backward step, masters that would wait longer than their interval become due earlier on their grid.
         """
         shift = Shift()
         for node_id, due in self._due.items():
@@ -143,7 +142,7 @@ class Grid:
         return {node_id: self._composites[node_id] for node_id in node_ids}
 
     def take_due(self, now: datetime) -> Iterator[CompositeNode]:
-        """Give out what is due. Costs nothing for nodes that are not."""
+        """Remove and return the due composites. The cost does not depend on the nodes that are not due."""
         while self._heap and self._heap[0][0] <= now:
             due, node_id = heappop(self._heap)
             if self._due.get(node_id) == due:
@@ -152,7 +151,7 @@ class Grid:
                 yield CompositeNode(master, chain, due)
 
     def next_due(self, olt_id: int, above: int) -> datetime | None:
-        """Return when the OLT is next due for something of a higher priority than this."""
+        """Return the next due time of a node of this OLT with a higher priority."""
         dues = (
             self._due[node_id]
             for node_id in self._by_olt.get(olt_id, ())
@@ -170,10 +169,9 @@ class Grid:
         *,
         is_start: bool,
     ) -> Shift:
-        """Decide what becomes of each master: dropped, met for the first time or anew, or moved to another grid.
+        """Decide for each master: removed, new, or moved to another grid.
 
-        `waiting` are slots that were offered and not claimed; `doubtful` the
-        masters whose slot was not there to be claimed.
+        `waiting` are slots that were offered and not claimed. `doubtful` are masters whose slot could not be claimed.
         """
         shift = Shift()
         for node_id in (before | set(doubtful)) - composites.keys():
@@ -187,18 +185,18 @@ class Grid:
                 shift.dues[node_id] = _first_due(links, now, lost, grace=grace, together=together)
             elif node_id in self._due and self._intervals[node_id] != links[0].interval:
                 shift.dues[node_id] = regrid(self._due[node_id], links[0].interval, now)
-                # Told even where its next slot stays: what it owes to the hour does not.
+                # Reported even if the next slot is the same, because the quota of the hour changes.
                 shift.checks[node_id] = shift.dues[node_id]
         shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
         return shift
 
     def _overdue(self, node_id: int, now: datetime) -> CompositeNode | None:
-        """Return a composite that should have been given out by now: the scheduler comes late to it."""
+        """Return a composite that should have been offered already: the scheduler is late."""
         due = self._due.get(node_id)
         return CompositeNode(*self._composites[node_id], due) if due is not None and due <= now else None
 
     def apply(self, dropped: Collection[int], composites: Mapping[int, Links], shift: Shift) -> None:
-        """Follow a change that has been written down."""
+        """Apply a change after it was stored."""
         for node_id in dropped:
             known = self._composites.pop(node_id, None)
             self._due.pop(node_id, None)
@@ -213,7 +211,7 @@ class Grid:
         self._note_outdated(composites)
 
     def _note_outdated(self, composites: Mapping[int, Links]) -> None:
-        """Note which of these OLTs have a master whose slot was claimed while it was being given another interval."""
+        """Record the OLTs with a master whose slot was claimed while its interval changed."""
         masters = [master for master, _ in composites.values()]
         self.outdated -= {master.olt_id for master in masters}
         self.outdated |= {
@@ -226,10 +224,9 @@ class Grid:
 def _first_due(
     links: Links, now: datetime, skipped: list[Skipped] | None, *, grace: timedelta, together: int
 ) -> datetime:
-    """Return when a master is due that we did not know.
+    """Return the due time of a new master.
 
-    When an engine starts, slots that passed while none was there are lost, and
-    put to those `skipped`; otherwise an old due time means nothing.
+    When an engine starts, slots that passed before are added to `skipped`. Otherwise an old due time is ignored.
     """
     master, chain = links
     due = master.next_check
@@ -241,13 +238,13 @@ def _first_due(
         skipped.append(Skipped(master, due, lost, Cause.ENGINE_DOWN, chain))
         return next_check(due, master.interval, now)
     if due > now + master.interval:
-        # Its interval was changed while the engine was down, or the clock of the machine was wrong.
+        # The interval changed while the engine was down, or the system clock was wrong.
         return regrid(due, master.interval, now)
     return due
 
 
 def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
-    """Return the slots that a node was waiting with when it was disabled; more than one only a stall leaves behind."""
+    """Return the waiting slots of a disabled node. There is more than one only after a stall."""
     if composite is None or composite.trigger is not Trigger.SCHEDULE:
         return []
     lost = missed_slots(composite.slot, composite.master.interval, now) + 1
@@ -256,5 +253,5 @@ def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Ski
 
 
 def _hours(item: Skipped) -> int:
-    """Return how many quotas lost slots belong to."""
+    """Return the number of hourly quotas that the lost slots belong to."""
     return sum(1 for _ in by_hour(item.slot, item.node.interval, item.slots)) * (1 + len(item.chain))

@@ -1,4 +1,4 @@
-"""Asks a device only while its lease is held: a process that was paused must not go on where it stopped."""
+"""SNMP under a lease: requests to a device only while its lease is held, even after the process was paused."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -15,7 +15,7 @@ from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
 
 @asynccontextmanager
 async def hold(leases: OltLeases, olt: Olt, holder: str, observer: Observer) -> AsyncIterator[Lease]:
-    """Hold the device of an OLT inside a `with`; `OltBusy` if another holder has it."""
+    """Hold the lease of an OLT's device inside a `with`. Raises `OltBusy` if another holder has it."""
     async with AsyncExitStack() as stack:
         try:
             lease = await stack.enter_async_context(leases.hold(olt.id, holder, device=olt.agent.device))
@@ -27,7 +27,7 @@ async def hold(leases: OltLeases, olt: Olt, holder: str, observer: Observer) -> 
         try:
             yield lease
         except asyncio.CancelledError:
-            # A person disabled the OLT, or Facho stops: the lease is meant to end.
+            # The OLT was disabled or Facho stops: the lease ends on purpose.
             is_stopped = True
             raise
         finally:
@@ -35,18 +35,17 @@ async def hold(leases: OltLeases, olt: Olt, holder: str, observer: Observer) -> 
 
 
 class LeasedSnmp:
-    """An `Snmp` that sends to the device of its lease, and to no other.
+    """An `Snmp` that sends only to the device of its lease.
 
-    It looks at the lease before each request; `LeaseLost` when it is over, and
-    nothing is sent. `OltUnreachable` for a host name that is not resolved: its
-    device is not known, so it cannot be held.
+    It checks the lease before each request and raises `LeaseLost` if it is over. It raises `OltUnreachable` for an
+    unresolved host name, because an unknown device cannot be leased.
     """
 
     def __init__(self, snmp: Snmp, lease: Lease, is_valid: Callable[[Lease], bool]) -> None:
         self._snmp = snmp
         self._lease = lease
         self._is_valid = is_valid
-        # The agent whose device is that of the lease: the same one in every request of a run.
+        # Agent of the leased device, the same for every request of a run.
         self._agent: Agent | None = None
 
     def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Coroutine[Any, Any, Answer]:

@@ -1,4 +1,4 @@
-"""When the database or the broker was unavailable: slots that were lost then were not lost to busy pollers."""
+"""Outages of the database or the broker, so that slots lost to them are not blamed on busy pollers."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 from facho.engine.model import Cause
 from facho.engine.ports import Clock
 
-# A call that takes longer is an outage from its beginning: a locked database does not fail, it keeps callers waiting.
+# A call that takes longer is an outage from its start: a locked database does not fail, it blocks.
 SLOW = timedelta(seconds=5)
 
-# Outages that are remembered.
+# Number of outages to remember.
 REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """From when to when something was unavailable; without an end it still is."""
+    """Start and end of an outage. No end: still unavailable."""
 
     cause: Cause
     since: datetime
@@ -29,24 +29,24 @@ class Outage:
 
 
 class Outages:
-    """Spans of time in which something that every run needs was unavailable.
+    """Time spans in which a required service was unavailable.
 
-    A span belongs to a source, such as writes of the scheduler. It begins with the first call that fails or hangs, and
-    ends with the next call of the same source that succeeds.
+    A span belongs to a source, such as writes of the scheduler. It starts with the first call that fails or hangs and
+    ends with the next successful call of the same source.
     """
 
     def __init__(self, is_unavailable: Callable[[BaseException], bool] = lambda error: True) -> None:
         self._is_unavailable = is_unavailable
         # By source.
         self._open: dict[str, Outage] = {}
-        # Calls under way, by number: they are an outage as soon as they take too long.
+        # Calls in progress, by number. A call becomes an outage when it takes too long.
         self._calls: dict[int, Outage] = {}
         self._count = 0
         self._past: deque[Outage] = deque(maxlen=REMEMBERED)
 
     @contextmanager
     def watch(self, source: str, clock: Clock) -> Iterator[None]:
-        """Watch a call of the database."""
+        """Watch a database call."""
         self._count += 1
         number = self._count
         self._calls[number] = Outage(Cause.DATABASE_UNAVAILABLE, clock.now())
@@ -65,7 +65,7 @@ class Outages:
             del self._calls[number]
 
     def note(self, source: str, cause: Cause | None, now: datetime) -> None:
-        """Note the cause for which a source is unavailable now; None: it is available."""
+        """Record the cause of an outage of a source. None: available."""
         known = self._open.get(source)
         if known is not None and known.cause is not cause:
             self._end(source, now)
@@ -78,13 +78,13 @@ class Outages:
             self._past.append(Outage(ended.cause, ended.since, now))
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the clock, which was set by so much: how long ago an outage was stays the same."""
+        """Shift the times after the clock was set, so that the age of an outage stays the same."""
         self._open = {source: outage.moved(by) for source, outage in self._open.items()}
         self._calls = {number: call.moved(by) for number, call in self._calls.items()}
         self._past = deque((outage.moved(by) for outage in self._past), maxlen=REMEMBERED)
 
     def present(self, now: datetime) -> Cause | None:
-        """Return why nothing can run now."""
+        """Return the cause of the current outage."""
         return next((each.cause for each in self._lasting(now)), None)
 
     def _lasting(self, now: datetime) -> Iterator[Outage]:
@@ -92,7 +92,7 @@ class Outages:
         yield from (call for call in self._calls.values() if now - call.since > SLOW)
 
     def within(self, start: datetime, end: datetime) -> dict[Cause, float]:
-        """Return the seconds of a span of time in which something was unavailable, by cause; none counts twice."""
+        """Return the seconds of outage within a time span, by cause. Overlaps count once."""
         seconds: dict[Cause, float] = {}
         at = start
         recent = [each for each in self._past if each.until is not None and each.until > start]
@@ -104,12 +104,12 @@ class Outages:
         return seconds
 
     def main_cause(self, start: datetime, end: datetime) -> Cause | None:
-        """Return the cause of an outage that took at least half of a span of time."""
+        """Return the cause of an outage that covers at least half of a time span."""
         seconds = self.within(start, end)
         longest = max(seconds, key=lambda cause: seconds[cause], default=None)
         is_main = longest is not None and 2 * seconds[longest] >= (end - start).total_seconds()
         return longest if is_main else None
 
 
-# For where nothing is watched.
+# Default when nothing is watched.
 NO_OUTAGES = Outages()

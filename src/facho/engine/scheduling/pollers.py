@@ -1,4 +1,4 @@
-"""The pollers: who runs what, how busy they are, and whether there are too few."""
+"""The poller pool: assignment of composites, load and size."""
 
 import asyncio
 import logging
@@ -22,22 +22,22 @@ from facho.engine.scheduling.retry import Retries, Retry, retry_of
 
 logger = logging.getLogger(__name__)
 
-# Saturated when the mean of a minute rises above the first, until it falls below the second.
+# Saturated when the mean of a minute exceeds the first, until it falls below the second.
 SATURATED_ABOVE = 75.0
 SATURATED_UNTIL = 65.0
 SAMPLES = 60
 
-# Checks at once, at most: one small request each. At a cold start a whole fleet is in doubt.
+# Maximum number of checks at once, one small request each. After a cold start all OLTs are in doubt.
 MAX_CHECKS = 300
 
 
 class Poller:
-    """A seat for one composite at a time: BUSY from its master's start to its last link's end."""
+    """Runs one composite at a time: BUSY from the start of its master to the end of its last link."""
 
     def __init__(self, poller_id: int) -> None:
         self.id = poller_id
         self.composite: CompositeNode | None = None
-        # Whether it has made its first step: a task that is cancelled before it never gets to its end.
+        # False until the first step of the task: a task cancelled before that runs no `finally`.
         self.is_at_work = False
         self.link = 0
         self.node: Node | None = None
@@ -58,7 +58,7 @@ class Poller:
         self.busy_since = now
 
     def take(self, claim: Claim) -> None:
-        """Keep the executions of the composite, which was claimed after the poller was assigned."""
+        """Store the executions of the composite, which was claimed after the poller was assigned."""
         links = zip(claim.execution_ids, claim.composite.links, strict=True)
         self._executions = [(execution_id, node, Status.PENDING) for execution_id, node in links]
 
@@ -71,7 +71,7 @@ class Poller:
 
     @property
     def execution_id(self) -> int | None:
-        """Return the execution of the present link; None while the composite is being claimed."""
+        """Return the execution of the current link; None while the composite is being claimed."""
         return self._executions[self.link - 1][0] if self._executions else None
 
     @property
@@ -80,7 +80,7 @@ class Poller:
         return [each for each in self._executions if each[2] in (Status.PENDING, Status.RUNNING)]
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the clock: how long it has been busy stays the same."""
+        """Shift the times after the clock was set, so that the busy time stays the same."""
         if self.busy_since is not None:
             self.busy_since += by
 
@@ -94,7 +94,7 @@ class Poller:
 
 
 class Saturation:
-    """Whether the pool is too small, told from the mean of a minute, with hysteresis so that it does not flicker."""
+    """Saturation of the pool: the mean load of a minute, with hysteresis against flapping."""
 
     def __init__(self) -> None:
         self.samples: deque[float] = deque(maxlen=SAMPLES)
@@ -114,11 +114,10 @@ class Saturation:
 
 
 class PoolSize:
-    """The number of pollers of an automatic pool: enough for the busiest second of the last ten minutes.
+    """Size of an automatic pool: enough for the busiest second of the last ten minutes.
 
-    A poller that waits costs nothing, so the pool grows when a composite needs one
-    and shrinks slowly. It keeps a third more than it needs, so that it counts as
-    saturated only when it has reached its limit.
+    An idle poller costs nothing, so the pool grows on demand and shrinks slowly. It keeps a third in reserve, so that
+    it is saturated only at its limit.
     """
 
     def __init__(self, least: int, most: int) -> None:
@@ -127,53 +126,50 @@ class PoolSize:
         self._busy: deque[int] = deque(maxlen=600)
 
     def wanted(self, busy: int) -> int:
-        """Return how many pollers there should be; called once a second with how many are busy."""
+        """Return the wanted number of pollers. Called once a second with the number of busy ones."""
         self._busy.append(busy)
         return min(self.most, max(self.least, -(-4 * max(self._busy) // 3)))
 
 
 class Foreman(Protocol):
-    """Who gives the manager its work, and is told what becomes of it."""
+    """Callbacks of the manager to the scheduler."""
 
     def claimed(self, claim: Claim) -> None:
-        """A slot was taken."""
+        """Called after a slot was claimed."""
 
     def refused(self, composite: CompositeNode) -> None:
-        """A slot was not there to be taken any more."""
+        """Called when a slot could not be claimed."""
 
     def next_due(self, olt_id: int, above: int) -> datetime | None:
-        """Return when the OLT is next due for something of a higher priority than this."""
+        """Return the next due time of a node of this OLT with a higher priority."""
 
 
 class Checker(Protocol):
-    """Asks an OLT that is in doubt whether it is there; `Prober.check`."""
+    """Checks whether an OLT in doubt is reachable; `Prober.check`."""
 
     async def check(self, olt_id: int, claim: Callable[[], Awaitable[Claim | None]]) -> Sequence[Outcome] | None: ...
 
 
 @dataclass(eq=False, slots=True)
 class PendingCheck:
-    """A composite whose turn has come while its OLT is in doubt."""
+    """A composite that is next while its OLT is in doubt."""
 
     waiting: QueuedNode
     began: datetime
     task: "asyncio.Task[None] | None" = None
-    # While it asks it may be stopped: nothing has been claimed yet.
+    # True during the request. It can be cancelled then, because nothing is claimed yet.
     is_asking: bool = False
     claim: Claim | None = None
 
 
 class PollerManager:
-    """Seats composites on pollers: at most one per device, the most urgent first.
+    """Assigns composites to pollers: at most one per device, the most urgent first.
 
-    A retry waits outside until its time comes. OLTs whose breaker is open are
-    passed over, unless a person asked. A composite that is late anyway waits
-    for a gap that is long enough for it, where something more important would
-    have to wait for its end.
+    Pending retries hold no poller. OLTs with an open breaker are skipped, except for manual runs. A late composite
+    waits for a long enough gap if it would delay a more important one.
 
-    An OLT that is not known to answer is checked first, without a poller: if it
-    is silent, that was the attempt. Once it has answered it is not checked
-    again, until an attempt meets silence.
+    An OLT in doubt is checked first, without a poller. No answer counts as the attempt. After an answer the OLT is
+    not checked again until an attempt fails without an answer.
     """
 
     def __init__(
@@ -199,34 +195,34 @@ class PollerManager:
         self._clock = clock
         self._foreman = foreman
         self._observer = observer or Observer()
-        # None: every OLT is taken to answer.
+        # None: all OLTs are treated as reachable.
         self._checker = checker
-        # Whether OLTs answered when they were last asked. One that is not in here was not asked by this engine yet.
+        # Result of the last request to each OLT. OLTs without an entry have not been polled by this engine.
         self._answers: dict[int, bool] = {}
         self._broken: frozenset[int] = frozenset()
         # By OLT.
         self._checks: dict[int, PendingCheck] = {}
-        # Places in `pollers`, lowest first.
+        # Indexes of free pollers, lowest first.
         self._free = list(range(pollers))
-        # How many there are to be; those beyond it leave when they are free.
+        # Target size. Pollers above it are removed when they are free.
         self._seats = pollers
-        # None: the number is set by `resize` only.
+        # None: only `resize` changes the size.
         self._size = size
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        # Seconds that a composite last took.
+        # Seconds of the last run of each composite.
         self._took: dict[int, float] = {}
-        # The last slot of each master that was claimed.
+        # Last claimed slot of each master.
         self._claimed_slots: dict[int, datetime] = {}
         self.started_at = clock.now()
         self._stopping = False
 
     def offer(self, composite: CompositeNode, cause: Cause = Cause.SCHEDULER_LATE) -> None:
-        """Let a composite wait for a poller; `cause` is why it comes after its slot."""
+        """Queue a composite; `cause` is the reason for its delay."""
         self.queue.offer(composite, self._clock.now(), cause)
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the clock, which was set by so much: what has lasted a minute must not have lasted an hour."""
+        """Shift all times after the clock was set, so that elapsed times stay the same."""
         self.started_at += by
         for poller in self.pollers:
             poller.clock_set(by)
@@ -237,26 +233,26 @@ class PollerManager:
         self.queue.clock_set(by, self._clock.now())
 
     def renew(self, node_id: int, links: tuple[Node, tuple[Node, ...]]) -> None:
-        """Let a composite that waits run as it is set up now, not as it was when it came in."""
+        """Update a queued composite to its current configuration."""
         self.queue.renew(node_id, *links, self._clock.now())
 
     def follow_breakers(self, broken: Collection[int]) -> None:
-        """Pass over OLTs that are not asked because they never answer."""
+        """Skip OLTs whose breaker is open."""
         for olt_id in set(broken) - self._broken:
             self.mark_silent(olt_id)
         self._broken = frozenset(broken)
         self.queue.follow_breakers(self._broken, self._clock.now())
 
     def mark_reachable(self, olt_id: int) -> None:
-        """Take an OLT to answer until an attempt meets silence."""
+        """Treat an OLT as reachable until an attempt gets no answer."""
         self._answers[olt_id] = True
 
     def mark_silent(self, olt_id: int) -> None:
-        """Check an OLT before it is given to a poller again."""
+        """Require a check before the OLT gets a poller again."""
         self._answers[olt_id] = False
 
     def forget(self, olt_ids: Iterable[int]) -> None:
-        """Check OLTs that are gone, or are others now, as if they had never been asked."""
+        """Require a check for OLTs that are deleted or have another address."""
         for olt_id in olt_ids:
             self._answers.pop(olt_id, None)
 
@@ -264,11 +260,11 @@ class PollerManager:
         return self._checker is not None and not self._answers.get(olt_id, False)
 
     def _hear(self, olt_id: int, outcomes: Iterable[Outcome]) -> None:
-        """Note whether an OLT answered the links of a composite, the last one that tells it deciding."""
+        """Record whether an OLT answered. The last link with a clear result decides."""
         for outcome in outcomes:
             if heard(outcome) is Heard.SILENCE:
                 self.mark_silent(olt_id)
-            # Where a worker ran it, what it cost is not known here.
+            # The cost of a run on a worker is not known here.
             elif outcome.status in (Status.SUCCESS, Status.PARTIAL) or heard(outcome) is Heard.ANSWER:
                 self.mark_reachable(olt_id)
 
@@ -277,7 +273,7 @@ class PollerManager:
         self.queue.follow_devices(devices, self._clock.now())
 
     def resize(self, pollers: int) -> None:
-        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        """Set the number of pollers. Busy pollers above it finish their run first."""
         self._seats = pollers
         while len(self.pollers) < pollers:
             self.pollers.append(Poller(len(self.pollers) + 1))
@@ -288,7 +284,7 @@ class PollerManager:
             self.pollers.pop()
 
     def _makes_way(self, waiting: QueuedNode, now: datetime) -> datetime | None:
-        """Return until when a composite waits for something more important on its OLT; None: it goes now."""
+        """Return the time until which a composite waits for a more important one on its OLT; None: start now."""
         composite, priority = waiting.composite, waiting.composite.master.priority
         if self._is_in_doubt(composite.olt_id) and len(self._checks) >= MAX_CHECKS:
             return now
@@ -302,14 +298,14 @@ class PollerManager:
         return None
 
     def _expected(self, composite: CompositeNode) -> float:
-        """Return the seconds that a composite will take, as far as anybody knows."""
+        """Return the expected seconds of a composite, if known."""
         known = [link.expected for link in composite.links]
         if None in known:
             return self._took.get(composite.id, 0.0)
         return sum(seconds for seconds in known if seconds is not None)
 
     def seat(self) -> None:
-        """Give free pollers what may run, and check what is in doubt when its turn comes."""
+        """Assign composites to free pollers, and check OLTs in doubt."""
         now = self._clock.now()
         while not self._stopping and (self._has_free_poller or self._may_grow):
             waiting = self.queue.take(now, lambda item: self._makes_way(item, now))
@@ -319,7 +315,7 @@ class PollerManager:
                 self._begin_check(waiting, now)
             else:
                 if not self._has_free_poller:
-                    # Pollers beyond the size of the pool may still run something, or be free between such.
+                    # Pollers above the pool size may be busy, or free for a moment.
                     self.resize(self._free[0] + 1 if self._free else len(self.pollers) + 1)
                 self._begin(self.pollers[heappop(self._free)], waiting, now)
 
@@ -341,7 +337,7 @@ class PollerManager:
         check.task = asyncio.create_task(self._check(check), name=f"check-{olt_id}")
 
     async def _check(self, check: PendingCheck) -> None:
-        """Let a composite go on to a poller if its OLT answers. Silence is its attempt, and costs no poller."""
+        """Pass a composite on to a poller if its OLT answers. No answer counts as the attempt and uses no poller."""
         waiting, olt_id = check.waiting, check.waiting.composite.olt_id
         try:
             await self._ask(check)
@@ -349,7 +345,7 @@ class PollerManager:
             if check.is_asking and self._stopping:
                 self.queue.put_back(waiting, now=self._clock.now())
             elif check.is_asking and waiting.retry is None:
-                # A person disabled it, and the scheduler accounts for the slot. A retry has been ended already.
+                # The OLT was disabled, and the scheduler accounts for the slot. A retry has ended already.
                 self._foreman.refused(waiting.composite)
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -358,7 +354,7 @@ class PollerManager:
                 self.queue.put_back(waiting, now=self._clock.now())
             if not isinstance(error, (OltBusy, LeaseLost)):
                 logger.exception("%s could not be checked", waiting.composite.master.olt_name)
-            # The next tick tries again: neither a lease nor a database is to be asked for in a tight loop.
+            # The next tick tries again. This avoids a tight loop on the lease or the database.
             return
         finally:
             del self._checks[olt_id]
@@ -382,13 +378,13 @@ class PollerManager:
                 self.retries.add(retry, self._clock.now())
 
     async def _take(self, check: PendingCheck) -> Claim | None:
-        """Take the slot, or the retry, that a check was made for, as of when the check began."""
+        """Claim the slot or retry of a check, as of the start of the check."""
         check.is_asking = False
         check.claim = await (self._reclaim if check.waiting.retry else self._claim)(None, check.waiting, check.began)
         return check.claim
 
     async def _came_back(self, olt_id: int) -> None:
-        """Note that an OLT answered a check. If it was silent before, that is forgotten."""
+        """Record that an OLT answered a check, and reset earlier failures."""
         was_silent = self._answers.get(olt_id) is False
         self.mark_reachable(olt_id)
         if was_silent:
@@ -412,9 +408,9 @@ class PollerManager:
                 self._hear(waiting.composite.olt_id, outcomes)
                 self._note(poller, waiting, retry_of(claim, outcomes))
         except Exception:
-            # A poller outlives whatever its composite ran into.
+            # A poller survives any error of its composite.
             logger.exception("poller %d: %s ended in an error", poller.id, waiting.composite.master.name)
-            # The next tick seats again: a database that is away must not be asked in a tight loop.
+            # The next tick assigns again. This avoids a tight loop on an unavailable database.
             return
         finally:
             now = self._clock.now()
@@ -426,7 +422,7 @@ class PollerManager:
         self.seat()
 
     def _note(self, poller: Poller, waiting: QueuedNode, retry: Retry | None) -> None:
-        """Keep what a run tells for the next ones."""
+        """Record facts of a run for later runs."""
         began = poller.busy_since or self._clock.now()
         poller.tasks_completed += 1
         poller.tasks_delayed += is_delayed(waiting.since, began)
@@ -443,11 +439,11 @@ class PollerManager:
             with self.outages.watch("write", self._clock):
                 claim = await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            # The slot may be ours by now, and nobody will run it.
+            # The slot may be claimed by now, and no poller will run it.
             await self._give_up(composite, claiming)
             raise
         except Exception:
-            # The database may be away for a while. Nothing has been asked of the OLT yet, so waiting costs it nothing.
+            # The database may be unavailable. The OLT got no request yet, so waiting is free.
             self.queue.put_back(waiting, now=self._clock.now())
             raise
         if claim is None:
@@ -460,18 +456,18 @@ class PollerManager:
         return claim
 
     async def _reclaim(self, poller_id: int | None, waiting: QueuedNode, now: datetime) -> Claim | None:
-        """Take up what is to be tried again. If its slot or a part of it is over, it ends as it stood."""
+        """Claim a retry. If its slot or a part of it is over, it ends with the result of its last attempt."""
         retry = waiting.retry
         if retry is None:
             return None
         try:
             is_ours = not self._is_over(retry) and await self._take_again(retry, poller_id, now)
-            # Asked twice: a slow database takes its time to give it to us.
+            # Checked twice, because a slow database may need some time for the claim.
             if is_ours and not self._is_over(retry):
                 return replace(retry.claim, poller_id=poller_id)
             await self.end(retry)
         except BaseException:
-            # Stopped, or the database is away: it waits on, until its slot is over.
+            # Stopped, or the database is unavailable: the retry waits until its slot is over.
             self.queue.put_back(waiting, now=self._clock.now())
             raise
         return None
@@ -481,9 +477,9 @@ class PollerManager:
             return await self._slots.reclaim(retry.claim, poller_id=poller_id, now=now)
 
     def _is_over(self, retry: Retry) -> bool:
-        """Return whether the next slot has come: when it should, or earlier.
+        """Return whether the next slot has started.
 
-        It comes earlier where the interval is shorter now, or the clock was set back.
+        It starts early if the interval became shorter or the clock was set back.
         """
         slot, next_check = retry.claim.composite.slot, retry.claim.next_check
         master = retry.claim.composite.master
@@ -491,17 +487,17 @@ class PollerManager:
         return is_late or self._claimed_slots.get(master.master_id or master.id, slot) != slot
 
     async def end(self, retry: Retry, outcome: Outcome | None = None) -> None:
-        """End executions that will not be tried again: as their last attempt did, unless told otherwise."""
+        """End executions without another attempt, by default with the result of their last attempt."""
         for execution_id, last in zip(retry.claim.execution_ids, retry.outcomes, strict=True):
             with self.outages.watch("write", self._clock):
                 await self._slots.close([execution_id], outcome or last, now=self._clock.now())
 
     async def _give_up(self, composite: CompositeNode, claiming: Awaitable[Claim | None]) -> None:
-        """End the executions of a slot that was taken in the moment of stopping."""
+        """End the executions of a slot that was claimed during the shutdown."""
         try:
             claim = await claiming
         except Exception:
-            # The database is away, and whether the slot was taken is found out when it is back.
+            # The database is unavailable. Recovery finds out later whether the slot was claimed.
             logger.exception("%s could not be claimed", composite.master.name)
             claim = None
         if claim is None:
@@ -511,14 +507,14 @@ class PollerManager:
             await self._slots.close(claim.execution_ids, stopped, now=self._clock.now())
 
     def tick(self) -> None:
-        """Once a second: let in what is tried again, sample the load, fill the seats."""
+        """Run once a second: queue due retries, sample the load, assign pollers."""
         now = self._clock.now()
         for retry in self.retries.due(now):
             self.queue.offer_retry(retry, now)
         busy = len(self.pollers) - len(self._free)
         if self._size is not None:
             self.resize(self._size.wanted(busy))
-        # Without any pollers there is nothing to be had, and whoever waits is told so.
+        # A pool without pollers counts as fully busy.
         self._sample(100.0 * min(1.0, busy / self._seats) if self._seats else 100.0 * bool(self.queue))
         self.seat()
 
@@ -532,48 +528,48 @@ class PollerManager:
 
     @property
     def waiting(self) -> list[QueuedNode]:
-        """Return what waits for its turn, and what is being checked."""
+        """Return the queued composites and those being checked."""
         return [*self.queue, *(check.waiting for check in self._checks.values())]
 
     @property
     def waiting_executions(self) -> set[int]:
-        """Return the executions that wait here for another attempt."""
+        """Return the executions of pending retries."""
         waiting = [*self.retries, *(item.retry for item in self.waiting if item.retry)]
         return {id_ for retry in waiting for id_ in retry.claim.execution_ids}
 
     def is_busy(self, olt_id: int) -> bool:
-        """Return whether an OLT is being asked, or held."""
+        """Return whether an OLT is polled or held."""
         return self.queue.is_blocked(olt_id)
 
     def hold(self, olt_id: int) -> None:
-        """Ask nothing of an OLT that somebody else asks."""
+        """Skip an OLT that another process polls."""
         self.queue.block(olt_id, self._clock.now())
 
     def release(self, olt_id: int) -> None:
-        """Let an OLT be asked again, from the next tick on."""
+        """Allow an OLT again from the next tick on."""
         self.queue.release(olt_id, self._clock.now())
 
     def interrupt(self, olt_ids: Collection[int]) -> None:
-        """Stop at once whatever runs on these OLTs. Their executions have been ended already."""
+        """Cancel all runs on these OLTs. Their executions have ended already."""
         self._cancel(poller for poller in self.pollers if poller.composite and poller.composite.olt_id in olt_ids)
         self._cancel_checks(self._checks[olt_id] for olt_id in olt_ids if olt_id in self._checks)
 
     def _cancel_checks(self, checks: Iterable[PendingCheck]) -> None:
-        # One that has claimed something ends it by itself, at once.
+        # A check that has claimed a slot ends by itself.
         for check in checks:
             if check.is_asking and check.task is not None:
                 check.task.cancel()
 
     def _cancel(self, pollers: Iterable[Poller]) -> None:
-        # One that has not made its first step makes it, and finds its slot taken, or that we are stopping.
+        # A task before its first step continues, and finds its slot taken or the manager stopping.
         for poller in pollers:
             if poller.is_at_work and poller.id in self._tasks:
                 self._tasks[poller.id].cancel()
 
     async def stop(self) -> None:
-        """Interrupt what runs, and wait until that has been written down.
+        """Cancel all runs and wait until that is stored.
 
-        What waits for another attempt waits on: whoever starts next takes it up.
+        Pending retries stay; the next scheduler continues them.
         """
         self._stopping = True
         checks = list(self._checks.values())

@@ -1,7 +1,7 @@
-"""Asks OLTs whether they are there, outside the pollers: one small request under the OLT's lease.
+"""Checks and probes: one small request to an OLT under its lease, outside the pollers.
 
-An OLT whose breaker is open is probed once a minute. An OLT in doubt (not asked yet by this engine, or silent at its
-last attempt) is checked before one of its composites gets a poller.
+An OLT with an open breaker is probed once a minute. An OLT in doubt (not polled yet by this engine, or no answer at
+its last attempt) is checked before one of its composites gets a poller.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from facho.engine.scheduling.retry import lateness, retry_at, tell_failure
 
 logger = logging.getLogger(__name__)
 
-# Every agent has it: how long it has been up.
+# Uptime. Every agent has it.
 SYS_UP_TIME = oid.parse("1.3.6.1.2.1.1.3.0")
 
-# An OLT that is there answers a single scalar in far less.
+# Seconds. A reachable OLT answers a single scalar much faster.
 TIMEOUT = 5.0
 
-# A check repeats its request after this time, within the same time-out: a lost packet is not silence.
+# A check repeats its request after this time, within the same time-out, because a packet can get lost.
 REPEAT_AFTER = TIMEOUT / 2
 
-# Takes the composite that a check was made for, as soon as the OLT turned out to be silent.
+# Claims the composite of a check after the OLT did not answer.
 TakeClaim = Callable[[], Awaitable[Claim | None]]
 
 
 class Gate(Protocol):
-    """Who else asks OLTs: is told which one is being probed and whether it answered, and says which one is busy."""
+    """Coordination with other requests: is told about probes and their results, and knows the busy OLTs."""
 
     def is_busy(self, olt_id: int) -> bool: ...
 
@@ -51,7 +51,7 @@ class Gate(Protocol):
 
 
 class Prober:
-    """Holds the lease of an OLT for one request. Any answer counts, an error as well."""
+    """Holds the lease of an OLT for one request. Any answer counts, including an error."""
 
     def __init__(
         self,
@@ -79,25 +79,25 @@ class Prober:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def follow(self, broken: Mapping[int, datetime]) -> None:
-        """Take over which breakers are open, and since when."""
+        """Update the set of open breakers and their start times."""
         self._next = {olt_id: self._next.get(olt_id) or first_probe(olt_id, since) for olt_id, since in broken.items()}
 
     def tick(self, now: datetime, gate: Gate) -> None:
-        """Begin the probes that are due; one that is still under way is not doubled."""
+        """Start the due probes. A probe in progress is not repeated."""
         for olt_id, due in self._next.items():
             if due > now + PROBE_EVERY:
                 # The clock was set back.
                 due = self._next[olt_id] = regrid(due, PROBE_EVERY, now)
             if due <= now and not gate.is_busy(olt_id):
                 self._next[olt_id] = next_check(due, PROBE_EVERY, now)
-                # After a restart, or a stall, all of them would be due at once: each waits for its own second.
+                # After a restart or a stall all would be due at once. Each waits for its own second.
                 if now - due < PROBE_EVERY:
                     self._begin(olt_id, gate)
 
     def _begin(self, olt_id: int, gate: Gate) -> None:
         gate.hold(olt_id)
         task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, gate), name=f"probe-{olt_id}")
-        # Not in the task itself: one that is stopped before its first step never gets to its end.
+        # A callback, because a task that is cancelled before its first step runs no `finally`.
         task.add_done_callback(lambda _: self._ended(olt_id, gate))
 
     def _ended(self, olt_id: int, gate: Gate) -> None:
@@ -108,16 +108,16 @@ class Prober:
         try:
             is_there = await self.probe(olt_id)
         except (OltBusy, OltGone, LeaseLost):
-            # Somebody else is asking it, or a person does not want it asked any more.
+            # The OLT is held by another process, or was disabled.
             logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
         except Exception:
-            # The next minute tries again, whatever this one ran into.
+            # Any error: the next minute tries again.
             logger.exception("OLT %d could not be probed", olt_id)
         else:
             (gate.mark_reachable if is_there else gate.mark_silent)(olt_id)
 
     async def probe(self, olt_id: int) -> bool:
-        """Ask an OLT one thing, note whether it answered, and return that."""
+        """Send one request to an OLT, record and return whether it answered."""
         olt = await self._nodes.olt(olt_id)
         async with hold(self._leases, olt, f"{self._name}/probe", self._observer) as lease:
             answered = await self._answers(olt, lease, TIMEOUT)
@@ -128,11 +128,10 @@ class Prober:
         return answered
 
     async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
-        """Ask an OLT that is in doubt whether it is there. None if it answers.
+        """Check whether an OLT in doubt is reachable. Returns None if it answers.
 
-        Silence is the attempt of the composite that `claim` takes then: its
-        executions fail, or wait for a retry, as if a poller had run them.
-        Returns how they ended; nothing if there was no composite to be taken.
+        No answer counts as the attempt of the composite that `claim` takes: its executions fail or wait for a retry,
+        as after a run. Returns their outcomes, or an empty list if no composite was claimed.
         """
         olt = await self._nodes.olt(olt_id)
         async with hold(self._leases, olt, f"{self._name}/check", self._observer) as lease:
@@ -143,9 +142,9 @@ class Prober:
             return [] if taken is None else await self._fail(taken, olt, lease, self._clock.monotonic() - began)
 
     async def _is_there(self, olt: Olt, lease: Lease) -> bool:
-        """Send a request and, if no answer came by then, one more. An answer to either counts until the time-out."""
+        """Send a request, and repeat it once if needed. An answer to either counts until the time-out."""
         if not olt.agent.target:
-            # Its name has no address, so there is nothing to send to.
+            # The host name has no address.
             return False
 
         async def again() -> bool:
@@ -174,11 +173,11 @@ class Prober:
         return True
 
     async def _fail(self, claim: Claim, olt: Olt, lease: Lease, seconds: float) -> list[Outcome]:
-        """Store the silence as the attempt of the first link; the links behind it are skipped, or wait with it."""
+        """Store the failed attempt of the first link. The following links are skipped or wait with it."""
         (node, *_), (first, *rest) = claim.composite.links, claim.execution_ids
         began = self._clock.now() - timedelta(seconds=seconds)
         if not await self._start(claim, lease, began):
-            # It was ended meanwhile.
+            # It has ended in the meantime.
             return [Outcome(Status.INTERRUPTED, Cause.LEASE_LOST)] * len(claim.execution_ids)
         now = self._clock.now()
         error, traffic = OltUnreachable.unresolved(olt.agent.host), Traffic()

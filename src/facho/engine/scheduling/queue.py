@@ -1,4 +1,4 @@
-"""The waiting room between the scheduler and the pollers."""
+"""The queue between the scheduler and the pollers."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -16,27 +16,27 @@ from facho.engine.scheduling.retry import Retry
 
 @dataclass(slots=True, eq=False)
 class QueuedNode:
-    """A composite that waits, and for what, in seconds by cause. The parts add up to the time since its slot."""
+    """A queued composite, with its waiting time in seconds by cause. The parts add up to the time since its slot."""
 
     composite: CompositeNode
     marked_at: datetime
-    # Since when it has been passed over, over lost slots too: a short interval must not lose its place to a long one.
+    # Start of the wait, across lost slots: a node with a short interval must not lose its place to a long one.
     since: datetime
     waits: dict[Cause, float] = field(default_factory=dict)
-    # Set where its executions are claimed already, and wait for another attempt.
+    # Set if its executions are already claimed and wait for another attempt.
     retry: Retry | None = None
-    # What stands between it and a run at the moment.
+    # Current reason for the wait.
     cause: Cause = Cause.SCHEDULER_LATE
-    # Time in which the database or the broker was unavailable is not put down to anything else.
+    # Outages of the database or the broker are never attributed to another cause.
     outages: Outages = NO_OUTAGES
-    # Its place in the line; without one it has been passed over, until something happens at its OLT.
+    # Place in the queue. None: skipped until something changes at its OLT.
     ticket: int | None = None
 
     def mark(self, now: datetime) -> None:
-        """Put the time since the last mark down to what it has been waiting for."""
+        """Add the time since the last mark to the current cause."""
         seconds = (now - self.marked_at).total_seconds()
         if seconds > 0:
-            # An OLT that does not answer would not have been asked anyway.
+            # An unreachable OLT would not have been polled anyway.
             lost = {} if self.cause is Cause.BREAKER_OPEN else self.outages.within(self.marked_at, now)
             for cause, share in (*lost.items(), (self.cause, seconds - sum(lost.values()))):
                 if share > 0:
@@ -44,17 +44,17 @@ class QueuedNode:
             self.marked_at = now
 
     def waits_for(self, now: datetime) -> Cause:
-        """Return what stands between it and a run now."""
+        """Return the current reason for the wait."""
         return self.cause if self.cause is Cause.BREAKER_OPEN else self.outages.present(now) or self.cause
 
     def wait_for(self, cause: Cause, now: datetime) -> None:
-        """Wait for something else from now on."""
+        """Set another reason for the wait from now on."""
         if cause is not self.cause:
             self.mark(now)
             self.cause = cause
 
     def clock_set(self, by: timedelta, now: datetime) -> None:
-        """Move with the clock, which was set by so much and is at `now`. Only a slot stays where it is."""
+        """Shift the times after the clock was set to `now`. A slot is not shifted."""
         self.mark(now - by)
         self.marked_at += by
         self.since += by
@@ -65,58 +65,56 @@ class QueuedNode:
 
     @property
     def key(self) -> tuple[int, bool]:
-        """Return what there is only one of: a node's slot, and a node's retry."""
+        """Return the unique key: one slot and one retry per node."""
         return self.composite.id, self.retry is not None
 
     @property
     def main_cause(self) -> Cause:
-        """Return what it has waited for longest."""
+        """Return the cause with the longest waiting time."""
         return max(self.waits, key=lambda cause: self.waits[cause], default=Cause.SCHEDULER_LATE)
 
     @property
     def expires_at(self) -> datetime | None:
-        """Return when the next slot takes the place of this one; None for a wish, which waits as long as it must."""
+        """Return the start of the next slot, which replaces this one. None for a manual run, which does not expire."""
         if self.retry is not None:
             return self.retry.claim.next_check
         return self.composite.slot_end if self.composite.trigger is Trigger.SCHEDULE else None
 
     def lost_slots(self, now: datetime) -> int:
-        """Return how many slots, its own first, have come and gone."""
+        """Return the number of slots that have passed, including its own."""
         return missed_slots(self.composite.slot, self.composite.master.interval, now)
 
     def renewed(self, now: datetime) -> "QueuedNode":
-        """Return it with the latest slot that has come, for the ones before it are lost."""
+        """Return it with the latest slot; the earlier ones are lost."""
         slot = self.composite.slot + self.lost_slots(now) * self.composite.master.interval
         return QueuedNode(replace(self.composite, slot=slot), slot, self.since, cause=self.cause)
 
 
-# Says when a composite that makes way for another should be looked at again at the latest; None: it need not make way.
+# Returns the latest time at which a composite that waits for a gap is checked again. None: it does not wait.
 MakesWay = Callable[[QueuedNode], datetime | None]
 
 
 class NodeQueue:
-    """Holds each composite once and gives out the most urgent one that may run.
+    """Queued composites, each once, most urgent first.
 
-    A busy OLT never blocks the others: its nodes are passed over, not waited
-    for, and get into the line again when the OLT is free. So what it costs to
-    take one out does not depend on how many wait. OLTs with the same device
-    are busy together. A retry waits beside the slots of its node, and never
-    longer than until the next of them.
+    A busy OLT never blocks another one: its nodes are skipped and queued again when the OLT is free, so the cost of
+    `take` does not depend on the queue length. OLTs with the same device are busy together. A retry is queued beside
+    the slots of its node, at most until the next slot.
     """
 
     def __init__(self, outages: Outages = NO_OUTAGES) -> None:
         self._outages = outages
         self._waiting: dict[tuple[int, bool], QueuedNode] = {}
         self._by_olt: defaultdict[int, dict[tuple[int, bool], QueuedNode]] = defaultdict(dict)
-        # The device of each OLT, and the OLTs of each device. An OLT without one has a device of its own.
+        # Device of each OLT, and OLTs of each device. An OLT without a known device has its own.
         self._devices: Mapping[int, str] = {}
         self._by_device: Mapping[str, Sequence[int]] = {}
-        # The OLTs that are being asked, each with the device that it keeps busy.
+        # OLTs that are polled, with the device that each keeps busy.
         self._busy: dict[int, str] = {}
         self._busy_devices: Counter[str] = Counter()
         self._broken: Collection[int] = frozenset()
         self._tickets = itertools.count(1)
-        # By urgency; by when one must be looked at though nothing happened; by when slots end.
+        # Sorted by urgency, by time of the next check, and by end of the slot.
         self._line: list[tuple[tuple[int, float, float, int], int, QueuedNode]] = []
         self._alarms: list[tuple[datetime, int, QueuedNode]] = []
         self._ends: list[tuple[datetime, int, QueuedNode]] = []
@@ -128,18 +126,18 @@ class NodeQueue:
         return iter(self._waiting.values())
 
     def offer(self, composite: CompositeNode, now: datetime, cause: Cause = Cause.SCHEDULER_LATE) -> None:
-        """Take a composite in; `cause` is why it comes after its slot.
+        """Add a composite; `cause` is the reason for its delay.
 
-        One that waits already is not doubled: its slot and its urgency are kept together.
+        A node that is already queued is merged: slot and urgency are kept together.
         """
         self.put_back(QueuedNode(composite, composite.slot, composite.slot, cause=cause), now=now)
 
     def offer_retry(self, retry: Retry, now: datetime) -> None:
-        """Take in what is to be tried again. It has not been waiting before its time came."""
+        """Add a retry. Its waiting time starts at its due time."""
         self.put_back(QueuedNode(retry.claim.composite, retry.at, retry.at, retry=retry), now=now)
 
     def put_back(self, *waitings: QueuedNode, now: datetime) -> None:
-        """Take in, or back, with the time it has waited."""
+        """Add a composite again, with its waiting time so far."""
         for coming in waitings:
             present = self._waiting.get(coming.key)
             if present is not None:
@@ -154,7 +152,7 @@ class NodeQueue:
         self._line_up(waiting, now)
 
     def _line_up(self, waiting: QueuedNode, now: datetime) -> None:
-        """Give it a place by how urgent it is now, and another one when it becomes delayed."""
+        """Sort it in by its current urgency, and again when it becomes delayed."""
         waiting.wait_for(self._blocked_by(waiting) or Cause.NO_FREE_POLLER, now)
         waiting.ticket = next(self._tickets)
         heappush(self._line, (_urgency(waiting, now), waiting.ticket, waiting))
@@ -165,7 +163,7 @@ class NodeQueue:
         heappush(self._alarms, (at, next(self._tickets), waiting))
 
     def renew(self, node_id: int, master: Node, chain: tuple[Node, ...], now: datetime) -> None:
-        """Let a composite that waits run as it is set up now, not as it was when it came in."""
+        """Update a queued composite to its current configuration."""
         waiting = self.find(node_id)
         if waiting is not None and (waiting.composite.master, waiting.composite.chain) != (master, chain):
             waiting.composite = replace(waiting.composite, master=master, chain=chain)
@@ -178,7 +176,7 @@ class NodeQueue:
         waiting = self.find(node_id)
         if waiting is not None:
             self._remove(waiting)
-            # Somebody may have made way for it.
+            # Another composite may wait for it.
             self._line_up_olt(waiting.composite.olt_id, now)
         return waiting
 
@@ -191,11 +189,11 @@ class NodeQueue:
         return self._waiting.get(waiting.key) is waiting
 
     def expire(self, now: datetime) -> list[QueuedNode]:
-        """Give out what has waited until its next slot came."""
+        """Remove and return composites whose next slot has started."""
         expired = []
         while self._ends and self._ends[0][0] <= now:
             _, _, waiting = heappop(self._ends)
-            # Its interval may have become longer meanwhile, and then it is in here once more.
+            # If the interval became longer, there is a second entry.
             if self._is_there(waiting) and waiting.expires_at is not None and waiting.expires_at <= now:
                 waiting.mark(now)
                 self._remove(waiting)
@@ -205,7 +203,7 @@ class NodeQueue:
         return expired
 
     def clock_set(self, by: timedelta, now: datetime) -> None:
-        """Move with the clock, which was set by so much and is at `now`."""
+        """Shift the times after the clock was set to `now`."""
         for heap in (self._line, self._alarms, self._ends):
             heap.clear()
         for waiting in self._waiting.values():
@@ -215,12 +213,12 @@ class NodeQueue:
             self._keep(waiting, now)
 
     def is_blocked(self, olt_id: int) -> bool:
-        """Return whether an OLT, or another one with its device, is being asked."""
+        """Return whether an OLT, or another one with its device, is polled."""
         device = self._devices.get(olt_id, "")
         return olt_id in self._busy or (device != "" and self._busy_devices[device] > 0)
 
     def block(self, olt_id: int, now: datetime) -> None:
-        """Pass over the nodes of an OLT whose device is busy from now on, and those of others with this device."""
+        """Skip the nodes of an OLT whose device is busy, and those of other OLTs with this device."""
         self._free(olt_id)
         self._keep_busy(olt_id, self._devices.get(olt_id, ""))
         for each in self._sharing(olt_id, self._busy[olt_id]):
@@ -228,7 +226,7 @@ class NodeQueue:
                 waiting.wait_for(Cause.OLT_BUSY, now)
 
     def release(self, olt_id: int, now: datetime) -> None:
-        """Let the nodes of an OLT into the line again, and those of others with its device."""
+        """Queue the nodes of an OLT again, and those of other OLTs with its device."""
         for each in self._sharing(olt_id, self._free(olt_id)):
             self._line_up_olt(each, now)
 
@@ -237,7 +235,7 @@ class NodeQueue:
         self._busy_devices[device] += 1
 
     def _free(self, olt_id: int) -> str:
-        """Return the device that an OLT kept busy until now."""
+        """Return the device that an OLT kept busy."""
         device = self._busy.pop(olt_id, "")
         self._busy_devices[device] -= 1
         return device
@@ -246,7 +244,7 @@ class NodeQueue:
         return {olt_id, *self._by_device.get(device, ())}
 
     def follow_devices(self, devices: Mapping[int, str], now: datetime) -> None:
-        """Take over the device of each OLT. One that is being asked keeps the device that it is asked at."""
+        """Update the device of each OLT. An OLT that is polled keeps its device until the end."""
         if devices == self._devices:
             return
         moved = {id_ for id_, _ in devices.items() ^ self._devices.items()}
@@ -259,7 +257,7 @@ class NodeQueue:
             self._line_up_olt(olt_id, now)
 
     def follow_breakers(self, broken: Collection[int], now: datetime) -> None:
-        """Pass over OLTs whose breaker is open, and let in those whose breaker was."""
+        """Skip OLTs with an open breaker, and queue those whose breaker closed."""
         changed = set(broken) ^ set(self._broken)
         self._broken = broken
         for olt_id in changed:
@@ -276,7 +274,7 @@ class NodeQueue:
         return Cause.BREAKER_OPEN if is_broken else None
 
     def take(self, now: datetime, makes_way: MakesWay = lambda waiting: None) -> QueuedNode | None:
-        """Give out the most urgent composite that may run."""
+        """Remove and return the most urgent composite that can run."""
         self._wake(now)
         while self._line:
             _, ticket, waiting = heappop(self._line)
@@ -287,7 +285,7 @@ class NodeQueue:
         return None
 
     def _passes_over(self, waiting: QueuedNode, makes_way: MakesWay, now: datetime) -> bool:
-        """Return whether it may not run now; it is looked at again when something happens at its OLT."""
+        """Return whether it cannot run now. It is checked again when something changes at its OLT."""
         waiting.ticket = None
         cause = self._blocked_by(waiting)
         if cause is None:
@@ -306,11 +304,11 @@ class NodeQueue:
                 self._line_up(waiting, now)
 
     def highest_priority(self, olt_id: int) -> int:
-        """Return the highest priority that waits for an OLT."""
+        """Return the highest queued priority of an OLT."""
         return max((waiting.composite.master.priority for waiting in self._by_olt[olt_id].values()), default=0)
 
     def delayed(self, now: datetime) -> int:
-        """Return how many are late, but for those that wait for an OLT that never answers: that is told of it."""
+        """Return the number of delayed composites, without those of OLTs with an open breaker."""
         return sum(is_delayed(each.since, now) for each in self if each.cause is not Cause.BREAKER_OPEN)
 
 
@@ -324,9 +322,9 @@ def _urgency(waiting: QueuedNode, now: datetime) -> tuple[int, float, float, int
 
 
 def _merged(present: QueuedNode, coming: QueuedNode) -> QueuedNode:
-    """Return one for two wishes, with the newest links.
+    """Return one composite for a slot and a manual run, with the newest links.
 
-    A slot that is due is never lost to a manual run: the run serves both, and has waited since the slot.
+    The run serves both, and its waiting time starts at the slot, so no due slot is lost to a manual run.
     """
     is_same = present.composite.slot == coming.composite.slot and present.composite.trigger is coming.composite.trigger
     kept = present if is_same or present.composite.trigger is Trigger.SCHEDULE else coming
@@ -337,6 +335,6 @@ def _merged(present: QueuedNode, coming: QueuedNode) -> QueuedNode:
 
 
 def _newest(present: QueuedNode, coming: QueuedNode) -> tuple[Node, tuple[Node, ...]]:
-    """Return the links of whichever slot or wish is the later one: its node was read later."""
+    """Return the links of the later slot or request, because its node was read later."""
     newest = max(present, coming, key=lambda waiting: waiting.composite.slot)
     return newest.composite.master, newest.composite.chain

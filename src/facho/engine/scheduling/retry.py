@@ -1,4 +1,4 @@
-"""Whether a run that failed is tried again, and when. A retry never outlives its slot."""
+"""Retries of failed runs. A retry never outlives its slot."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +15,9 @@ logger = logging.getLogger(__name__)
 
 
 def retry_at(node: Node, outcome: Outcome, attempts: int, slot_end: datetime | None, now: datetime) -> datetime | None:
-    """Return when a node is tried again after so many attempts, or None if that was the last.
+    """Return the time of the next attempt, or None after the last one.
 
-    What a person asked for has no slot, and is not repeated behind their back.
-    What was read in part is kept, and not asked for again before its next slot.
+    Manual runs have no slot and are not retried. A partial result is kept and not read again before the next slot.
     """
     if slot_end is None or outcome.status is not Status.FAILED or not outcome.is_temporary:
         return None
@@ -27,10 +26,9 @@ def retry_at(node: Node, outcome: Outcome, attempts: int, slot_end: datetime | N
 
 
 def lateness(claim: Claim, execution_id: int, now: datetime) -> float | None:
-    """Return how many seconds after its slot an attempt starts.
+    """Return the seconds between the slot and the start of an attempt.
 
-    None where there is nothing to be late for: links start when the one before them ends, retries at their own
-    time, and a manual run has no slot.
+    None for links, which start after the previous link, for retries, and for manual runs.
     """
     if claim.attempt > 1 or claim.composite.trigger is not Trigger.SCHEDULE or execution_id != claim.execution_ids[0]:
         return None
@@ -38,7 +36,7 @@ def lateness(claim: Claim, execution_id: int, now: datetime) -> float | None:
 
 
 def tell_failure(olt_id: int, olt: str, node: Node, outcome: Outcome) -> None:
-    """Log an attempt that failed, and whether there will be another one."""
+    """Log a failed attempt and whether another one follows."""
     if outcome.status is not Status.FAILED:
         return
     known: dict[str, Any] = {"olt": olt, "task": node.name, "error": outcome.error}
@@ -52,7 +50,7 @@ def tell_failure(olt_id: int, olt: str, node: Node, outcome: Outcome) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Executions that are tried again, and how they end if they cannot be."""
+    """Executions that are retried, and their outcome if that is not possible."""
 
     claim: Claim
     outcomes: tuple[Outcome, ...]
@@ -60,7 +58,7 @@ class Retry:
 
 
 def retry_of(claim: Claim, outcomes: Sequence[Outcome]) -> Retry | None:
-    """Return the links of a claim that wait for another attempt, as a claim of their own."""
+    """Return the links of a claim that wait for another attempt, as a new claim."""
     again = [
         (node, id_, outcome)
         for node, id_, outcome in zip(claim.composite.links, claim.execution_ids, outcomes, strict=False)
@@ -76,25 +74,25 @@ def retry_of(claim: Claim, outcomes: Sequence[Outcome]) -> Retry | None:
 
 
 def retry_of_left(left: LeftOver, waiting: Mapping[int, Outcome], nodes: Mapping[int, Node]) -> Retry | None:
-    """Return the links of an earlier engine's claim that wait for another attempt, as they are set up now.
+    """Return the pending links of an earlier engine's claim, with their current configuration.
 
-    Links that are no longer polled are left out; None if there is no other.
+    Links that are no longer polled are left out. None if no link remains.
     """
     polled = {id_: nodes[node_id] for id_, node_id in left.links if node_id is not None and node_id in nodes}
     again = [(node, id_) for id_, node in polled.items() if id_ in waiting]
     if not again:
         return None
     links, ids = zip(*again, strict=True)
-    # Only a master has slots; without one, nothing of its chain is polled.
+    # Only a master has slots; without it, its chain is not polled.
     master = nodes.get(links[0].master_id or links[0].id)
     if master is None:
         return None
     at = max(waiting[id_].retry_at or left.claimed_at for id_ in ids)
     composite = CompositeNode(links[0], links[1:], left.slot, retry_at=at)
     slot_end = next_check(left.slot, master.interval, left.claimed_at)
-    # What was given out and not begun yet when we looked has been tried since.
+    # Executions that were assigned but not started at that time have been attempted since.
     attempts = max(left.attempts, int(left.is_running))
-    # It gets a poller when its time has come.
+    # It gets a poller at its due time.
     claim = Claim(composite, ids, None, slot_end, attempts + 1)
     return Retry(claim, tuple(waiting[id_].as_last() for id_ in ids), at)
 
@@ -105,7 +103,7 @@ def _at(retry: Retry, at: datetime) -> Retry:
 
 
 class Retries:
-    """What waits for its next attempt, holding neither poller nor OLT meanwhile."""
+    """Pending retries. They hold neither poller nor lease."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, Retry]] = []
@@ -117,29 +115,29 @@ class Retries:
         return (retry for _, _, retry in self._heap)
 
     def add(self, retry: Retry, now: datetime) -> None:
-        # The clock may have been set back since its time was fixed.
+        # The clock may have been set back since the time was set.
         latest = now + max(link.retry_delay for link in retry.claim.composite.links)
         self._push(retry if retry.at <= latest else _at(retry, latest))
 
     def _push(self, retry: Retry) -> None:
-        # No two wait with the same executions, so retries themselves are never compared.
+        # Execution ids are unique, so retries themselves are never compared.
         heappush(self._heap, (retry.at, retry.claim.execution_ids[0], retry))
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the clock, but not beyond the end of a slot: there the retry ends."""
+        """Shift the times after the clock was set, at most to the end of the slot, where the retry ends."""
         for retry in self.drain():
             at, slot_end = retry.at + by, retry.claim.next_check
             self._push(_at(retry, at if slot_end is None else min(at, slot_end)))
 
     def due(self, now: datetime) -> list[Retry]:
-        """Give out those whose time has come."""
+        """Remove and return the due retries."""
         due = []
         while self._heap and self._heap[0][0] <= now:
             due.append(heappop(self._heap)[2])
         return due
 
     def drain(self) -> list[Retry]:
-        """Give out all of them."""
+        """Remove and return all retries."""
         left = [retry for _, _, retry in self._heap]
         self._heap.clear()
         return left

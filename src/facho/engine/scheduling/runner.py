@@ -1,4 +1,4 @@
-"""Runs one composite: from the lease of its OLT to the result of its last link."""
+"""Runner of one composite: from the lease of its OLT to the result of its last link."""
 
 import asyncio
 import logging
@@ -35,12 +35,12 @@ from facho.engine.scheduling.retry import lateness, retry_at, tell_failure
 
 logger = logging.getLogger(__name__)
 
-# How often a database that is unavailable is tried again, in seconds.
+# Seconds between attempts to reach an unavailable database.
 AGAIN_EVERY = 2.0
-# How long a manual run waits for it, since no slot ends the wait.
+# Seconds that a manual run waits for the database. It has no slot that ends the wait.
 LONGEST_WAIT = timedelta(minutes=5)
 
-# A smaller difference between wall clock and monotonic clock is drift.
+# Smaller differences between wall clock and monotonic clock are drift.
 CLOCK_SET = timedelta(seconds=0.5)
 
 T = TypeVar("T")
@@ -48,20 +48,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """When a link began, by both clocks."""
+    """Start of a link, by both clocks."""
 
     at: datetime
     steady: float
 
     def clock_set(self, now: datetime, steady: float) -> timedelta:
-        """Return how far the wall clock was set since then."""
+        """Return the step of the wall clock since then."""
         by = now - self.at - timedelta(seconds=steady - self.steady)
         return by if abs(by) >= CLOCK_SET else timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRun:
-    """What one link brought: its outcome, and what is to be stored with it."""
+    """Result of one link: its outcome and the data to store."""
 
     outcome: Outcome
     collected: Collected | None = None
@@ -69,19 +69,19 @@ class LinkRun:
 
 
 class GiveUp:
-    """A composite that could not be started is skipped: this process claimed it, and no other one runs it."""
+    """Skip a composite that could not be started: this process claimed it, and no other one runs it."""
 
     returns_unstarted = False
 
     def longest_wait(self, until_slot_end: timedelta) -> timedelta:
-        """Return how long the first link waits for the database."""
+        """Return the maximum wait of the first link for the database."""
         return until_slot_end
 
 
 class ReturnToScheduler(GiveUp):
-    """It is left as it was found, and the scheduler sends it again.
+    """Leave a composite that could not be started; the scheduler sends it again.
 
-    So is one whose OLT is held: its message may have come twice, and the holder be running this very composite.
+    The same applies if its OLT is held: the message may have come twice, and the holder may run this composite.
     """
 
     returns_unstarted = True
@@ -94,14 +94,12 @@ class ReturnToScheduler(GiveUp):
 
 
 class Runner:
-    """Holds one lease from the master's start to the last link's end, and ends every execution it was given.
+    """Holds one lease from the start of the master to the end of the last link, and ends all its executions.
 
-    A master that fails does not stop its chain, unless the OLT is unreachable:
-    then the other links would only add silence to silence.
+    A failed master does not stop its chain, unless the OLT is unreachable.
 
-    While the database is unavailable nothing starts: a link waits for it, as long
-    as its slot lasts and the OLT is ours. `give_up` decides what becomes of a
-    composite of which no link could be started.
+    While the database is unavailable nothing starts: a link waits as long as its slot and the lease last. `give_up`
+    decides about a composite with no started link.
     """
 
     def __init__(
@@ -139,12 +137,12 @@ class Runner:
         self._memories = Memories()
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
-        """Run each link and return how they ended."""
+        """Run each link and return the outcomes."""
         outcomes: list[Outcome] = []
         lease = None
         try:
             if claim.next_check is not None and claim.next_check <= self._clock.now():
-                # It took too long to get here, and would only take the place of the next slot.
+                # Too late: it would take the place of the next slot.
                 await self._finish_rest(claim, lease, outcomes, Outcome(Status.SKIPPED, Cause.NO_FREE_POLLER))
                 return outcomes
             olt = await self._patiently(claim, lambda: self._nodes.olt(claim.composite.olt_id))
@@ -165,17 +163,17 @@ class Runner:
         except DatabaseUnavailable as error:
             await self._leave(claim, lease, outcomes, error)
         except Exception as error:
-            # A secret that cannot be read, or a database that failed for a moment: no execution may stay open for it.
+            # An unreadable secret or a database error: no execution may stay open.
             logger.exception("%s could not be run", _called(claim))
             await self._fail_rest(claim, lease, outcomes, error)
         return outcomes
 
     async def _fail_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], error: Exception) -> None:
-        """End the remaining links as failed. If that fails too, the links that ended before keep their retries."""
+        """End the remaining links as failed. If that fails too, the earlier links keep their retries."""
         try:
             await self._finish_rest(claim, lease, outcomes, _failed(error))
         except Exception:
-            # The reaper ends them, as it ends those of an engine that died.
+            # Recovery ends them, as those of a dead engine.
             logger.exception("%s: the rest of %s could not be ended", _called(claim), claim.execution_ids)
 
     async def _run_links(
@@ -186,7 +184,7 @@ class Runner:
             watch.link_started(position, node)
             began = await self._start(claim, execution_id, lease, is_first=not outcomes)
             if began is None:
-                # It was ended meanwhile, and is no longer ours to run.
+                # It has ended in the meantime.
                 outcomes.append(Outcome(Status.INTERRUPTED, Cause.LEASE_LOST))
                 watch.link_changed(position, Status.INTERRUPTED)
                 continue
@@ -198,20 +196,20 @@ class Runner:
                 outcome = await self._finish(claim, node, execution_id, run, lease, began)
             finally:
                 self._observer.attempt_ended(replace(outcome, seconds=self._clock.monotonic() - began.steady))
-            # Not before it is stored: a link that is stopped in between must be ended with the rest.
+            # Only after it is stored: a link that is stopped in between must be ended with the rest.
             outcomes.append(outcome)
             watch.link_changed(position, Status.PENDING if outcome.retry_at else outcome.status)
             tell_failure(olt.id, olt.name, node, outcome)
             if run.collected is not None and run.collected.learned:
                 olt = replace(olt, learned=run.collected.learned)
             if outcome.cause in (Cause.UNREACHABLE, Cause.LEASE_LOST):
-                # Where the link is tried again, so are those behind it.
+                # If the link is retried, the following links are too.
                 rest = Outcome(Status.SKIPPED, outcome.cause, retry_at=outcome.retry_at)
                 await self._finish_rest(claim, lease, outcomes, rest)
                 return
 
     async def _start(self, claim: Claim, execution_id: int, lease: Lease, *, is_first: bool) -> Began | None:
-        """Start a link as soon as the database is available, and return when. None if it is no longer ours to run."""
+        """Start a link when the database is available, and return the start time. None if it has ended already."""
 
         async def start() -> Began | None:
             began = Began(self._clock.now(), self._clock.monotonic())
@@ -225,13 +223,13 @@ class Runner:
     async def _patiently(
         self, claim: Claim, ask: Callable[[], Awaitable[T]], lease: Lease | None = None, *, is_first: bool = True
     ) -> T:
-        """Ask the database until it answers; `DatabaseUnavailable` when it is too late for that."""
+        """Repeat a database call until it succeeds. Raises `DatabaseUnavailable` when time is up."""
         ends: float | None = None
         while True:
             try:
                 return await ask()
             except Exception as error:
-                # When the connection broke, the request may have succeeded: then we hold the OLT ourselves.
+                # When the connection broke, the call may have succeeded: then the lease is ours.
                 if not self._is_away(error) and (ends is None or not isinstance(error, OltBusy)):
                     raise
                 if ends is None:
@@ -242,21 +240,21 @@ class Runner:
             await self._clock.sleep(AGAIN_EVERY)
 
     def _longest_wait(self, claim: Claim, *, is_first: bool) -> timedelta:
-        """Return how long to wait for the database: until the slot is over, even if the clock is set."""
+        """Return the maximum wait for the database: until the end of the slot, even if the clock is set."""
         longest = claim.next_check - self._clock.now() if claim.next_check is not None else LONGEST_WAIT
         return self._give_up.longest_wait(longest) if is_first else longest
 
     async def _leave(
         self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], error: DatabaseUnavailable
     ) -> None:
-        """Leave a composite that was not started to its scheduler; otherwise skip the links that were not."""
+        """Return an unstarted composite to its scheduler, or skip its unstarted links."""
         logger.warning("%s: %s", _called(claim), error)
         if outcomes or not self._give_up.returns_unstarted:
             skipped = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
             await self._finish_rest(claim, lease, outcomes, skipped)
 
     async def _run_link(self, claim: Claim, node: Node, olt: Olt, lease: Lease) -> LinkRun:
-        """Collect, and return what came of it. Whatever goes wrong here concerns this link only."""
+        """Collect, and return the result. Any error concerns this link only."""
         node = _in_its_slot(node, claim, self._clock.now())
         try:
             if node.kind is JobKind.IDENTIFY:
@@ -272,7 +270,7 @@ class Runner:
         except FachoError as error:
             return LinkRun(_failed(error))
         except Exception as error:
-            # A defect of ours, or a database that fails, must not stop the rest of the chain.
+            # A bug or a database error must not stop the rest of the chain.
             logger.exception("%s: %s ended in an error", olt.name, node.name)
             return LinkRun(_failed(error))
 
@@ -291,7 +289,7 @@ class Runner:
         return LinkRun(_outcome(collected), collected)
 
     async def _identify(self, node: Node, olt: Olt, lease: Lease) -> LinkRun:
-        """Detect the brand of an OLT. No known brand is a failure: a person has to do something."""
+        """Detect the brand of an OLT. An unknown brand is a failure, because the admin must act."""
         identity = await identify(
             olt.agent,
             snmp=self._leased(lease),
@@ -310,7 +308,7 @@ class Runner:
     async def _finish(
         self, claim: Claim, node: Node, execution_id: int, run: LinkRun, lease: Lease, began: Began
     ) -> Outcome:
-        """Store the result of a link. If what it read cannot be stored, the link has failed."""
+        """Store the result of a link. If the readings cannot be stored, the link has failed."""
 
         def result(outcome: Outcome) -> RunResult:
             now, steady = self._clock.now(), self._clock.monotonic()
@@ -342,7 +340,7 @@ class Runner:
         return outcome
 
     def _report(self, node: Node, run: LinkRun, outcome: Outcome) -> None:
-        """Log and publish what a link read."""
+        """Log and publish the readings of a link."""
         if run.collected is None:
             return
         if outcome.readings or run.collected.scalars:
@@ -350,7 +348,7 @@ class Runner:
         logger.info("%s: %s took %.1f s, %d ONUs", node.olt_name, node.name, outcome.seconds or 0.0, outcome.readings)
 
     async def _finish_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], outcome: Outcome) -> None:
-        """End the links that have not ended yet, all in the same way."""
+        """End the remaining links with the same outcome."""
         links = list(zip(claim.composite.links, claim.execution_ids, strict=True))[len(outcomes) :]
         if links:
             ids = tuple(execution_id for _, execution_id in links)
@@ -371,20 +369,20 @@ def _called(claim: Claim) -> str:
 
 
 def _in_its_slot(node: Node, claim: Claim, now: datetime) -> Node:
-    """Return a node that is tried again with no more time than its slot has left."""
+    """Return a retried node with its time limit cut to the rest of its slot."""
     if claim.attempt == 1 or claim.next_check is None:
         return node
     return replace(node, timeout=min(node.timeout, claim.next_check - now))
 
 
 def _seen(identity: Identity) -> dict[str, Any]:
-    """Return what an OLT reported about itself, by the names of the system group."""
+    """Return the OLT's values of the system group, by name."""
     seen = {"sysDescr": identity.sys_descr, "sysObjectID": identity.sys_object_id, "sysName": identity.sys_name}
     return {name: value for name, value in seen.items() if value}
 
 
 def _outcome(collected: Collected) -> Outcome:
-    """Return the outcome of a link that read something. Some rows are PARTIAL; none, with errors, is a failure."""
+    """Return the outcome of a link with readings. Some rows: PARTIAL; none, with errors: FAILED."""
     status = Status.SUCCESS
     if collected.completeness is Completeness.PARTIAL:
         status = Status.PARTIAL if collected.readings or collected.scalars else Status.FAILED

@@ -1,4 +1,4 @@
-"""The one clock of Facho: once a second it reads what changed and offers what is due."""
+"""The scheduler: once a second it reads changes and offers due nodes."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,35 +34,35 @@ logger = logging.getLogger(__name__)
 
 TICK = timedelta(seconds=1)
 
-# Whatever goes through Facho moves a revision, and is seen at the next tick. What anybody else does to the
-# rows is seen by comparing fingerprints every fourth tick; ticks come some milliseconds early or late.
+# Changes through Facho raise a revision and are seen at the next tick. Direct changes to the rows are found by
+# fingerprints every fourth tick; ticks come some milliseconds early or late.
 LOOK_EVERY = timedelta(seconds=3.5)
 
-# Quotas that one write of the grid may touch: a scheduler must renew its turn between two of them.
+# Maximum number of quotas per write of the grid: the scheduler must renew its lease between two writes.
 AT_ONCE = 500
 
-# The silence of an OLT that is somewhere else now, or has another password, was somebody else's.
+# After these changes, earlier failures of an OLT no longer count: the address or password is new.
 CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
 
-# An OLT that answered this short a time before the engine started is not checked first.
+# An OLT that answered this recently before the start of the engine is not checked first.
 RECENTLY = timedelta(minutes=10)
 
 
 class OltProber(Checker, Protocol):
-    """Asks OLTs outside the pollers: those whose breaker is open, and those in doubt."""
+    """Requests outside the pollers: probes of open breakers and checks of OLTs in doubt."""
 
     def follow(self, broken: Mapping[int, datetime]) -> None:
-        """Take over which breakers are open, and since when."""
+        """Update the set of open breakers and their start times."""
 
     def tick(self, now: datetime, gate: Gate) -> None:
-        """Begin the probes that are due."""
+        """Start the due probes."""
 
 
 class Scheduler:
-    """Holds every node in memory, and reads only changes from the database.
+    """Holds all nodes in memory and reads only changes from the database.
 
-    No node is ever offered twice for a slot, and none is lost: a slot that has
-    not begun when the next one comes is accounted for, with what it waited for.
+    A node is offered once per slot and no slot is lost: a slot that has not started when the next one begins is
+    stored as skipped, with its cause.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Scheduler:
         observer: Observer | None = None,
         size: PoolSize | None = None,
     ) -> None:
-        # Outages may have begun before us: slots that were lost to them were not lost to an engine that was down.
+        # Outages may have started earlier: their lost slots must not count as "engine down".
         self.outages = outages or Outages()
         self.manager = PollerManager(
             pollers=pollers,
@@ -99,28 +99,28 @@ class Scheduler:
         self._clock = clock
         self._prober = prober
         self._on_tick = on_tick
-        # Called with OLTs whose set-up, or whose breaker, is not as it was.
+        # Called with the OLTs whose configuration or breaker changed.
         self._on_change = on_change
         self._grid = Grid(restart_grace)
         self._standings: Mapping[int, Standing] = {}
-        # Since when breakers are open, by OLT.
+        # Start times of open breakers, by OLT.
         self._broken: Mapping[int, datetime] = {}
         self._fingerprints: Mapping[int, str] = {}
         self._states: dict[int, OltState] = {}
         self._looked_at: datetime | None = None
-        # Slots that were not there to be taken; the next sync finds out what became of their nodes.
+        # Masters whose slot could not be claimed. The next sync reads their nodes again.
         self._refused: dict[int, CompositeNode] = {}
         self._has_started = False
-        # What an earlier scheduler claimed, and neither it nor anybody else has brought to an end.
+        # Unfinished claims of an earlier scheduler.
         self._left: list[LeftOver] = []
-        # The time that the clock was last set past, and whether the grid still has to follow the clock.
+        # The last clock step, and whether the grid still has to follow it.
         self.gap: Gap | None = None
         self._follows_clock = False
-        # Executions that waited for another attempt when the clock was set, and by how much.
+        # Executions that waited for a retry when the clock was set, and the step.
         self._to_move: list[tuple[set[int], timedelta]] = []
 
     async def run(self) -> None:
-        """Tick for ever, on the second."""
+        """Tick forever, on the second."""
         while not await self._has_recovered():
             await self._clock.sleep(TICK / timedelta(seconds=1))
         while True:
@@ -132,13 +132,13 @@ class Scheduler:
         try:
             await self.recover()
         except Exception:
-            # Until recovery has succeeded, an earlier engine may still be polling: nothing is started.
+            # Nothing starts before recovery has succeeded, because an earlier engine may still be polling.
             logger.exception("recovery failed, retrying in %d s", TICK.total_seconds())
             return False
         return True
 
     async def recover(self) -> None:
-        """End what a dead engine was running, and ask nothing of OLTs on which something goes on without it."""
+        """End the executions of a dead engine, and hold OLTs with a run that continues elsewhere."""
         recovery = await self._slots.recover(self._clock.now())
         if recovery.interrupted:
             tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
@@ -148,7 +148,7 @@ class Scheduler:
                 self.manager.hold(left.olt_id)
 
     async def follow(self) -> None:
-        """Take up what an earlier scheduler left, as soon as nobody is at work on it."""
+        """Continue the unfinished claims of an earlier scheduler when no worker runs them."""
         if not self._left or not self._has_started:
             return
         known = await self._slots.progress([id_ for left in self._left for id_ in left.execution_ids])
@@ -161,7 +161,7 @@ class Scheduler:
                     self.manager.release(left.olt_id)
 
     async def _take_up(self, left: LeftOver, waiting: Mapping[int, Outcome]) -> None:
-        """Let what waits for another attempt have it, as far as it is still wanted."""
+        """Queue the pending retries that are still valid."""
         state = self._states.get(left.olt_id)
         nodes = {node.id: node for node in state.nodes} if state is not None else {}
         retry = retry_of_left(left, waiting, nodes)
@@ -174,22 +174,22 @@ class Scheduler:
 
     @property
     def waiting_executions(self) -> set[int]:
-        """Return the executions that wait for another attempt: we answer for them, and nobody else does."""
+        """Return the executions with a pending retry, for which this scheduler is responsible."""
         left = {id_ for each in self._left if not each.is_running for id_ in each.execution_ids}
         return left | self.manager.waiting_executions
 
     @property
     def standings(self) -> Mapping[int, Standing]:
-        """Return the enabled OLTs as they were last read."""
+        """Return the enabled OLTs as last read."""
         return self._standings
 
     @property
     def follows_clock(self) -> bool:
-        """Return whether the machine's clock was set and the slots have not been moved yet."""
+        """Return whether the clock was set and the slots have not been moved yet."""
         return self._follows_clock
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the clock, which was set by so much. Called in the moment in which `now` changes."""
+        """Shift all times after the clock was set. Called at the moment in which `now` changes."""
         now = self._clock.now()
         self._to_move.append((self.waiting_executions, by))
         self.manager.clock_set(by)
@@ -206,12 +206,12 @@ class Scheduler:
     def _gap_after(self, by: timedelta, now: datetime) -> Gap | None:
         before = self.gap
         if by > timedelta(0):
-            # Two steps in a row are one, as long as the grid has not followed the first.
+            # Two steps in a row count as one until the grid has followed.
             return Gap(before.start if before and self._follows_clock else now - by, now)
         return Gap(before.start, min(before.end, now)) if before and before.start < now else None
 
     def _astray(self, now: datetime) -> list[CompositeNode]:
-        """Return composites that wait with a slot of another time; a person who asked for one does not wait longer."""
+        """Return queued composites whose slot belongs to the old time. A manual run does not wait longer."""
         is_long = self.gap is not None and not self.gap.is_accounted_for
         return [
             waiting.composite
@@ -223,17 +223,17 @@ class Scheduler:
         ]
 
     async def follow_clock(self) -> None:
-        """Move the slots after the clock was set. Until that is written, nothing new is offered."""
+        """Move the slots after the clock was set. Until that is stored, nothing new is offered."""
         while self._to_move:
             execution_ids, by = self._to_move[0]
             if execution_ids:
                 await self._slots.move(execution_ids, by)
             del self._to_move[0]
         if not self._follows_clock or not self._has_started:
-            # An engine that starts puts every slot where it belongs anyway.
+            # An engine that starts sets all slots anyway.
             self._follows_clock = False
             return
-        # What is claimed from here on, while we write, is followed the next time.
+        # Slots claimed from here on, during the write, are handled the next time.
         self._follows_clock = False
         try:
             await self._move_slots(self._clock.now())
@@ -255,12 +255,12 @@ class Scheduler:
         return await self._slots.taken(ids, after=now) if ids else {}
 
     async def step(self) -> None:
-        """Do what a second asks for: read changes, account for lost slots, offer, seat, probe, tell."""
+        """Run one second: read changes, account for lost slots, offer, assign, probe, publish."""
         for write in (self.follow_clock, self.sync, self.expire, self.follow):
             try:
                 await write()
             except Exception:
-                # The database may be away; what is in memory goes on, and the next tick tries again.
+                # The database may be unavailable. Nodes in memory continue; the next tick tries again.
                 logger.exception("the database could not be followed; going on with what is known")
         self.tick(self._clock.now())
         self.manager.tick()
@@ -269,7 +269,7 @@ class Scheduler:
         self._on_tick(self.manager)
 
     def tick(self, now: datetime) -> None:
-        """Offer what is due. While the slots have to follow the clock, nothing is."""
+        """Offer the due nodes. Nothing is offered while the slots have to follow the clock."""
         if self._follows_clock:
             return
         for composite in self._grid.take_due(now):
@@ -277,7 +277,7 @@ class Scheduler:
             self.manager.offer(composite, Cause.CLOCK_SET if is_in_gap else Cause.SCHEDULER_LATE)
 
     def claimed(self, claim: Claim) -> None:
-        """Put a master whose slot was taken back on the grid."""
+        """Put a master on the grid again after its slot was claimed."""
         if claim.next_check is not None and claim.composite.id in self._grid:
             due, interval = claim.next_check, claim.composite.master.interval
             self._grid.put(claim.composite.id, due, interval)
@@ -287,7 +287,7 @@ class Scheduler:
                 self._follows_clock = True
 
     def refused(self, composite: CompositeNode) -> None:
-        """Read an OLT again whose node was not as we thought it to be. A wish that is gone changes nothing."""
+        """Read an OLT again whose node differs from memory. A withdrawn manual run changes nothing."""
         logger.info("%s: the slot of %s was taken already", composite.master.olt_name, composite.master.name)
         if composite.trigger is Trigger.SCHEDULE:
             self._refused[composite.id] = composite
@@ -296,7 +296,7 @@ class Scheduler:
         return self._grid.next_due(olt_id, above)
 
     async def expire(self) -> None:
-        """Account for slots whose node has waited until the next one came; it goes on waiting with that one."""
+        """Account for slots whose node waited until the next one; it stays queued with the new slot."""
         now = self._clock.now()
         expired = self.manager.queue.expire(now)
         while expired:
@@ -308,7 +308,7 @@ class Scheduler:
                 raise
 
     async def _account_for(self, expired: list[QueuedNode], now: datetime) -> None:
-        """Write down what is lost; who is left in `expired` when that fails has not been written."""
+        """Store lost slots. Entries left in `expired` after a failure are not stored."""
         for waiting in list(expired):
             if waiting.retry is not None:
                 await self.manager.end(waiting.retry)
@@ -321,19 +321,19 @@ class Scheduler:
         _tell_lost(lost)
 
     async def sync(self) -> None:
-        """Take over what changed in the database since the last time."""
+        """Read the changes in the database since the last call."""
         with self.outages.watch("read", self._clock):
             standings = await self._nodes.standings()
             fingerprints = await self._look()
         is_known = standings is self._standings and fingerprints is self._fingerprints
         if is_known and not self._refused and not self._grid.outdated:
-            # A source that has everything in memory says so by giving out the same mapping again.
+            # A source without changes returns the same mapping.
             return
-        # Before anything that may fail: an OLT that never answers is not to be asked meanwhile.
+        # Before any step that may fail: an OLT with an open breaker must not be polled.
         self._follow_breakers(standings)
         self.manager.follow_devices({id_: each.device for id_, each in standings.items() if each.device})
         self._note_recent_answers(standings)
-        # More may be refused while we read: those are for the next time.
+        # More claims may be refused during the read; they are handled the next time.
         refused = dict(self._refused)
         changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
         changed |= (self._grid.outdated | {each.olt_id for each in refused.values()}) & standings.keys()
@@ -367,7 +367,7 @@ class Scheduler:
             self._prober.follow(broken)
 
     def _note_recent_answers(self, standings: Mapping[int, Standing]) -> None:
-        """Take OLTs that this engine has not met yet to answer if they did so a short time ago."""
+        """Mark OLTs as reachable that this engine has not polled, if they answered a short time ago."""
         since = self._clock.now() - RECENTLY
         for olt_id in standings.keys() - self._standings.keys():
             answered_at = standings[olt_id].answered_at
@@ -377,7 +377,7 @@ class Scheduler:
     async def _take_over(
         self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
     ) -> None:
-        """Follow a change: write down what it means first, so that a database that fails leaves it to the next tick."""
+        """Apply a change: store its effect first, so that after a database error the next tick repeats it."""
         now = self._clock.now()
         changes = [
             change for id_ in sorted(olt_ids) for change in detect_changes(self._states.get(id_), states.get(id_))
@@ -391,7 +391,7 @@ class Scheduler:
         shift.avoid(await self._taken({id_: composites[id_] for id_ in shift.dues}, now), composites)
         await self._obey(changes, now)
         for checks, skipped in shift.portions(AT_ONCE):
-            # If one of them fails, the next tick reads what has been written, and goes on from there.
+            # If one part fails, the next tick reads the stored state and continues from there.
             with self.outages.watch("write", self._clock):
                 await self._slots.reschedule(checks, skipped, now=now)
         self._apply(olt_ids, before - composites.keys(), composites, shift, states)
@@ -400,7 +400,7 @@ class Scheduler:
         _tell_lost(shift.skipped)
 
     def _with_true_cause(self, item: Skipped, now: datetime) -> Skipped:
-        """Return slots that no engine scheduled with the cause for which they would have been lost anyway."""
+        """Return slots lost without an engine, with the cause that would have applied anyway."""
         if item.cause is not Cause.ENGINE_DOWN:
             return item
         broken_since = self._broken.get(item.node.olt_id)
@@ -413,7 +413,7 @@ class Scheduler:
         return {node_id: waiting.composite for node_id, waiting in found.items() if waiting is not None}
 
     async def _obey(self, changes: Sequence[Change], now: datetime) -> None:
-        """Let a change take hold of what is open at once: a person who disables something does not want to wait."""
+        """Apply a change to open executions at once: disabling must take effect immediately."""
         disabled = {change.olt_id for change in changes if change.kind is ChangeKind.OLT_DISABLED}
         removed = [change.node.id for change in changes if change.kind is ChangeKind.TASK_REMOVED and change.node]
         moved = {change.olt_id for change in changes if change.kind in CHANGED_PARTNERS}
@@ -446,7 +446,7 @@ class Scheduler:
         self._states |= states
 
     def _offer_requests(self, nodes: Collection[Node], composites: Mapping[int, Links]) -> None:
-        """Offer what a person asked for. A chained node can be run alone; a master brings its chain."""
+        """Offer manual runs. A chained node runs alone; a master runs with its chain."""
         for node in nodes:
             if node.run_requested_at is not None:
                 _, chain = composites.get(node.id, (node, ()))
@@ -465,7 +465,7 @@ def _tell_change(change: Change) -> None:
 
 
 def _tell_lost(skipped: Collection[Skipped]) -> None:
-    # That a breaker is open has been told; each slot that it costs has a row.
+    # The open breaker is already logged, and each slot that it costs has a row.
     for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
         tell(
             logger,

@@ -1,4 +1,4 @@
-"""How things stand, as plain values for whoever watches. Published once a tick."""
+"""Snapshot of pollers and queue as plain values, published once a tick."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -7,16 +7,16 @@ from typing import Any
 from facho.engine.scheduling.pollers import Poller, PollerManager
 from facho.engine.scheduling.queue import QueuedNode, in_order
 
-# How much of the queue is shown.
+# Number of queue entries in a snapshot.
 QUEUE_SHOWN = 50
 
 
 def snapshot(
     manager: PollerManager, now: datetime, pollers: Sequence[Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Return the pollers, the head of the queue and the pool's statistics.
+    """Return the pollers, the head of the queue and the statistics of the pool.
 
-    `pollers` are those of the workers, where they run elsewhere; otherwise they are the manager's own.
+    `pollers` are those of the workers in scale-out; otherwise the manager's own.
     """
     if pollers is None:
         pollers = describe(manager.pollers, now, manager.started_at)
@@ -38,7 +38,7 @@ def snapshot(
 def describe(
     pollers: Iterable[Poller], now: datetime, started_at: datetime, worker: str = "", host: str = ""
 ) -> list[dict[str, Any]]:
-    """Return what pollers do, as plain values, and where they are."""
+    """Return the state and place of pollers as plain values."""
     return [{**_poller(poller, now, started_at), "worker": worker, "host": host} for poller in pollers]
 
 

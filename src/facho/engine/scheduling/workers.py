@@ -1,4 +1,4 @@
-"""Which workers there are, told from what they say of themselves once a second. Who says nothing is not counted on."""
+"""Live workers, from the reports that each sends once a second."""
 
 import logging
 from collections import Counter
@@ -12,7 +12,7 @@ from facho.engine.events import Event, tell
 
 logger = logging.getLogger(__name__)
 
-# In seconds. Some reports may get lost; a worker that is gone must not be given anything for long.
+# Seconds without a report until a worker is dropped. Some reports may get lost.
 SILENT_AFTER = 5.0
 
 # How many composites a worker may have for each of its pollers. Most runs are short, so one that finds its worker busy
@@ -22,14 +22,14 @@ OVERBOOKING = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker said of itself last, and when that was heard, by our monotonic clock."""
+    """Last report of a worker, with the time of receipt (monotonic)."""
 
     heard_at: float
     is_draining: bool
     pollers: Sequence[Mapping[str, Any]]
-    # How much it has to say that waits for the database.
+    # Number of results in its spool.
     spooled: int = 0
-    # Whether it cannot reach the database: whatever it were given it could not begin.
+    # Whether it has no database, so it cannot start anything.
     is_cut_off: bool = False
     # Where it alone takes messages from; empty: it takes them from the shared queues only.
     queue: str = ""
@@ -40,7 +40,7 @@ class Report:
 
 
 class Roster:
-    """The workers by name. Times are of our monotonic clock: other machines' clocks differ, and ours may be set."""
+    """Workers by name. Times are of our monotonic clock, since clocks of other machines differ and ours may be set."""
 
     def __init__(self) -> None:
         self._reports: dict[str, Report] = {}
@@ -64,7 +64,7 @@ class Roster:
             tell(logger, Event.WORKER_CUT_OFF if heard.is_cut_off else Event.WORKER_BACK, worker=name)
 
     def forget_silent(self, now: float) -> None:
-        """Strike out who was not heard of for some seconds."""
+        """Remove workers without a recent report."""
         for name, report in list(self._reports.items()):
             if now - report.heard_at > SILENT_AFTER:
                 del self._reports[name]
@@ -73,7 +73,7 @@ class Roster:
 
     @property
     def seats(self) -> int:
-        """Return how many composites may run at once."""
+        """Return the number of composites that can run at once."""
         return sum(report.seats for report in self._reports.values())
 
     def choose(self, olt_id: int, taken: Mapping[str, int]) -> str | None:
@@ -94,17 +94,17 @@ class Roster:
 
     @property
     def is_cut_off(self) -> bool:
-        """Return whether there are workers, and none that reaches the database."""
+        """Return whether there are workers, but none has the database."""
         return bool(self._reports) and all(report.is_cut_off for report in self._reports.values())
 
     @property
     def spooling(self) -> set[str]:
-        """Return who has something to say of executions that are still open."""
+        """Return the workers with spooled results of open executions."""
         return {name for name, report in self._reports.items() if report.spooled}
 
     @property
     def pollers(self) -> list[Mapping[str, Any]]:
-        """Return all pollers, as their workers describe them."""
+        """Return all pollers as reported by their workers."""
         every = [poller for report in self._reports.values() for poller in report.pollers]
         return sorted(every, key=lambda poller: int(poller["id"]))
 
