@@ -1,10 +1,8 @@
-"""How the ONUs of one OLT are read: plan, requests, joining. `collect` is the way in.
+"""Collection from one OLT: plan, requests, joining. `collect` is the entry point.
 
-The datum's way: `plan` names columns, `tables` walks them or `rows` asks for
-them by index, `requester` is the only one who sends, `harvest` joins and
-decodes, `coverage` says how much of it there is. `pace`, `timer`, `size` and
-`learned` are how an agent is got to know. `replay` does all of that again from
-the `memory` of the last run, as long as nothing but values changed.
+Data path: `plan` names the columns, `tables` walks them or `get` reads them by index, `requester` sends, `join` joins
+and decodes, `coverage` reports completeness. `flow` and `learned` adapt to the agent. `replay` repeats the last run
+from its `memory` as long as only values change.
 """
 
 from facho.engine.collect.memory import Memories, Memory

@@ -1,4 +1,4 @@
-"""Rows that spoil a request: which column and row it is, and how a walk gets past it."""
+"""Rows that make a request fail: finding the column and row, and getting past them."""
 
 from bisect import bisect_right
 from collections import deque
@@ -11,14 +11,14 @@ from facho.engine.collect.known_rows import Guide, port_arcs, readable
 from facho.engine.collect.learned import Learned
 from facho.engine.oid import Arcs, Oid, pack
 
-# When so many columns were found guilty of one row, and the others fail again, it is the row: all of it.
+# After this many bad columns in one row, if the others fail again, the whole row is bad.
 ENOUGH = 2
 
 
 class Inquiry:
-    """Halves what failed until the guilty column stands alone; where the agent names one, it is asked first.
+    """Halves a failed request until the bad column stands alone. A column named by the agent is tried first.
 
-    It may find nobody: then the request had too many columns, not a bad one.
+    It may find no bad column: then the request had too many columns.
     """
 
     def __init__(self) -> None:
@@ -27,17 +27,17 @@ class Inquiry:
         self._accused: ColumnWalk | None = None
         self._trusts_accusations = True
         self._guilty = 0
-        # The fewest columns that failed together.
+        # Smallest number of columns that failed together.
         self._fewest = 0
 
     def next_part(self) -> list[ColumnWalk]:
-        """Return the columns to ask now; none if there is nothing left to ask."""
+        """Return the columns of the next request; none at the end."""
         return self._parts.popleft() if self._parts else []
 
     def look_into(self, together: list[ColumnWalk], error_index: int) -> bool:
-        """Go into a failure of several columns; False if there is nothing to find out any more: all are guilty.
+        """Examine a failure of several columns. Returns False if nothing more can be found: all are bad.
 
-        `error_index` counts from 1, as agents do; 0 accuses nobody.
+        `error_index` counts from 1, as in SNMP; 0 names no column.
         """
         self.is_open = True
         if self._guilty >= ENOUGH:
@@ -52,52 +52,52 @@ class Inquiry:
         return True
 
     def ask_again(self, walk: ColumnWalk) -> None:
-        """Ask for one column once more, in another way, before it is judged."""
+        """Request one column again in another way before it is marked as bad."""
         self.is_open = True
         self._parts.appendleft([walk])
 
     def acquit(self, together: list[ColumnWalk]) -> None:
-        """Note that these answered. An agent that accused one of them wrongly is not believed again."""
+        """Mark columns as readable. An agent that wrongly named one of them is not trusted again."""
         if together == [self._accused]:
             self._trusts_accusations = False
         self._accused = None
 
     def convict(self) -> None:
-        """Note that a column was at fault, and has been dealt with."""
+        """Mark a column as bad and handled."""
         self._guilty += 1
         self._accused = None
 
     def close(self) -> int:
-        """End the inquiry; return how many columns were too many for the agent, or 0 if that was not it."""
+        """End the search. Returns the number of columns that was too large for the agent, or 0."""
         too_many = 0 if self._guilty else self._fewest
         self.is_open = False
         self._guilty = self._fewest = 0
         return too_many
 
 
-# How many known rows in a row are passed over before the rest of the port is: an agent that has died cannot be led on.
+# Known rows to skip in a row before the rest of the port is skipped: the agent may be dead.
 MAX_STEPS = 3
-# How many numbers are tried where nobody knows the next row, and how many ports. Rows are seldom further apart.
+# Numbers to try if the next row is unknown, and ports to try. Rows are rarely further apart.
 MAX_GUESSES = 8
 MAX_PORTS = 3
-# How often a column is led past a row before it is called broken.
+# Gaps in a column before it is marked as broken.
 MAX_GAPS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Where to go on blindly: behind a row, or at the beginning of a port."""
+    """A position to try: after a row, or at the start of a port."""
 
     index: bytes
     is_port: bool = False
 
 
 class Standstill:
-    """What was tried since a column last found a row."""
+    """Attempts since a column last found a row."""
 
     def __init__(self, rows: int, guesses: Iterator[Guess]) -> None:
         self.rows = rows
-        # Known rows that it was led past.
+        # Known rows that were skipped.
         self.passed: list[bytes] = []
         self.has_left = False
         self.guesses = guesses
@@ -105,10 +105,9 @@ class Standstill:
 
 
 class Skipper:
-    """Decides how a parked column goes on. What it passes over is remembered as poisoned.
+    """Decides how a parked column continues. Skipped rows are remembered as poisoned.
 
-    A guess that does not help is taken back, so the one that does is the row
-    that could not be read, and nobody else is blamed.
+    A guess that does not help is undone, so only the unreadable row is remembered.
     """
 
     def __init__(self, learned: Learned, space: IndexSpace, ports: Iterable[Arcs] = ()) -> None:
@@ -118,7 +117,10 @@ class Skipper:
         self._standstills: dict[ColumnWalk, Standstill] = {}
 
     def lead_on(self, columns: Sequence[ColumnWalk], guide: Guide) -> None:
-        """Let every parked column go on that can. One whose siblings still go on may learn from them yet."""
+        """Let the parked columns continue.
+
+        A column whose siblings still advance waits, since it may learn from them.
+        """
         for walk in columns:
             if not walk.parked:
                 continue
@@ -142,7 +144,7 @@ class Skipper:
     def _guess(self, walk: ColumnWalk, trouble: Standstill) -> None:
         self._take_back(walk, trouble)
         if len(trouble.passed) >= MAX_STEPS and not trouble.has_left:
-            # Several rows that are known to be there: it is more than a row.
+            # Several known rows fail: the problem is larger than a row.
             trouble.guesses = self._ports_to_try(walk)
         guess = next(trouble.guesses, None)
         trouble.has_left = trouble.has_left or (guess is not None and guess.is_port)
@@ -156,7 +158,7 @@ class Skipper:
             walk.jump(guess.index, is_guess=True)
 
     def _take_back(self, walk: ColumnWalk, trouble: Standstill) -> None:
-        """Blame nobody for what was tried in vain."""
+        """Undo the guesses that did not help."""
         for index in (*trouble.passed, *([trouble.last_guess] if trouble.last_guess else [])):
             self._learned.cure(Oid(walk.column.oid + index))
         if trouble.last_guess:
@@ -164,7 +166,7 @@ class Skipper:
             trouble.last_guess = None
 
     def _guesses(self, walk: ColumnWalk) -> Iterator[Guess]:
-        """Yield the numbers behind the last row, then the next ports and their first numbers."""
+        """Yield the numbers after the last row, then the next ports with their first numbers."""
         if walk.last or walk.after:
             last, first = readable(walk.last or walk.after), 1
         else:
@@ -174,7 +176,7 @@ class Skipper:
         yield from self._ports_to_try(walk)
 
     def _ports_to_try(self, walk: ColumnWalk) -> Iterator[Guess]:
-        """Yield the next ports, each with its first numbers; none if the walk is of one port only."""
+        """Yield the next ports, each with its first numbers; none if the walk covers one port only."""
         last = readable(walk.last or b"")
         if not self._space.by_port or walk.port:
             return
@@ -183,8 +185,8 @@ class Skipper:
             yield from self._rows_behind((*port, 0), first=0)
 
     def _rows_behind(self, row: Arcs, first: int) -> Iterator[Guess]:
-        """Yield rows that may follow: the same place with the next numbers for its ONU."""
-        # Tables may add numbers behind that of the ONU.
+        """Yield possible next rows: the same place with the next ONU numbers."""
+        # Tables may have more numbers after the ONU number.
         place = next((found for tail in ((), (1,)) if (found := self._position((*row, *tail))) is not None), None)
         for step in range(first, MAX_GUESSES + 1):
             if place is None:
@@ -193,7 +195,7 @@ class Skipper:
                 yield Guess(index)
 
     def _position(self, row: Arcs) -> Position | None:
-        # A port may have no ONU 0; any other number shows the shape of its indexes as well.
+        # A port may have no ONU 0; any other number has the same index shape.
         for arcs in (row, tuple(arc or 1 for arc in row)):
             try:
                 place = self._space.decode(arcs)

@@ -1,4 +1,4 @@
-"""What has been read of one column in a walk, where it goes on, and whether it has come to its end."""
+"""State of one column in a walk: rows read, cursor, end."""
 
 from collections.abc import Iterable
 
@@ -7,58 +7,58 @@ from facho.engine.collect.join import OnuRow
 from facho.engine.oid import Oid, unpack
 from facho.engine.snmp import Missing, Value
 
-# An agent that leads in a circle is left after this many answers in a row without a new row.
+# Answers in a row without a new row before the walk stops: the agent may loop.
 MAX_BARREN = 6
 
-# More rows than any OLT has ONUs; what goes beyond is invented.
+# More rows than any OLT has ONUs. An agent that returns more invents them.
 MAX_ROWS = 200_000
 
-# Stands for the end of everything that an agent has.
+# Marks the end of the agent's MIB.
 NOTHING = Oid(b"\x00")
 
 
 class ColumnWalk:
-    """The walk over one column, or over what it has of one port. Open until it reaches its end or is stopped.
+    """Walk over one column, or over one port of it. Open until it reaches its end or is stopped.
 
-    Order is not relied upon: agents repeat OIDs and go backwards. A row counts
-    once, and a walk goes on as long as new ones come.
+    Order is not required: agents repeat OIDs and go backwards. A row counts once, and a walk continues while new rows
+    arrive.
 
-    A port may be divided: a part goes on behind the row `after`, and ends with the
-    row `until`. Each is empty where the part begins or ends with the port.
+    A port may be split: a part starts after the row `after` and ends with the row `until`. Each is empty where the
+    part starts or ends with the port.
     """
 
     def __init__(
         self, column: Column, port: bytes = b"", *, from_start: bool = False, after: bytes = b"", until: bytes = b""
     ) -> None:
         self.column = column
-        # The bytes that the indexes of the port begin with; none: the whole column.
+        # Prefix of the port's indexes; empty: the whole column.
         self.port = port
         self.after = after
         self.until = until
         self._after, self._until = unpack(after), unpack(until)
-        # The first OID that was answered, and the one behind `until` where that row was not met; see `leads_to`.
+        # First OID of the answers, and the first OID after `until` if that row was not found; see `leads_to`.
         self._entry: Oid | None = None
         self._exit: Oid | None = None
         self._prefix = Oid(column.oid + port)
-        # Raw values by the bytes of their index, in the order they came.
+        # Raw values by index bytes, in order of arrival.
         self.rows: dict[bytes, Value] = {}
-        # Whose successors are asked for next. The first port begins with the column, so that none before it is missed.
+        # OID to continue after. The first port starts with the column, so that no port before it is missed.
         self.cursor: Oid = Oid(column.oid + after) if after else column.oid if from_start else self._prefix
         self.is_complete = False
         self.stopped = ""
-        # The rows that were passed over because they could not be read, and why.
+        # Unreadable rows that were skipped, with the reason.
         self.gaps: dict[bytes, str] = {}
-        # Ports whose rest was given up, each by the last row that was read of it, and why.
+        # Ports whose rest was skipped, by their last row, with the reason.
         self.left: dict[bytes, str] = {}
-        # It goes on behind a row that nobody has seen, to find out whether that is the one.
+        # True while it continues after an unseen row as a guess.
         self.is_guess = False
-        # Why it waits to be led past a row that cannot be read.
+        # Reason for waiting at an unreadable row.
         self.parked = ""
-        # The rows that came before its port and behind it: other ports of the column begin there.
+        # Rows before and after its port; other ports of the column start there.
         self.neighbours: list[bytes] = []
-        # Its rows as ONUs, once they have been joined with those of other columns.
+        # Its rows as ONUs, after they were joined with other columns.
         self.joined: list[OnuRow] | None = None
-        # What the last answer had of the ports behind its own.
+        # Variables of the last answer that belong to later ports.
         self.spill: list[tuple[Oid, Value]] = []
         self.went_back = False
         self._barren = 0
@@ -69,27 +69,27 @@ class ColumnWalk:
 
     @property
     def last(self) -> bytes | None:
-        """Return the index of the last row that was new."""
+        """Return the index of the last new row."""
         return next(reversed(self.rows), None)
 
     def stop(self, reason: str) -> None:
-        """End the walk before its end. What was read is kept."""
+        """Stop the walk before its end. Rows read so far are kept."""
         if self.is_open or self.parked:
             self.parked = ""
             self.stopped = reason
 
     def park(self, reason: str) -> None:
-        """Wait until somebody knows which row it is that cannot be read."""
+        """Wait until the unreadable row is found."""
         if self.is_open:
             self.parked = reason
 
     def step_over(self, index: bytes, reason: str) -> None:
-        """Go on behind a row that did in this run what it had done in earlier ones."""
+        """Continue after a row that failed as in earlier runs."""
         self.parked = reason
         self.jump(index)
 
     def jump(self, index: bytes, *, is_guess: bool = False) -> None:
-        """Go on behind this row without reading it, for the reason it was parked for."""
+        """Continue after this row without reading it, with the reason it was parked for."""
         self.is_guess = is_guess
         self.gaps[index] = self.parked
         self.parked = ""
@@ -99,7 +99,7 @@ class ColumnWalk:
             self._end(None)
 
     def leave_port(self, next_port: bytes) -> None:
-        """Give up the rest of a port and go on with another one, which begins here."""
+        """Skip the rest of a port and continue with the port that starts here."""
         self.is_guess = True
         if self.last is not None:
             self.left[self.last] = self.parked
@@ -108,7 +108,7 @@ class ColumnWalk:
         self._barren = 0
 
     def end(self) -> None:
-        """Note that the agent has nothing behind the last row."""
+        """Record that the agent has nothing after the last row."""
         self._entry = self._entry or NOTHING
         self._end(NOTHING)
 
@@ -118,7 +118,7 @@ class ColumnWalk:
             self._exit = exit_oid
 
     def absorb(self, answered: Iterable[tuple[Oid, Value]]) -> None:
-        """Take this column's part of an answer: its variables, in order."""
+        """Add this column's variables of an answer, in order."""
         prefix, rows = self._prefix, self.rows
         length = len(self.column.oid)
         newest = lead = None
@@ -139,27 +139,26 @@ class ColumnWalk:
             if is_part and not self._is_inside(oid, index):
                 return
             lead = oid
-            # A name without a value is no row, and neither is the column itself.
+            # A name without a value is not a row, and neither is the column itself.
             if index and index not in rows and value.__class__ is not Missing:
                 rows[index] = value
                 newest = oid
             if is_part and index == self.until:
-                # The next part goes on from here.
+                # The next part starts here.
                 self._end(None)
                 return
         if lead is not None:
             self._move(newest, lead)
 
     def begins_before(self, oid: Oid) -> bool:
-        """Return whether this walk begins with the port that an OID is of."""
+        """Return whether this walk starts with the port of an OID."""
         return not self.after and oid.startswith(self._prefix)
 
     def leads_to(self, following: "ColumnWalk") -> bool:
-        """Return whether one walk over both parts would have taken the same way as the two.
+        """Return whether one walk over both parts would have taken the same path.
 
-        It would if this part came to the row that the next one started behind, or
-        came out where the next one came in. A part with rows that could not be read
-        is reported as incomplete anyway.
+        True if this part reached the row that the next one started after, or ended where the next one started. A part
+        with unreadable rows is reported as incomplete anyway.
         """
         if any(walk.gaps or walk.left or walk.stopped for walk in (self, following)):
             return True
@@ -185,7 +184,7 @@ class ColumnWalk:
     def _leave(self, oid: Oid) -> None:
         if not is_behind(oid, self._prefix):
             if oid.startswith(self.column.oid) and self.cursor == self.column.oid:
-                # Begun before its port: another one comes first.
+                # Started before its port: another port comes first.
                 self.neighbours.append(oid[len(self.column.oid) :])
                 self.cursor = self._prefix
                 return
@@ -197,10 +196,10 @@ class ColumnWalk:
         self._end(oid)
 
     def _move(self, newest: Oid | None, lead: Oid) -> None:
-        """Go on behind the newest row; where there is none, ask once more, and then follow the agent for a while.
+        """Continue after the newest row. Without a new row, repeat once, then follow the agent for a while.
 
-        Going on behind a repeated row could lead in a circle that the agent
-        itself leaves when it is asked for the rows behind the last new one.
+        Continuing after a repeated row could loop; the agent itself leaves the loop when it is asked for the rows
+        after the last new one.
         """
         self._barren = 0 if newest else self._barren + 1
         self.is_guess = self.is_guess and newest is None
@@ -213,10 +212,9 @@ class ColumnWalk:
 
 
 def is_behind(oid: Oid, other: Oid) -> bool:
-    """Return whether an OID comes later than another. One that is cut off comes nowhere.
+    """Return whether an OID is after another one. A truncated OID is after none.
 
-    Numbers are compared, not bytes and not text: 23 comes after 8, and a number
-    from 128 on has more bytes than one below.
+    Compares numbers, not bytes or text: 23 is after 8, and numbers from 128 on have more bytes.
     """
     try:
         return unpack(oid) > unpack(other)

@@ -1,4 +1,4 @@
-"""Which ONUs are asked for optical columns, and which columns had values."""
+"""ONUs to read optical columns from, and columns that had values."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -7,19 +7,19 @@ from facho.engine.batch import UNREAD, Batch, BatchLayout
 from facho.engine.collect.plan import Plan
 from facho.engine.model import JobKind, KnownOnu
 
-# States in which an ONU has no light to measure: an OLT would wait for each of them without success.
+# States without light to measure: the OLT would wait for each of these ONUs in vain.
 DARK = frozenset({"offline", "los", "dying_gasp", "disabled"})
 
 
 def lit_rows(
     plan: Plan, kind: JobKind, layout: BatchLayout, read: Sequence[Sequence[Any]], known: Sequence[KnownOnu]
 ) -> tuple[bool, ...]:
-    """Return which ONUs are asked for expensive columns, as `Run` does; nothing where their state does not matter."""
+    """Return the ONUs to read expensive columns from, as `Run` does; empty if their state does not matter."""
     if kind is JobKind.WALK or not any(column.optical for column in plan.columns):
         return ()
     place = next((place for place, column in enumerate(plan.columns) if column.field == "state"), None)
     if place is not None and kind is JobKind.GET and not plan.columns[place].space.by_index:
-        # A GET walks such a table last: until then only the state from earlier is known.
+        # A GET walks such a table last, so only the earlier state is known.
         place = None
     known_states = {onu.index: onu.state for onu in known}
     states = [None] * len(layout) if place is None else read[place]
@@ -41,25 +41,25 @@ def had_values(
     scalars: Mapping[str, bool | None],
     is_cut: bool = False,
 ) -> dict[str, bool | None]:
-    """Return whether each column and OID that the job names had a value; None where the run cannot tell.
+    """Return for each column and OID of the job whether it had a value; None if the run cannot tell.
 
-    Absence counts only in a complete run in which an ONU with light could have had a value.
+    Absence counts only in a complete run with an ONU that has light.
     """
     may_judge = not is_cut and _has_light(kind, batch, known)
     found: dict[str, bool | None] = {}
     for column in plan.columns:
         had: bool | None = column.field in answered
         if had and column.optical:
-            # An agent without optics answers with a placeholder for each ONU.
+            # An agent without optics returns a placeholder for each ONU.
             had = batch.has_value(column.field)
         found[column.field] = had or (False if may_judge else None)
     return {name: had for name, had in {**found, **scalars}.items() if name in plan.named}
 
 
 def _has_light(kind: JobKind, batch: Batch, known: Sequence[KnownOnu]) -> bool:
-    """Return whether the run was about any ONU that is not dark."""
+    """Return whether the run covered an ONU that is not dark."""
     if not batch:
-        # By GET, an OLT that has no row of any known ONU has lost them; that says nothing about the columns.
+        # An OLT without a row of any known ONU has lost them; that proves nothing about the columns.
         return kind is not JobKind.GET and any(not onu.is_missing and onu.state not in DARK for onu in known)
     states = batch.columns.get("state", ())
     if any(state and state is not UNREAD and state not in DARK for state in states):

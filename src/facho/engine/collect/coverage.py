@@ -1,4 +1,4 @@
-"""How much of each column was read on each port, and so whose absence means something."""
+"""Coverage: how much of each column was read on each port. It decides which absences count."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -13,26 +13,26 @@ from facho.engine.collect.messages import describe_left, describe_stop
 from facho.engine.model import Completeness, Coverage, KnownOnu
 from facho.engine.oid import Arcs
 
-# Slot and port; (None, None) where an index does not tell.
+# Slot and port; (None, None) if the index does not contain them.
 Port = tuple[int | None, int | None]
 
 
 class ColumnCoverage:
-    """One column of a run, from all the walks that read a part of it."""
+    """Coverage of one column, from all walks over its parts."""
 
     def __init__(self, column: Column, walks: Sequence[ColumnWalk], harvest: Harvest) -> None:
         self.column = column
         self._walks = walks
         self._harvest = harvest
         self.rows: list[OnuRow] = []
-        # Ports that were not read to their end, with the reason; None stands for whatever comes behind.
+        # Ports not read to the end, with the reason. None stands for everything after.
         self.broken: dict[Port | None, str] = {}
         self.gaps: list[tuple[bytes, str]] = []
-        # Ports whose rest nobody has seen; of a gap only the row itself is unknown.
+        # Ports whose rest was not read. Of a gap, only the row itself is unknown.
         self._unseen: set[Port | None] = set()
 
     def store(self) -> None:
-        """Put what was read into the harvest, and work out how far it goes."""
+        """Add the rows to the harvest and compute the coverage."""
         for walk in self._walks:
             self.rows += self._harvest.add_column(self.column, walk.rows) if walk.joined is None else walk.joined
             for index, reason in walk.gaps.items():
@@ -44,13 +44,13 @@ class ColumnCoverage:
                 self._note_stop(walk)
 
     def note_strangers(self) -> None:
-        """Remark on a column that has rows, none of which is an ONU."""
+        """Add a remark for a column with rows that belong to no ONU."""
         count = sum(len(walk.rows) for walk in self._walks)
         if count and not self.rows:
             self._harvest.remark(f"{self.column.field}: none of its {count:,} rows is an ONU here")
 
     def fill(self) -> None:
-        """Give None to the ONUs that a column, read to its end, did not have."""
+        """Set None for ONUs that are not in a completely read column."""
         if not self.broken:
             self._harvest.fill(self.column)
         elif None not in self.broken:
@@ -59,19 +59,19 @@ class ColumnCoverage:
 
     def _note_stop(self, walk: ColumnWalk) -> None:
         port = self._port_at(walk.last, walk)
-        # Without a port of its own it might have gone on to any.
+        # A walk over the whole column could have continued in any port.
         for each in {port} if walk.port and port is not None else {port, None}:
             self.broken[each] = walk.stopped
             self._unseen.add(each)
 
     def note_unseen(self, port: Port | None, reason: str) -> None:
-        """Note that a port has more than was read of it."""
+        """Record that a port has more rows than were read."""
         self.broken[port] = reason
         self._unseen.add(port)
 
     @property
     def is_whole(self) -> bool:
-        """Return whether every row was read, from end to end, whatever order the agent has them in."""
+        """Return whether every row was read, in any order."""
         return not any(walk.gaps or walk.left or walk.stopped for walk in self._walks)
 
     def _port_at(self, index: bytes | None, walk: ColumnWalk) -> Port | None:
@@ -83,7 +83,7 @@ class ColumnCoverage:
         return None
 
     def would_have_seen(self, place: Place | None) -> bool:
-        """Say whether an ONU that is there would have been read in this run."""
+        """Return whether an existing ONU would have been read in this run."""
         if not self.broken:
             return True
         if not isinstance(place, Position) or (place.slot, place.port) in self._unseen or self._is_gap(place):
@@ -99,7 +99,7 @@ class ColumnCoverage:
         return {row.place for row in rows if row is not None}
 
     def _was_passed(self, place: Position) -> bool:
-        """Say whether a walk that was stopped had come past a port."""
+        """Return whether a stopped walk had passed a port."""
         try:
             port = self.column.space.encode(replace(place, onu=None))
         except ValueError:
@@ -108,7 +108,7 @@ class ColumnCoverage:
 
     @cached_property
     def _frontier(self) -> Arcs:
-        """Where a walk of the whole column was stopped: at this port, if it went through all rows in order."""
+        """Return the port where a walk over the whole column stopped, if its rows were in order."""
         rows = [readable(index) for index in self._walks[0].rows]
         if len(self._walks) > 1 or not rows or rows != sorted(rows):
             return ()
@@ -121,7 +121,7 @@ class ColumnCoverage:
         return Completeness.COMPLETE if self.rows else Completeness.EMPTY
 
     def entries(self) -> list[Coverage]:
-        """Return a line for each port that has rows or should have been read, and one for the column if need be."""
+        """Return an entry for each port with rows or expected rows, and one for the column if needed."""
         field = self.column.field
         counts = Counter(row.port for row in self.rows)
         lines = []
@@ -134,7 +134,7 @@ class ColumnCoverage:
         return lines
 
     def sentences(self) -> list[str]:
-        """Return what was not read, besides single rows."""
+        """Return messages about unread parts, except single rows."""
         field, harvest = self.column.field, self._harvest
         said = []
         for walk in self._walks:
@@ -149,13 +149,13 @@ class ColumnCoverage:
 
     @property
     def failures(self) -> list[tuple[str, str, str]]:
-        """Return the rows that were passed over: column, ONU, reason."""
+        """Return the skipped rows: column, ONU, reason."""
         name_of, space = self._harvest.name_of, self.column.space
         return [(self.column.field, name_of(space, index), reason) for index, reason in self.gaps]
 
 
 def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> list[str]:
-    """Return a sentence for each port that counts more ONUs than it lists: an agent that gave up looks like an end."""
+    """Return a message for each port that reports more ONUs than it lists: a truncated walk looks like an end."""
     listed = Counter(row.port for row in anchor.rows)
     sentences = []
     for place, count in counts.items():
@@ -170,6 +170,6 @@ def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> 
 def absent(
     anchor: ColumnCoverage, known: Sequence[KnownOnu], harvest: Harvest, found: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the known ONUs that would have been seen if they were there: their port was read to its end."""
+    """Return the known ONUs that are absent from ports read to the end."""
     missed = (onu.index for onu in known if onu.index not in found)
     return tuple(index for index in missed if anchor.would_have_seen(harvest.place_of(index)))

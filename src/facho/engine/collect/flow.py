@@ -1,34 +1,34 @@
-"""How hard an OLT is asked: requests in flight, time-outs and request sizes. Pure arithmetic on measured answers."""
+"""Flow control: requests in flight, time-outs and request sizes. Pure arithmetic on measured answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-# What is compared are stretches of this many answers, or of two windows where that is more: answers come in bursts.
+# Minimum answers per comparison, or two windows if that is more, because answers come in bursts.
 STRETCH = 3
 
-# Twice the window must bring this much more, and may cost this much in round-trip time, to be kept. The two belong
-# together: where a serial agent brings 1.1 times as much, because the network is hidden, each answer takes 1.82 times
-# as long.
+# A doubled window is kept if the rate grows by the first factor and the round trip by less than the second. The factors
+# belong together: if a serial agent gains 1.1 times the rate by hiding the network, each answer takes 1.82 times as
+# long.
 WORTHWHILE = 1.1
 TOLERABLE = 1.85
 
-# An agent that takes this much longer, and does this much less, has become slow.
+# An agent is slow if the round trip grows by the first factor and the rate falls by the second.
 SLOWER = 1.7
 LESS = 0.75
 
-# When one in so many requests is lost the agent has more to do than it can hold; fewer are chance.
+# A loss of one in this many requests means overload; less is chance.
 LOST_ONE_IN = 5
 
-# Stretches to wait before a larger window is tried again. They double with each try that brought nothing.
+# Maximum stretches to wait before a larger window is tried again. The wait doubles with each useless try.
 MAX_PATIENCE = 64
-# A try that cost timeouts counts as so many.
+# A try that caused time-outs counts this many times.
 COSTLY = 4
 
 
 class Why(StrEnum):
-    """Why a window is not larger."""
+    """Reasons for the size of a window."""
 
     UNTRIED = "untried"
     LIMIT = "limit"
@@ -39,26 +39,24 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What a stretch of answers was like: values a second, and the mean round trip in seconds."""
+    """Measurement of a stretch of answers: values per second, and the mean round trip in seconds."""
 
     rate: float
     round_trip: float
 
     def mean(self, other: "Stretch") -> "Stretch":
-        """Return what lies halfway between two."""
+        """Return the mean of two stretches."""
         return Stretch((self.rate + other.rate) / 2, (self.round_trip + other.round_trip) / 2)
 
 
 class Pace:
-    """The window of one kind of request to one OLT. It never exceeds `limit`, and changes at the end of a stretch.
+    """Window of one kind of request to one OLT. It never exceeds `limit` and changes at the end of a stretch.
 
-    An agent that works on several requests at once answers twice as many with
-    twice the window, in the same time each. A serial one only queues them: its
-    round trip doubles and its rate does not, so the window goes back.
+    A parallel agent answers twice as many requests with twice the window in the same time. A serial agent only queues
+    them: its round trip doubles and its rate does not, so the window shrinks again.
 
-    It starts where the last run ended (`stored`, from `as_json`), else at 1. The
-    first stretch is compared with that run, so an agent that has become slower
-    is given less at once.
+    It starts from the last run (`stored`, from `as_json`), else at 1. The first stretch is compared with that run, so
+    a slower agent gets less at once.
     """
 
     def __init__(self, limit: int, stored: Mapping[str, Any] | None = None) -> None:
@@ -67,32 +65,32 @@ class Pace:
         window = _number(stored, "window", 1)
         rate, round_trip = _number(stored, "rate"), _number(stored, "round_trip")
         self.window = min(int(window or 1), self.limit)
-        # The last stretch at the window that is kept, and what it is compared with; None after the window shrank.
+        # Last stretch at the current window, the base of comparison; None after the window shrank.
         self.measured = Stretch(rate, round_trip) if window and rate and round_trip else None
         self._usual = self.measured
-        # The window before it was doubled, and its stretch; None while nothing is being tried.
+        # Window and stretch before the doubling; None if no try is in progress.
         self._before: tuple[int, Stretch] | None = None
         self._hold = min(int(_number(stored, "hold") or 0), MAX_PATIENCE * COSTLY)
         self._patience = min(int(_number(stored, "patience", 1) or 1), MAX_PATIENCE)
         why = stored.get("why")
         self._why = Why(why) if why in tuple(Why) else Why.UNTRIED
-        # A learned window is checked after one window of answers.
+        # A learned window is verified after one window of answers.
         self._is_unchecked = self.window > 1
         # The first request of a run goes alone, so its answer says nothing about the window.
         self._begin(None, settle=1 if self._is_unchecked else 0)
 
     @property
     def why(self) -> Why:
-        """Why the window is not larger."""
+        """Return the reason why the window is not larger."""
         return Why.LIMIT if self.proven >= self.limit else self._why
 
     @property
     def proven(self) -> int:
-        """The window without the one that is being tried."""
+        """Return the window without the current try."""
         return self.window if self._before is None else self._before[0]
 
     def as_json(self) -> dict[str, Any]:
-        """Return where the next run should start; nothing if nothing was measured."""
+        """Return the start values of the next run; empty if nothing was measured."""
         if self.measured is None:
             return {}
         return {
@@ -105,7 +103,7 @@ class Pace:
         }
 
     def _begin(self, now: float | None, settle: int) -> None:
-        """Start a stretch, after the requests that still belong to the window before."""
+        """Start a stretch after the requests of the previous window."""
         self._started = now
         self._settle = settle
         self._answers = self._losses = 0
@@ -113,9 +111,9 @@ class Pace:
         self._is_full = True
 
     def answered(self, now: float, round_trip: float, work: int, in_flight: int, *, is_full: bool = True) -> None:
-        """Note an answer: when it came, how long it took, how much was in it, and how many are still in flight.
+        """Record an answer: time, round trip, number of values, requests still in flight.
 
-        `is_full`: there was enough to ask to fill the window. Otherwise a stretch says nothing about it.
+        `is_full`: enough requests were pending to fill the window. Otherwise the stretch is not judged.
         """
         if self._settle:
             self._settle -= 1
@@ -130,7 +128,7 @@ class Pace:
         self._end_stretch(now, in_flight)
 
     def lost(self, now: float, in_flight: int) -> None:
-        """Note that no answer came in time."""
+        """Record a request without an answer."""
         if self._settle:
             self._settle -= 1
             return
@@ -147,14 +145,13 @@ class Pace:
             elapsed = now - (self._started or 0.0)
             self._judge(Stretch(self._work / max(elapsed, 1e-6), self._round_trips / self._answers))
             self._is_unchecked = False
-        # What is in flight belongs to the old window, and the first requests of a wider one find a queue that is not
-        # full yet.
+        # Requests in flight belong to the old window, and the first ones of a larger window meet an empty queue.
         self._begin(now, settle=max(in_flight, self.window - 1) if self.window != window else 0)
 
     def _stretch(self) -> int:
-        """Return how many answers are compared. One window shows well enough whether twice as many bring more."""
+        """Return the number of answers to compare. One window is enough to judge a doubling."""
         if self.window == 1:
-            # Nothing overlaps yet: one answer is like the next.
+            # Nothing overlaps yet, so few answers are enough.
             return STRETCH - 1
         windows = 1 if self._before is not None or self._is_unchecked else 2
         return max(STRETCH, windows * self.window if self.window > 2 else 0)
@@ -172,13 +169,13 @@ class Pace:
             self._why = Why.UNTRIED
             self._usual = None
         elif self._has_become_slow(now):
-            # What was measured before was measured on another agent, so to speak.
+            # The agent changed, so earlier measurements do not apply.
             self._patience = 1
             self.measured = now
             self._narrow(Why.SLOWER)
             return
         self.measured = now
-        # A stretch in which the agent began to slow down must not pass for the usual one.
+        # A stretch in which the agent slows down must not become the base.
         self._usual = now if self._usual is None else self._usual.mean(now)
         if self._hold:
             self._hold -= 1
@@ -207,27 +204,25 @@ class Pace:
 
 
 def _number(stored: Mapping[str, Any], key: str, least: float = 0.0) -> float | None:
-    """Return a stored number; None if it is none, or cannot be meant."""
+    """Return a stored number; None if it is invalid."""
     value = stored.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e12:
         return None
     return value
 
 
-# How much one measurement counts for the mean, and for the deviation from it.
+# Weight of one measurement in the mean and in the deviation.
 GAIN = 1 / 8
 DEVIATION_GAIN = 1 / 4
 
-# An answer may take this many times as long as usual before it counts as lost: a request for
-# twice as many rows takes twice the time.
+# An answer may take this many times the usual time: a request for twice as many rows takes twice as long.
 TIMEOUT_FACTOR = 3.0
 
 
 class Timer:
-    """Knows the round trips of one kind of request. Until one is measured it waits as long as the maker says.
+    """Time-out of one kind of request. Until the first measurement it is the brand's default.
 
-    After a silence it doubles its patience until an answer comes, so an agent
-    that has become slow is not asked again and again for what it is working on.
+    It doubles after each time-out until an answer arrives, so a slow agent does not get repeated requests.
     """
 
     def __init__(self, shortest: float, longest: float) -> None:
@@ -239,19 +234,19 @@ class Timer:
 
     @property
     def is_measured(self) -> bool:
-        """Return whether an answer has shown how long one takes."""
+        """Return whether a round trip was measured."""
         return self._mean is not None
 
     @property
     def timeout(self) -> float:
-        """Return how long to wait for the next answer."""
+        """Return the time-out of the next request."""
         if self._mean is None:
             return self._longest
         usual = max(self._mean * TIMEOUT_FACTOR, self._mean + 4 * self._deviation, self._shortest)
         return min(usual * self._backoff, self._longest)
 
     def has_room(self, round_trip: float) -> bool:
-        """Say whether requests may become dearer: not if twice as much work would come near the longest wait."""
+        """Return whether requests may become larger: not if twice the work would come near the longest time-out."""
         return round_trip < self._longest / 4
 
     def measured(self, round_trip: float) -> None:
@@ -264,33 +259,32 @@ class Timer:
         self._mean += GAIN * (round_trip - self._mean)
 
     def expired(self) -> None:
-        """Note that no answer came in time."""
+        """Record a time-out."""
         self._backoff = min(self._backoff * 2, 64.0)
 
 
-# Successes in a row before more is tried.
+# Successes in a row before a larger size is tried.
 SIZE_PATIENCE = 4
 MAX_SIZE_PATIENCE = 4096
 
-# Bytes of an answer that fits one datagram on any network. Many agents send no larger one, and where they do
-# all of it is lost with any piece: a size beyond this has to wait so many times as long before it is tried.
+# Bytes of an answer that fits into one datagram on any network. Many agents send no more, and a lost fragment loses the
+# whole answer. A larger size must wait this many times longer before it is tried.
 ONE_DATAGRAM = 1400
 CAUTION = 8
 
-# More than these in one request gain nothing: an answer of one datagram is full by then.
+# More columns do not help: one datagram is full by then.
 MAX_COLUMNS = 16
-# Above 50 rows there are agents that leave some out.
+# Some agents leave out rows above 50.
 MAX_ROWS = 50
 MAX_VARIABLES = 256
 
 
 class Size:
-    """Rows and columns of the next request. Both are always at least 1: asked for 0 rows, some agents hang.
+    """Rows and columns of the next request, each at least 1: some agents hang when asked for 0 rows.
 
-    It begins where the maker or an earlier run says, and grows while answers
-    succeed. A failure halves the rows, and then the columns; from there it goes
-    halfway back towards what failed, until it stands right below. A size that
-    fails again soon after it was tried is tried less and less often.
+    It starts with the value of the brand or of an earlier run and grows while answers succeed. A failure halves the
+    rows, then the columns. Then it grows halfway towards the failed size. A size that fails again is tried less and
+    less often.
     """
 
     def __init__(self, rows: int, columns: int, *, is_proven: bool = False) -> None:
@@ -298,15 +292,15 @@ class Size:
         self._most_columns = max(1, min(columns, MAX_COLUMNS))
         self._rows = max(1, min(rows, self._most_rows))
         self.columns = self._most_columns
-        # The fewest rows that failed, as far as anybody remembers. What an earlier run ended up with
-        # is taken to be the most that fits, and is only felt for.
+        # Smallest known failing number of rows. The size of an earlier run counts as the largest that fits and is only
+        # tested slowly.
         self._ceiling: int | None = self._rows + 1 if is_proven else None
         self._patience = SIZE_PATIENCE
         self._successes = 0
         self._has_grown = False
-        # How many rows the last answer had, if it was cut short.
+        # Rows of the last answer, if it was truncated.
         self._cut: int | None = None
-        # What it was before it grew, until the new size has been answered once.
+        # Size before the last growth, until the new size has succeeded once.
         self._before_trial: int | None = None
 
     @property
@@ -315,23 +309,22 @@ class Size:
 
     @property
     def is_on_trial(self) -> bool:
-        """Say whether nobody knows yet that the agent can answer so much."""
+        """Return whether the current size has not succeeded yet."""
         return self._before_trial is not None
 
     @property
     def proven_rows(self) -> int:
-        """Return the most rows that were answered, as far as anybody asked."""
+        """Return the largest number of rows that succeeded."""
         return self._rows if self._before_trial is None else self._before_trial
 
     def rows_for(self, columns: int) -> int:
-        """Return how many rows of so many columns to ask for."""
+        """Return the number of rows to request for this many columns."""
         return max(1, min(self._rows, MAX_VARIABLES // max(1, columns)))
 
     def shrink(self, rows: int, columns: int, *, fitting: int = 0, costly: bool = False) -> bool:
-        """Ask for less after a request of this size failed; False if there is nothing left to halve.
+        """Reduce the size after a failure. Returns False if it cannot be reduced.
 
-        `fitting` is how many rows an answer that was cut short did have.
-        `costly` says that the failure took timeouts to notice, and not just an answer.
+        `fitting` is the number of rows in a truncated answer. `costly`: the failure was a time-out and not an answer.
         """
         if self._has_grown:
             self._patience = min(self._patience * (8 if costly else 2), MAX_SIZE_PATIENCE)
@@ -339,7 +332,7 @@ class Size:
         self._successes = 0
         self._before_trial = None
         if rows > 1:
-            # Others may have met the same, and halved it already.
+            # Another request may have halved it already.
             self._rows = min(self._rows, max(1, fitting or rows // 2))
             self._ceiling = fitting + 1 if fitting else min(rows, self._ceiling or rows)
             return True
@@ -349,7 +342,7 @@ class Size:
         return False
 
     def cut_short(self, rows: int, columns: int, fitting: int) -> None:
-        """Ask for no more than fits, once two answers in a row were cut short. One may be chance, and costs nothing."""
+        """Reduce the size to the rows that fit after two truncated answers in a row. A single one may be chance."""
         if self._cut is None:
             self._cut = fitting
             return
@@ -357,9 +350,9 @@ class Size:
         self.shrink(rows, columns, fitting=fitting)
 
     def succeeded(self, *, may_grow: bool = True, fitting: int = 0) -> None:
-        """Note a success, and grow when there were enough of them.
+        """Record a success, and grow after enough of them.
 
-        `fitting` is how many rows like these should fit one datagram; 0 if nobody knows.
+        `fitting` is the number of rows that should fit into one datagram; 0 if unknown.
         """
         self._before_trial = self._cut = None
         if self._rows == self._most_rows and self.columns == self._most_columns:
@@ -379,7 +372,7 @@ class Size:
         if self._rows < fitting:
             wanted = min(wanted, fitting)
         if wanted <= self._rows:
-            # Right below what failed. It may fit by now: only one more, and only once in a while.
+            # Just below the failed size. It may fit by now: try one row more, rarely.
             self._ceiling = None
             wanted = self._rows + 1
         self._before_trial = self._rows

@@ -1,4 +1,4 @@
-"""Reads known ONUs by GET. A request that fails is halved until the bad value stands alone."""
+"""GET of known ONUs. A failed request is halved until the bad value stands alone."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,13 +16,13 @@ from facho.engine.model import Completeness, Coverage
 from facho.engine.oid import Oid, pack
 from facho.engine.snmp import Answer, ErrorStatus, Missing, Value
 
-# The OIDs of one ONU: kept together as long as possible, because an OLT fetches them together.
+# OIDs of one ONU, kept together as long as possible, because an OLT reads them together.
 OidRow = Sequence[Oid]
 
 
 @dataclass(slots=True)
 class Trouble:
-    """A batch that failed and was divided. When all its parts came through it was too large, and had no bad OID."""
+    """A batch that failed and was split. If all its parts succeed, it was too large and had no bad OID."""
 
     rows: int
     open_parts: int = 0
@@ -31,20 +31,20 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class GetBatch:
-    """Rows to ask for in one GET."""
+    """Rows of one GET."""
 
     rows: tuple[OidRow, ...]
-    # The agent blamed a larger batch on this one.
+    # The agent named this row as the error of a larger batch.
     accused: bool = False
-    # A larger batch with this in it got no answer.
+    # A larger batch with these rows got no answer.
     doubtful: bool = False
-    # Known to be poisoned: tried once, by itself, and never divided.
+    # Known as poisoned: requested once, alone, never split.
     alone: bool = False
-    # What is left of an ONU whose other values are poisoned: not divided either.
+    # The other values of an ONU with poisoned values; not split either.
     is_rest: bool = False
-    # One value of an ONU that failed is asked before its others.
+    # One value of a failed ONU is requested before the others.
     others: OidRow = ()
-    # Those others, when that one could be read.
+    # These others, after that one succeeded.
     is_split: bool = False
     trouble: Trouble | None = None
 
@@ -54,10 +54,10 @@ class GetBatch:
 
 
 class BatchReader:
-    """Reads every OID it is given, or says why not.
+    """Reads all given OIDs, or reports the reason.
 
-    Each ends up in `values` (Missing where the device has none) or in `failed`
-    with a reason; if the run is over before, the rest is in neither.
+    Each OID ends up in `values` (Missing if the device has no value) or in `failed` with a reason. If the run ends
+    early, the rest is in neither.
     """
 
     def __init__(self, requester: Requester, size: Size, learned: Learned, *, optical: bool = False) -> None:
@@ -77,12 +77,12 @@ class BatchReader:
         return len(self._rows)
 
     async def read(self, rows: Iterable[OidRow]) -> None:
-        """Ask for all rows, as many at a time as the agent can answer; what is poisoned alone, and last."""
+        """Request all rows, in batches that the agent can answer; poisoned values alone and last."""
         poisoned = {oid: place for place, oid in enumerate(self._learned.poisoned)}
         for row in rows:
             bad = sorted((oid for oid in row if oid in poisoned), key=poisoned.__getitem__) if poisoned else []
             if bad:
-                # One stands for all of its ONU, and the next time another: each has its turn, run after run.
+                # One value stands for its ONU, and another one in the next run.
                 self._alone.append(GetBatch((bad[:1],), alone=True, others=bad[1:]))
                 row = [oid for oid in row if oid not in poisoned]
             if row:
@@ -115,7 +115,10 @@ class BatchReader:
             self._keep(batch, oids, answer)
 
     def _retries(self, batch: GetBatch, oids: list[Oid]) -> int | None:
-        """Parts of a silent batch, and sizes on trial, are not insisted on: there is a smaller one behind them."""
+        """Return the number of retries.
+
+        Parts of a batch without an answer and trial sizes get none: a smaller request follows.
+        """
         if batch.alone:
             return 0
         if not batch.doubtful:
@@ -136,7 +139,7 @@ class BatchReader:
         if not answered:
             self._divide(batch, oids, "the agent answered something else")
         elif rest := without(batch, answered.keys()):
-            # Cut short: what came is what fits.
+            # Truncated: the received rows fit.
             self._size.cut_short(len(batch.rows), 1, len(batch.rows) - len(rest.rows))
             self._put_back(batch, [rest])
         else:
@@ -166,7 +169,7 @@ class BatchReader:
     def _handle_error(self, batch: GetBatch, oids: list[Oid], answer: Answer) -> None:
         status, suspect = answer.error_status, answer.error_index - 1
         if status == ErrorStatus.NO_SUCH_NAME and len(oids) == 1:
-            # How SNMPv1 says that the device has no such value.
+            # SNMPv1 reports a missing value this way.
             self.values[oids[0]] = Missing.NO_SUCH_INSTANCE
             self._note_success(batch, oids)
         elif status == ErrorStatus.TOO_BIG and not batch.alone:
@@ -185,14 +188,14 @@ class BatchReader:
         if batch.trouble is None:
             batch = replace(batch, trouble=Trouble(len(batch.rows), 1))
         if len(batch.rows) == 1 and not batch.is_split:
-            # One ONU. If its first value cannot be read either, the others are asked once more, together.
+            # One ONU. If its first value cannot be read either, the others are requested once more, together.
             first, *others = oids
             self._put_back(batch, [GetBatch(((first,),), doubtful=doubtful, others=others)])
         else:
             self._put_back(batch, halves(batch, doubtful=doubtful))
 
     def _condemn(self, batch: GetBatch, oids: list[Oid], reason: str) -> None:
-        """Give up values that cannot be read even by themselves."""
+        """Mark values as failed that cannot be read alone."""
         for oid in oids:
             self.failed[oid] = reason
             self._learned.poison(oid)
@@ -206,7 +209,7 @@ class BatchReader:
             self._close_part(batch)
 
     def _put_back(self, batch: GetBatch, parts: list[GetBatch]) -> None:
-        """Ask for parts of a batch next. They share its trouble."""
+        """Queue parts of a batch next. They share its trouble."""
         trouble = batch.trouble
         if trouble is not None:
             trouble.open_parts += len(parts) - 1
@@ -215,7 +218,7 @@ class BatchReader:
 
 
 def halves(batch: GetBatch, *, doubtful: bool = False) -> list[GetBatch]:
-    """Divide between rows; a single row between its columns."""
+    """Split between rows; a single row between its columns."""
     rows = batch.rows
     if len(rows) == 1:
         middle = len(rows[0]) // 2
@@ -227,21 +230,21 @@ def halves(batch: GetBatch, *, doubtful: bool = False) -> list[GetBatch]:
 
 
 def without(batch: GetBatch, gone: Iterable[Oid]) -> GetBatch | None:
-    """Return the batch less some OIDs, or None if nothing is left of it."""
+    """Return the batch without some OIDs, or None if it is empty."""
     names = set(gone)
     rows = tuple(left for row in batch.rows if (left := tuple(oid for oid in row if oid not in names)))
     return GetBatch(rows, doubtful=batch.doubtful) if rows else None
 
 
 class RowTurn:
-    """Some columns for some ONUs, by one reader."""
+    """Some columns of some ONUs, read by one reader."""
 
     def __init__(self, columns: Sequence[Column], onus: Sequence[OnuRow], reader: BatchReader) -> None:
         self.columns = columns
         self._onus = onus if columns else []
         self._reader = reader
         self._oids = oids_of(columns, self._onus)
-        # Values that could not be read: column, ONU, reason.
+        # Failed values: column, ONU, reason.
         self.failures: list[tuple[str, str, str]] = []
         self._failed: set[OnuRow] = set()
         self._unread: set[OnuRow] = set()
@@ -252,21 +255,21 @@ class RowTurn:
 
     @property
     def done(self) -> int:
-        """How many ONUs have had their turn."""
+        """Return the number of finished ONUs."""
         return len(self._onus) - self._reader.rows_left
 
     @property
     def has_values(self) -> bool:
-        """Whether the OLT has any value of any of these ONUs."""
+        """Return whether the OLT has any value of these ONUs."""
         return any(value is not None and value.__class__ is not Missing for value in self._reader.values.values())
 
     async def read(self) -> None:
-        """Ask for every value that has an OID."""
+        """Request every value that has an OID."""
         rows = ([oid for oid in row if oid is not None] for row in self._oids)
         await self._reader.read(row for row in rows if row)
 
     def names_of(self, column: Column) -> Iterator[tuple[Oid, OnuRow]]:
-        """Return the names that were asked for in a column, and the ONU that each belongs to."""
+        """Return the requested names of a column, and the ONU of each."""
         if column in self.columns:
             place = self.columns.index(column)
             for row, oids in zip(self._onus, self._oids, strict=True):
@@ -274,7 +277,7 @@ class RowTurn:
                     yield oid, row
 
     def store(self, harvest: Harvest, reason: str) -> list[str]:
-        """Put the values into the harvest; return what was not asked, in a sentence, and note what failed."""
+        """Add the values to the harvest, record failures, and return a message about unread values."""
         gone = 0
         # The optics of an ONU may have no row while it is off.
         may_be_gone = len(self.columns) > 1 and not any(column.optical for column in self.columns)
@@ -290,7 +293,7 @@ class RowTurn:
         return [describe_rest(fields, reason, len(self._unread), len(self._onus))] if self._unread else []
 
     def coverage(self) -> list[Coverage]:
-        """Return how much of each column there is on each port."""
+        """Return the coverage of each column on each port."""
         ports: dict[tuple[int | None, int | None], list[OnuRow]] = {}
         for row in self._onus:
             ports.setdefault(row.port, []).append(row)
@@ -304,7 +307,7 @@ class RowTurn:
         return lines
 
     def _is_gone(self, oids: Sequence[Oid | None]) -> bool:
-        """Say whether the table has nothing at all of an ONU."""
+        """Return whether the table has no row of an ONU."""
         missing = Missing.NO_SUCH_INSTANCE
         return all(oid is not None and self._reader.values.get(oid) is missing for oid in oids)
 
@@ -324,7 +327,7 @@ class RowTurn:
 
 
 def oids_of(columns: Sequence[Column], onus: Sequence[OnuRow]) -> list[list[Oid | None]]:
-    """Return the OIDs of each ONU's values; None where a table cannot have one. Each space has numbers of its own."""
+    """Return the OIDs of each ONU's values; None if a table cannot have one. Each space has its own numbers."""
     spaces = list(dict.fromkeys(column.space for column in columns))
     places = [(column.oid, spaces.index(column.space)) for column in columns]
     rows: list[list[Oid | None]] = []

@@ -1,4 +1,4 @@
-"""Joins what was read: raw values of many columns become rows of ONUs, by place and never by number."""
+"""Joins columns: raw values become rows of ONUs, by place and never by number."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,33 +11,33 @@ from facho.engine.snmp import Missing, Value
 
 logger = logging.getLogger(__name__)
 
-# Where an ONU sits may be a value like any other: a column or a rule of its brand fills these.
+# The place of an ONU may be a value: a column or a rule of the brand sets these fields.
 PLACE_FIELDS = ("slot", "port", "onu")
 PLACES = frozenset(PLACE_FIELDS)
 
 
 class OnuRow:
-    """One ONU, and what was read of it. A key that is not there was not read; None is the device's own "none"."""
+    """Values of one ONU. A missing key was not read; None means that the device has no value."""
 
     __slots__ = ("index", "is_onu", "is_read", "place", "port", "seen_as", "slot_port_onu", "values")
 
     def __init__(self, place: Place, index: str, seen_as: tuple[IndexSpace, bytes]) -> None:
         self.place = place
         self.index = index
-        # The first index that named it, and in which space.
+        # First index that named it, and its space.
         self.seen_as = seen_as
         self.values: dict[str, Any] = {}
         if isinstance(place, Position):
             self.put(place.slot, place.port, place.onu)
         else:
             self.put(None, None, None)
-        # The device said something of it, if only something that could not be decoded.
+        # The device returned a value for it, even if it could not be decoded.
         self.is_read = False
-        # None: only a column can tell, and it has not been read.
+        # None: unknown until a certain column is read.
         self.is_onu: bool | None = True
 
     def put(self, slot: int | None, port: int | None, onu: int | None) -> None:
-        """Note where it sits."""
+        """Set the place."""
         self.slot_port_onu = slot, port, onu
         self.port = slot, port
 
@@ -48,7 +48,7 @@ class OnuRow:
 
 
 class Harvest:
-    """All rows of a run. Each index of each space is worked out once, however many columns have it."""
+    """All rows of a run. Each index of each space is parsed once for all columns."""
 
     def __init__(self, brand: Brand, known: Sequence[KnownOnu] = ()) -> None:
         self._brand = brand
@@ -58,11 +58,11 @@ class Harvest:
         self._spaces: dict[IndexSpace, dict[bytes, OnuRow | None]] = {}
         self._unreadable: dict[str, set[OnuRow]] = {}
         self._remarks: list[str] = []
-        # Fields of columns for which the agent had any value of an ONU.
+        # Fields for which the agent returned any value.
         self.answered: set[str] = set()
-        # The OLT has no row of them any more: what is known of them stays as it is.
+        # ONUs without a row in the OLT; their known values stay.
         self._doubtful: set[OnuRow] = set()
-        # Which of the place fields the rules of the brand filled: each combination that occurred.
+        # Combinations of place fields that the rules of the brand set.
         self.placed: set[frozenset[str]] = set()
 
     @property
@@ -72,11 +72,11 @@ class Harvest:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether every value could be decoded, every ONU has rows, and the rules treat places alike."""
+        """Return whether every value was decoded, every ONU has rows, and the rules treat places alike."""
         return not self._unreadable and not self._doubtful and len(self.placed) < 2
 
     def row_of(self, space: IndexSpace, index: bytes) -> OnuRow | None:
-        """Return the row with this index in this space; None if that is not an ONU."""
+        """Return the row with this index in this space; None if it is not an ONU."""
         known = self._spaces.setdefault(space, {})
         if index not in known:
             known[index] = self._resolve(space, index)
@@ -90,7 +90,7 @@ class Harvest:
             return None
 
     def place_of(self, index: str) -> Place | None:
-        """Return where an ONU of the inventory sits, as far as its index tells, without making a row of it."""
+        """Return the place of a known ONU, as far as its index contains it, without creating a row."""
         try:
             return self._brand.space.decode(tuple(map(int, index.split("."))))
         except ValueError:
@@ -103,7 +103,7 @@ class Harvest:
         return row
 
     def peek(self, space: IndexSpace, index: bytes) -> OnuRow | None:
-        """Return the row with this index, without making it an ONU of this run if it is not one."""
+        """Return the row with this index, without adding it to the ONUs of this run."""
         try:
             arcs = unpack(index)
             place = space.decode(arcs)
@@ -112,13 +112,13 @@ class Harvest:
             named = arcs if space is self._brand.space else self._brand.space.encode(place)
             row = OnuRow(place, ".".join(map(str, named)), (space, index))
         except ValueError:
-            # Numbers that are cut off, or that no ONU can have.
+            # Truncated numbers, or numbers that no ONU can have.
             return None
         self._recall(row)
         return row
 
     def _recall(self, row: OnuRow) -> None:
-        """Fill in what the index does not tell, by what is known of the ONU from earlier."""
+        """Fill in the parts of the place that the index lacks, from the known ONU."""
         if isinstance(row.place, Position):
             return
         onu = self._known.get(row.index)
@@ -128,7 +128,7 @@ class Harvest:
             row.is_onu = None
 
     def name_of(self, space: IndexSpace, index: bytes) -> str:
-        """Return what to call a row of a table in a sentence."""
+        """Return the name of a row for messages."""
         row = self.peek(space, index)
         if row is not None:
             return str(row)
@@ -138,11 +138,11 @@ class Harvest:
             return "a broken index"
 
     def add_column(self, column: Column, raw: Mapping[bytes, Value]) -> list[OnuRow]:
-        """Decode a column that was walked, and return the rows it has."""
+        """Decode a walked column and return its rows."""
         field, decode, places = column.field, column.decode, column.places
         known = self._spaces.setdefault(column.space, {})
         rows = []
-        # A column of numbers has few different ones: each is decoded once.
+        # A column of numbers has few different values; each is decoded once.
         numbers: dict[Value, Any] = {None: None}
         for index, value in raw.items():
             row = known[index] if index in known else self.row_of(column.space, index)
@@ -157,7 +157,7 @@ class Harvest:
                     decoded = decode(value)
                     if value.__class__ is int:
                         numbers[value] = decoded
-            # A brand or an admin's OID may meet a type it does not expect; that costs one value, not the run.
+            # An unexpected type in a brand's or admin's OID costs one value, not the run.
             except Exception as error:
                 self._note_unreadable(field, row, error)
                 continue
@@ -170,7 +170,7 @@ class Harvest:
         return rows
 
     def add_value(self, row: OnuRow, column: Column, value: Value) -> None:
-        """Decode one value that was asked for by its index."""
+        """Decode one value that was requested by index."""
         row.is_read = True
         if value is not None and value.__class__ is not Missing:
             self.answered.add(column.field)
@@ -186,13 +186,13 @@ class Harvest:
             _put(row, decoded)
 
     def _note_unreadable(self, what: str, row: OnuRow, error: Exception) -> None:
-        # Once a column: where one value has an odd type, a thousand have.
+        # Once per column: an odd type usually occurs in all its values.
         if what not in self._unreadable:
             logger.warning("%s of %s could not be decoded", what, row, exc_info=error)
         self._unreadable.setdefault(what, set()).add(row)
 
     def fill(self, column: Column, ports: Collection[tuple[int | None, int | None]] | None = None) -> None:
-        """Note that a column was read to its end, on these ports or on all: ONUs that are not in it have no value."""
+        """Record that a column was read to the end, on these ports or on all: ONUs that are not in it have no value."""
         if column.places:
             return
         unreadable = self._unreadable.get(column.field, set())
@@ -202,20 +202,20 @@ class Harvest:
                 row.is_read = True
 
     def doubt(self, row: OnuRow) -> None:
-        """Note that a table has nothing at all of an ONU that should be in it."""
+        """Record that a table has no row of an ONU that should be in it."""
         self._doubtful.add(row)
 
     def remark(self, sentence: str) -> None:
-        """Note what an operator should know although every row was read."""
+        """Add a remark for the operator, although every row was read."""
         self._remarks.append(sentence)
 
     def remarks(self) -> list[str]:
-        """Return what an operator should know although every row was read."""
+        """Return the remarks for the operator."""
         unreadable = [f"{what}: could not be decoded for {len(rows):,} ONUs" for what, rows in self._unreadable.items()]
         return [*self._remarks, *unreadable]
 
     def readings(self, only: Collection[OnuRow] | None = None) -> tuple[Reading, ...]:
-        """Return the ONUs of which anything was read, with the brand's rules applied."""
+        """Return the ONUs with values, after the brand's rules."""
         return tuple(
             self._reading(row)
             for row in self._rows.values()
@@ -246,14 +246,14 @@ class Harvest:
 
 
 def _put(row: OnuRow, place: Position | None) -> None:
-    """Take the place of an ONU from a column; None says that the row is no ONU."""
+    """Set the place of an ONU from a column; None means that the row is not an ONU."""
     row.is_onu = place is not None
     if place is not None:
         row.put(place.slot, place.port, place.onu)
 
 
 def decode_value(decode: Decoder, value: Value) -> Any:
-    """Return our value for the device's; what it does not have is None."""
+    """Return the decoded value; None if the device has no value."""
     if value is None or value.__class__ is Missing:
         return None
     return decode(value)

@@ -1,4 +1,4 @@
-"""Which rows a table should have, by the known ONUs of its OLT: the next row, bad rows, and where ports begin."""
+"""Expected rows of a table, from the known ONUs of its OLT: next row, bad rows, starts of ports."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -15,46 +15,46 @@ from facho.engine.snmp import Missing
 
 
 class Guide:
-    """The indexes of one index space in their order, and those at which a column was poisoned in earlier runs."""
+    """Indexes of one index space in order, and those at which a column was poisoned in earlier runs."""
 
     def __init__(self, known: Iterable[Arcs], learned: Learned) -> None:
         self._order = sorted(known)
         self.learned = learned
 
     def pitfalls(self, walk: ColumnWalk) -> list[Arcs]:
-        """Return the rows that a walk will come to and that spoil whatever request they are in."""
+        """Return the known bad rows ahead of a walk."""
         prefix, length = walk.column.oid + walk.port, len(walk.column.oid)
         return sorted(unpack(oid[length:]) for oid in self.learned.poisoned if oid.startswith(prefix))
 
     def rows_before(self, cursor: Arcs, pitfall: Arcs) -> int:
-        """Return how many rows are known to lie between a cursor and a pitfall."""
+        """Return the number of known rows between a cursor and a bad row."""
         return max(0, bisect_left(self._order, pitfall) - bisect_right(self._order, cursor))
 
     def rows_until(self, cursor: Arcs, last: Arcs) -> int:
-        """Return how many known rows lie behind a cursor and not behind the last one; at least 1."""
+        """Return the number of known rows after a cursor, up to the last one; at least 1."""
         return max(1, bisect_right(self._order, last) - bisect_right(self._order, cursor))
 
     def parts(self, port: bytes, count: int) -> list[tuple[bytes, bytes]]:
-        """Return known rows that divide a port into so many parts of the same size: each goes on behind one.
+        """Return known rows that split a port into parts of equal size; each part starts after one.
 
-        The first part begins and the last one ends with the port; an empty index stands for that.
+        An empty index stands for the start and the end of the port.
         """
         rows = [index for index in map(pack, self._order) if index.startswith(port)]
         cuts = [rows[len(rows) * part // count - 1] for part in range(1, count)] if len(rows) >= count else []
         return list(pairwise((b"", *cuts, b"")))
 
     def count(self, port: bytes) -> int:
-        """Return how many rows of a port are known."""
+        """Return the number of known rows of a port."""
         return sum(pack(index).startswith(port) for index in self._order)
 
     def next_row(self, walk: ColumnWalk, siblings: Iterable[ColumnWalk]) -> bytes | None:
-        """Return the row at which a walk stands still: the next that is known, or that another column came to there."""
+        """Return the row at which a walk stopped: the next known one, or one that another column found there."""
         here = position(walk)
         place = bisect_right(self._order, here)
         rows = self._order[place : place + 1]
         for sibling in siblings:
             if sibling is not walk:
-                # What it only guesses is no news.
+                # A guess proves nothing.
                 came_to = chain(sibling.rows, () if sibling.is_guess else sibling.gaps)
                 rows += (arcs for index in came_to if (arcs := readable(index)) > here)
         found = min(rows, default=None)
@@ -65,12 +65,12 @@ class Guide:
 
 
 def position(walk: ColumnWalk) -> Arcs:
-    """Return the index behind which a walk goes on."""
+    """Return the index after which a walk continues."""
     return readable(walk.cursor[len(walk.column.oid) :])
 
 
 def readable(index: bytes) -> Arcs:
-    """Return the numbers of an index; of one that is cut off, or has a number that no OID can have, none."""
+    """Return the numbers of an index; empty if it is truncated or has a number that no OID can have."""
     try:
         arcs = unpack(index)
     except ValueError:
@@ -78,12 +78,12 @@ def readable(index: bytes) -> Arcs:
     return arcs if max(arcs, default=0) <= MAX_ARC else ()
 
 
-# No OLT has more; an agent that invents ports for ever would.
+# No OLT has more ports; a faulty agent may invent them forever.
 MAX_PORTS = 1024
 
 
 def port_arcs(space: IndexSpace, index: Arcs) -> Arcs:
-    """Return what the indexes of a row's port begin with. Rows that are no ONU have a port of their own making."""
+    """Return the index prefix of a row's port. Rows that are not ONUs get a port of their own."""
     try:
         place = space.decode(index)
         if isinstance(place, Position):
@@ -94,9 +94,9 @@ def port_arcs(space: IndexSpace, index: Arcs) -> Arcs:
 
 
 async def find_ports(column: Column, requester: Requester) -> set[Arcs]:
-    """Return the ports that a column has rows of, by hopping from each to the next: one row of one column a port.
+    """Return the ports that have rows in a column, with one request per port.
 
-    It is only a guess at how to share the work: what it misses is found by the walks themselves.
+    The result only splits the work; the walks find ports that it misses.
     """
     found: set[Arcs] = set()
     cursor = column.oid

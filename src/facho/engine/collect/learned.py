@@ -1,4 +1,4 @@
-"""What was found out about one agent, from run to run: sizes and windows that suit it, and values it cannot read."""
+"""Learned facts about an agent: sizes and windows that suit it, and values it cannot read."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from facho.engine.collect.flow import Pace, Size
 from facho.engine.oid import Oid, parse, text
 
-# An OLT with more poisoned values than this has another trouble.
+# An OLT with more poisoned values has another problem.
 MAX_POISONED = 200
 
 
 class Learned:
-    """Begins with what is stored of an OLT, and ends as what to store. Whatever is not understood is forgotten."""
+    """Loaded from `olts.learned` and stored there again. Unknown entries are dropped."""
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
         self._stored = {key: rows for key, rows in _mapping(stored, "sizes").items() if isinstance(rows, int)}
@@ -22,44 +22,44 @@ class Learned:
         self._unordered = dict.fromkeys(_strings(stored.get("unordered")))
 
     def size(self, table: str, rows: int, columns: int = 1) -> Size:
-        """Return the size of requests to a table; `rows` is where the maker would begin."""
+        """Return the request size of a table; `rows` is the start value of the brand."""
         if table not in self._sizes:
             known = self._stored.get(table)
             self._sizes[table] = Size(known or rows, columns, is_proven=known is not None)
         return self._sizes[table]
 
     def pace(self, kind: str, limit: int) -> Pace:
-        """Return the window of one kind of request, where the last run left it."""
+        """Return the window of one kind of request, as in the last run."""
         return self._paces.setdefault(kind, Pace(limit, _mapping(self._stored_paces, kind)))
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the sizes that this run ended up with."""
+        """Return the sizes at the end of this run."""
         return {table: size.proven_rows for table, size in self._sizes.items()}
 
     @property
     def poisoned(self) -> Iterable[Oid]:
-        """Return the values that an agent cannot be asked for together with others."""
+        """Return the values that make requests with others fail."""
         return self._poisoned.keys()
 
     def poison(self, oid: Oid) -> None:
-        """Note that this value spoils whatever request it is in. The one that did so last stands last."""
+        """Record a value that makes its requests fail. The latest one is last."""
         if self._poisoned.pop(oid, oid) is None or len(self._poisoned) < MAX_POISONED:
             self._poisoned[oid] = None
 
     def cure(self, oid: Oid) -> None:
-        """Note that this value could be read."""
+        """Record that this value could be read."""
         self._poisoned.pop(oid, None)
 
     def is_ordered(self, table: str) -> bool:
-        """Say whether a table can be read in parts: not if its rows were seen out of order."""
+        """Return whether a table can be read in parts: not if its rows were out of order."""
         return table not in self._unordered
 
     def note_disorder(self, table: str) -> None:
         self._unordered[table] = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the next run should know."""
+        """Return the facts for the next run."""
         return {
             "sizes": {**self._stored, **self.sizes},
             "poisoned": [text(oid) for oid in self._poisoned],

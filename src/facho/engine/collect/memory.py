@@ -1,8 +1,7 @@
-"""What one run leaves for the next: its requests, the names in their answers, and where their values go.
+"""Memory of a run for the next one: its requests, the names in the answers, and the cells of the values.
 
-In a normal run the inventory is what it was. Then the same requests bring the
-same names, and the walk, its coverage and the absent ONUs are those of the run
-before. Only values have to be looked at; see `replay.py`.
+In a normal run the inventory is unchanged. The same requests then bring the same names, and walk, coverage and absent
+ONUs are those of the last run. Only values have to be compared; see `replay.py`.
 """
 
 from array import array
@@ -23,22 +22,22 @@ from facho.engine.model import Collected, Completeness, Coverage, JobKind, Known
 from facho.engine.oid import Oid
 from facho.engine.snmp import Answer, Asked, Operation, Tag, Value, digest
 
-# After so many runs from memory one goes the careful way: only that one tries other sizes.
+# Replays in a row before a run takes the full path, because only the full path tries other sizes.
 MAX_REPLAYS = 100
-# How often a run goes the careful way because the sizes of requests are not settled yet.
+# Maximum number of full runs because request sizes are not settled yet.
 MAX_UNSETTLED = 2
-# Decoded values that are kept for each column of a brand. Powers have some hundreds, serials as many as there are ONUs.
+# Decoded values to keep per column of a brand. Powers have some hundreds, serials one per ONU.
 MAX_DECODED = 16_384
-# Jobs that are remembered in one process.
+# Jobs to remember per process.
 MAX_MEMORIES = 8192
 
 PLAIN_TAGS = (Tag.INTEGER, Tag.OCTET_STRING, Tag.COUNTER32, Tag.GAUGE32, Tag.TIME_TICKS, Tag.COUNTER64)
-# The kind of each variable: 0 for a plain number or string, and else its tag. An end of a table must stay one.
+# Kind of each variable: 0 for a plain number or string, else its tag. An end of a table must stay one.
 KINDS = bytes(0 if tag in PLAIN_TAGS else tag for tag in range(256))
 
 
 class Decoded(dict[bytes, Any]):
-    """Values of one column by the bytes that an agent sent for them. What is not known yet is decoded."""
+    """Decoded values of one column, by raw bytes. Unknown bytes are decoded on access."""
 
     def __init__(self, decode: Decoder) -> None:
         self.decode = decode
@@ -53,19 +52,19 @@ class Decoded(dict[bytes, Any]):
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One request, and what to make of its answer as long as the names in it are the same."""
+    """One request, and the use of its answer as long as the names are the same."""
 
     operation: Operation
     asked: Asked
     repetitions: int
     optical: bool
-    # The length of each name and the kind of each value, and a digest of these and the names.
+    # Length of each name and kind of each value, and a digest of these and the names.
     lengths: bytes
     kinds: bytes
     names: bytes
-    # Groups of five numbers: a column, the first variable, the last one + 1, the step between them, the first row.
+    # Groups of five numbers: column, first variable, last variable + 1, step, first row.
     pieces: "array[int]"
-    # Values that decide what is asked, by the place of their variable: one that changes ends the replay.
+    # Values that steer the run, by variable position: a change ends the replay.
     guards: tuple[tuple[int, Value], ...]
 
     def groups(self) -> Iterator[tuple[int, int, int, int, int]]:
@@ -74,7 +73,7 @@ class Step:
         return zip(numbers, numbers, numbers, numbers, numbers, strict=True)
 
     def cells(self) -> dict[int, tuple[int, int]]:
-        """Return the column and the row of each variable that has a place in them."""
+        """Return the column and row of each variable that has a cell."""
         return {
             variable: (column, row + count)
             for column, start, stop, stride, row in self.groups()
@@ -82,15 +81,14 @@ class Step:
         }
 
 
-# Requests for expensive columns, by the columns that are asked for together.
+# Requests for expensive columns, by the columns that share a request.
 Tables = dict[tuple[int, ...], list[Step]]
 
 
 class Memory:
-    """The memory of one job on one OLT. Empty until a run was complete and had nothing odd in it.
+    """Memory of one job on one OLT. Empty until a run was complete and without problems.
 
-    It holds no opinion on whether it is still right: `Replay` compares every
-    answer with it, and the careful path takes over where one differs.
+    It is not checked here: `Replay` compares every answer with it, and the full path takes over at a difference.
     """
 
     def __init__(self, decoded: dict[Hashable, Decoded] | None = None, *, max_unsettled: int = MAX_UNSETTLED) -> None:
@@ -98,17 +96,17 @@ class Memory:
         self._decoded = {} if decoded is None else decoded
         self._max_unsettled = max_unsettled
         self._unsettled = 0
-        # The sizes that the run began with, by table.
+        # Sizes at the start of the run, by table.
         self._sizes: Mapping[str, int | None] = {}
         self._replays = 0
         self._key: Any = None
         self.steps: list[Step] = []
-        # A list for each column of the plan before the rules of the brand, then one for each scalar.
+        # One list per column of the plan before the brand's rules, then one per scalar.
         self.read: list[list[Any]] = []
         self.decoders: list[Decoded] = []
-        # Which ONUs were asked for expensive columns; see `lit_rows`.
+        # ONUs that expensive columns were requested from; see `lit_rows`.
         self.lit: tuple[bool, ...] = ()
-        # The requests for those; None until an ONU gains or loses its light.
+        # The requests for those; None until an ONU gains or loses light.
         self.tables: Tables | None = None
         self.answered: frozenset[str] = frozenset()
         # The place fields that the rules of the brand fill.
@@ -117,7 +115,7 @@ class Memory:
         self.batch = Batch()
 
     def is_usable(self, plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> bool:
-        """Return whether the next run may begin with the requests of the last one."""
+        """Return whether the next run can repeat the requests of the last one."""
         learned = Learned(olt.learned)
         return (
             bool(self.steps)
@@ -128,21 +126,21 @@ class Memory:
         )
 
     def update(self, answers: Iterable[tuple[Step, Answer]], read: list[list[Any]], batch: Batch) -> None:
-        """Remember the values of a replay that came to its end."""
+        """Store the values of a finished replay."""
         for step, answer in answers:
             step.asked.digest = answer.digest
         self.read, self.batch = read, batch
         self._replays += 1
 
     def follow_light(self, tables: Tables, lit: tuple[bool, ...], coverage: tuple[Coverage, ...]) -> None:
-        """Remember what a replay asked because other ONUs have light now."""
+        """Store the requests of a replay in which other ONUs had light."""
         self.steps = [step for step in self.steps if not step.optical]
         self.steps += [step for steps in tables.values() for step in steps]
         self.tables, self.lit = tables, lit
         self.collected = replace(self.collected, coverage=coverage)
 
     def forget(self) -> None:
-        """Let the next run go the careful way."""
+        """Let the next run take the full path."""
         self.steps = []
 
     def keep(
@@ -161,7 +159,7 @@ class Memory:
         answered: Iterable[str],
         placed: Iterable[frozenset[str]],
     ) -> None:
-        """Remember a run. `cells` has the column and the row of each name, `guarded` the names whose values steer."""
+        """Remember a run. `cells` has the column and row of each name, `guarded` the names whose values steer."""
         self._sizes = sizes_of(olt, collected.traffic.sizes)
         self._unsettled = 0 if self._sizes == collected.traffic.sizes else self._unsettled + 1
         self._replays = 0
@@ -176,7 +174,7 @@ class Memory:
         self._key = key_of(plan, kind, olt, brand, known)
         columns = collected.batch.columns
         fields = [column.field for column in plan.columns]
-        # Where the rules of the brand change nothing, both are one list.
+        # If the brand's rules change nothing, both are one list.
         for place, field in enumerate(fields):
             if columns.get(field) == read[place]:
                 read[place] = columns[field]
@@ -194,7 +192,7 @@ class Memory:
 
 
 class Memories:
-    """The memories of one process, by node. The one that was not used for longest goes first."""
+    """Memories of one process, by node. The least recently used one is dropped first."""
 
     def __init__(self, limit: int = MAX_MEMORIES) -> None:
         self._limit = limit
@@ -211,7 +209,7 @@ class Memories:
 
 
 def sizes_of(olt: Olt, tables: Iterable[str]) -> dict[str, int | None]:
-    """Return the sizes with which a run on these tables begins; None where nothing was learned yet."""
+    """Return the sizes at the start of a run on these tables; None if nothing was learned yet."""
     sizes = olt.learned.get("sizes")
     return {table: sizes.get(table) if isinstance(sizes, Mapping) else None for table in tables}
 

@@ -1,21 +1,21 @@
-"""How a run says what went wrong. An operator reads these; they name the column, the ONU and the reason."""
+"""Error messages of a run. They name the column, the ONU and the reason."""
 
 from collections.abc import Iterable, Sequence
 
 from facho.engine.errors import NoAnswer, SnmpError
 from facho.engine.snmp import ErrorStatus
 
-# A run that failed in a thousand places says so in this many sentences.
+# Maximum number of messages of a run.
 MAX_SENTENCES = 20
 
 
 def describe_failure(error: SnmpError) -> str:
-    """Return why a request was given up."""
+    """Return the reason for which a request was given up."""
     return "no answer" if isinstance(error, NoAnswer) else "no usable answer"
 
 
 def describe_status(status: int) -> str:
-    """Return what an agent answered instead of values, by the name that manuals use."""
+    """Return the error status of an answer, by its name in the standards."""
     try:
         first, *rest = ErrorStatus(status).name.lower().split("_")
     except ValueError:
@@ -24,7 +24,7 @@ def describe_status(status: int) -> str:
 
 
 def describe_stop(field: str, reason: str, where: str | None, rows: int) -> str:
-    """Return where a column stopped; `where` None says that it never began."""
+    """Return the position at which a column stopped; `where` None: it never started."""
     if where is None:
         return f"{field}: {reason} before the first row"
     kept = "1 row" if rows == 1 else f"{rows:,} rows"
@@ -32,7 +32,7 @@ def describe_stop(field: str, reason: str, where: str | None, rows: int) -> str:
 
 
 def describe_gaps(gaps: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Return which rows could not be read, of (field, ONU, reason): all columns of an ONU in one sentence."""
+    """Return the unreadable rows, given as (field, ONU, reason): all columns of an ONU in one sentence."""
     together: dict[tuple[str, str], list[str]] = {}
     for field, where, reason in gaps:
         together.setdefault((where, reason), []).append(field)
@@ -40,17 +40,17 @@ def describe_gaps(gaps: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def describe_left(field: str, reason: str, where: str) -> str:
-    """Return behind which row the rest of a port was given up."""
+    """Return the row after which the rest of a port was given up."""
     return f"{field}: {reason} after {where}, the rest of its port was left out"
 
 
 def describe_rest(fields: Sequence[str], reason: str, unread: int, wanted: int) -> str:
-    """Return how many of the known ONUs a run did not come to."""
+    """Return the number of known ONUs that a run did not reach."""
     return f"{', '.join(fields)}: {reason} with {unread:,} of {wanted:,} ONUs still to ask"
 
 
 def limited(sentences: Sequence[str]) -> list[str]:
-    """Return as many as anybody reads, and how many more there are."""
+    """Return the first messages and the number of the others."""
     more = len(sentences) - MAX_SENTENCES
     if more <= 1:
         return list(sentences)

@@ -1,4 +1,4 @@
-"""Works on several parts of a run at once: as many as the pace allows, begun in their order."""
+"""Several parts of a run at once: as many as the window allows, started in order."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,10 +10,9 @@ Work = Coroutine[Any, Any, None]
 
 
 class Parallel:
-    """Does what `next_work` gives out, until it gives out nothing and all of it is done.
+    """Runs the work from `next_work` until there is no more and all of it is done.
 
-    The first part that fails ends the run: nothing more is begun, and what is
-    under way comes to its end, for the sake of what it has read.
+    The first failure ends the run: no more work is started, and work in progress finishes to keep its rows.
     """
 
     def __init__(self, requester: Requester, next_work: Callable[[], Work | None]) -> None:
@@ -25,7 +24,7 @@ class Parallel:
         self._done: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Do everything."""
+        """Run everything."""
         self._done = asyncio.get_running_loop().create_future()
         self._requester.on_wider = self._begin_more
         self._requester.is_busy = True
@@ -59,7 +58,7 @@ class Parallel:
         self._begin_more()
 
     async def _stop(self) -> None:
-        """Leave nobody behind when the run itself is cancelled, and let nobody who is stopped make room for more."""
+        """Cancel all tasks when the run is cancelled, and start no new ones."""
         self._is_over = True
         for task in self._tasks:
             task.cancel()

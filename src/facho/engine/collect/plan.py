@@ -1,4 +1,4 @@
-"""What one node asks of one OLT: which columns, which of them together, and which scalars. Only names and OIDs."""
+"""Plan of one node on one OLT: columns, their groups, and scalars. Names and OIDs only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to ask. `problems` are sentences about what a node names and nobody has."""
+    """Columns and scalars to read. `problems` are messages about unknown names."""
 
     columns: tuple[Column, ...]
     scalars: tuple[Scalar, ...]
     problems: tuple[str, ...]
-    # The column that decides which ONUs exist; None where a run does not decide that.
+    # Column that decides which ONUs exist; None if the run does not decide that.
     anchor: Column | None = None
-    # The columns and OIDs that the job names. The others are read because these need them.
+    # Columns and OIDs named by the job. The others are read because these need them.
     named: frozenset[str] = frozenset()
 
     @property
@@ -35,7 +35,7 @@ class Plan:
 
 
 def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> Plan:
-    """Return what the node asks of a device of this brand."""
+    """Return the plan of a node on a device of this brand."""
     problems: list[str] = []
     columns = _brand_columns(node, brand, problems)
     scalars = []
@@ -57,7 +57,7 @@ def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> 
 def _brand_columns(node: Node, brand: Brand, problems: list[str]) -> list[Column]:
     names = node.columns
     if node.kind is JobKind.DISCOVERY:
-        # Silence about an ONU means something only in the column that lists all of them.
+        # The absence of an ONU counts only in the column that lists all of them.
         names = (*brand.discovery[:1], *(node.columns or brand.discovery))
     columns = []
     for name in brand.with_needed(names):
@@ -70,11 +70,10 @@ def _brand_columns(node: Node, brand: Brand, problems: list[str]) -> list[Column
 
 
 def groups(columns: Sequence[Column], kind: JobKind) -> list[tuple[Column, ...]]:
-    """Return the columns that are walked side by side, in the order of their turns.
+    """Return the columns that are walked side by side, in order.
 
-    Columns of one space have the same rows, so one GETBULK can carry them all.
-    Dear columns come last and among themselves: the cheap ones need not wait for
-    an OLT that asks each ONU, and are safe when the time runs out.
+    Columns of one space have the same rows, so one GETBULK can carry all of them. Expensive columns come last: the
+    cheap ones need not wait for an OLT that queries each ONU, and are complete if time runs out.
     """
     if kind is JobKind.WALK:
         return [(column,) for column in columns]

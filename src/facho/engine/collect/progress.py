@@ -1,13 +1,13 @@
-"""How far a run is."""
+"""Progress of a run."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: parts that are done (ports of a table, or ONUs), rows that were read, requests that were sent.
+    """Progress of a run: parts done (ports or ONUs), rows read, requests sent.
 
-    `ports` is None as long as nobody can say how many there are.
+    `ports` is None while the total is unknown.
     """
 
     ports_done: int

@@ -1,4 +1,4 @@
-"""A run from memory: the requests of the last run again, and a look at what has changed in their answers."""
+"""Replay of a run: the same requests again, and a comparison of the answers."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,29 +21,26 @@ from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu
 from facho.engine.snmp import Answer, Operation
 
-# ONUs that may gain or lose their light in a replay: so many, or this share of them. After an outage of more, requests
-# are put together again by the careful path.
+# ONUs that may gain or lose light in a replay: this number, or this share. After a larger outage the full path builds
+# new requests.
 MOST_CHANGED = 8
 MOST_CHANGED_SHARE = 1 / 16
 
 
 class Different(Exception):
-    """An answer is not what the memory can make sense of: the careful path takes over."""
+    """An answer does not match the memory: the full path takes over."""
 
 
 class Replay:
-    """Sends the requests of a remembered run, in any order that the window allows, and collects what has changed.
+    """Sends the requests of a remembered run, in any order, and collects the changes.
 
-    An answer is taken in one of three ways. Its variables are those of the last
-    run, byte for byte: then so are its values. Or it has the same names: then its
-    values are decoded, each different one once. Anything else ends the replay.
-    The careful path then gets all answers that came, so that nothing is asked
-    twice, and decides what they mean.
+    An answer is taken in one of three ways. Identical variables: the values are unchanged. Identical names: each
+    different value is decoded once. Anything else ends the replay; the full path then gets all answers so far, so
+    nothing is requested twice.
 
-    Requests and names of a remembered run prove that the same rows exist and that
-    the same parts were read to their ends. Values that decide what is asked are
-    compared on the way. Where an ONU gained or lost its light, the requests for
-    expensive columns are changed before they are sent.
+    Identical requests and names prove that the same rows exist and that the same parts were read to the end. Values
+    that steer the run are compared. If an ONU gained or lost light, the requests for expensive columns are changed
+    before they are sent.
     """
 
     def __init__(
@@ -66,17 +63,17 @@ class Replay:
         self._waiting: deque[Step] = deque()
         self._is_off = False
         self._answers: list[tuple[Step, Answer]] = []
-        # The columns so far. One that changes is copied first: the memory keeps its own until the end.
+        # Columns so far. A column is copied before its first change, because the memory keeps its own until the end.
         self._read = list(memory.read)
-        # The same after the rules of the brand.
+        # The same after the brand's rules.
         self._columns: Mapping[str, list[Any]] = {}
         self._unchanged = self._parsed = 0
-        # Requests for expensive columns where some ONUs gained or lost their light; None: as the last time.
+        # Requests for expensive columns after ONUs gained or lost light; None: unchanged.
         self._tables: Tables | None = None
         self._lit = memory.lit
 
     async def read(self) -> bool:
-        """Ask for everything. False: the careful path has to do it, and `requester.early` has what came."""
+        """Send all requests. False: the full path has to take over, with the answers in `requester.early`."""
         try:
             await self._repeat(optical=False)
             if not self._is_off:
@@ -91,7 +88,7 @@ class Replay:
         return not self._is_off
 
     def _hand_over(self) -> None:
-        """Leave all answers to the careful path."""
+        """Leave all answers to the full path."""
         early = self._requester.early
         for step, answer in self._answers:
             early[request_key(step.operation, step.asked, step.repetitions)] = answer
@@ -131,7 +128,7 @@ class Replay:
             columns = tuple(dict.fromkeys(column for column, _ in map(cells.__getitem__, sorted(cells))))
             names = names_digest(step.lengths, step.kinds, b"".join(step.asked))
             if len(cells) != len(step.lengths) or len(cells) % len(columns) or names != step.names:
-                # It was answered with other names, or with some that belong to no ONU.
+                # Its answer had other names, or names that belong to no ONU.
                 raise Different
             tables.setdefault(columns, []).append(step)
         expensive = [place for place, column in enumerate(self._plan.columns) if column.optical]
@@ -140,7 +137,7 @@ class Replay:
         return tables
 
     def _get(self, columns: Sequence[int], rows: Sequence[int]) -> Step:
-        """Return a request for ONUs that have light again; `Different` if one cannot be asked by its index."""
+        """Return a request for ONUs that have light again; `Different` if one has no usable index."""
         harvest = Harvest(self._brand, self._known)
         onus = [harvest.row_named(self._memory.batch.layout.indexes[row]) for row in rows]
         asked = oids_of([self._plan.columns[column] for column in columns], [onu for onu in onus if onu is not None])
@@ -154,7 +151,7 @@ class Replay:
             raise Different from error
 
     def _coverage(self) -> tuple[Coverage, ...]:
-        """Return how much of each column was read, with the ONUs that have light now."""
+        """Return the coverage, with the ONUs that have light now."""
         layout, columns = self._memory.batch.layout, self._plan.columns
         rows = Counter(compress(zip(layout.slots, layout.ports, strict=True), self._lit))
         lines = [
@@ -174,12 +171,12 @@ class Replay:
         await self._requester.repeat(self._waiting, optical=optical, read=self._take)
 
     def _end(self) -> None:
-        """Leave the rest to the careful path."""
+        """Leave the rest to the full path."""
         self._is_off = True
         self._waiting.clear()
 
     def _take(self, step: Step, answer: Answer) -> int:
-        """Take an answer in the cheapest way that is certain, and return how many variables it has."""
+        """Take an answer in the cheapest safe way, and return the number of its variables."""
         if not answer.error_status and answer.digest == step.asked.digest:
             self._unchanged += 1
             self._answers.append((step, answer))
@@ -189,11 +186,12 @@ class Replay:
             is_taken = not answer.error_status and (self._parse(step, answer) or self._decode(step, answer))
         except BadAnswer:
             raise
-        # A value that steers, or one that a brand cannot decode: the careful path knows what to do.
+        # A steering value, or one that the brand cannot decode: left to the full path.
         except Exception:
             self._end()
         variables = len(step.lengths) if is_taken else len(answer)
-        # An answer without variables says nothing. The request is sent again, and the careful path never gets it.
+        # An answer without variables proves nothing. The request is sent again, and the full path never gets this
+        # answer.
         if variables or answer.error_status:
             if not is_taken:
                 self._end()
@@ -220,7 +218,7 @@ class Replay:
         return True
 
     def _decode(self, step: Step, answer: Answer) -> bool:
-        """Take the values of any types, if the answer has the expected names."""
+        """Take values of any type, if the answer has the expected names."""
         lengths, kinds = lengths_and_kinds(answer)
         if names_digest(lengths, kinds, b"".join(answer.oids)) != step.names:
             return False
@@ -244,13 +242,13 @@ class Replay:
         read[row:stop] = values
 
     def progress(self) -> Progress:
-        """Return how far the run is."""
+        """Return the progress of the run."""
         steps, done = len(self._memory.steps), len(self._answers)
         rows = len(self._memory.batch)
         return Progress(done, steps, rows * done // max(1, steps), self._requester.pdus)
 
     def collected(self) -> Collected:
-        """Return the result, and remember it."""
+        """Return the result and remember it."""
         memory, plan = self._memory, self._plan
         batch = Batch(memory.batch.layout, self._columns)
         if self._tables is not None:
@@ -280,7 +278,7 @@ class Replay:
         )
 
     def _finished(self) -> dict[str, list[Any]]:
-        """Return the columns after the rules of the brand, applied again to the ONUs of which a value changed."""
+        """Return the columns after the brand's rules, which are applied again to changed ONUs."""
         memory, finish = self._memory, self._brand.finish
         fields = [column.field for column in self._plan.columns]
         columns = dict(memory.batch.columns)
@@ -303,7 +301,7 @@ class Replay:
         columns: dict[str, list[Any]],
         rows: Iterable[int],
     ) -> None:
-        """Apply the rules to some ONUs; `Different` if they move one or cannot be applied."""
+        """Apply the rules to some ONUs; `Different` if they move one or fail."""
         layout = self._memory.batch.layout
         places = {"slot": layout.slots, "port": layout.ports, "onu": layout.onus}
         own: set[str] = set()
@@ -315,7 +313,7 @@ class Replay:
             }
             try:
                 finished = finish(values)
-            # As in the harvest, which keeps such a row as it was read.
+            # As in `join`, which keeps such a row unchanged.
             except Exception as error:
                 raise Different from error
             if finished.keys() & PLACES != self._memory.placed:

@@ -1,4 +1,4 @@
-"""Asks one OLT in one run: repeats what got lost, keeps to the OLT's limits and the deadline, and counts."""
+"""Requests of one run to one OLT: retries, limits, deadline and counters."""
 
 import asyncio
 import math
@@ -18,13 +18,13 @@ from facho.engine.oid import Oid, parse
 from facho.engine.ports import Clock, Snmp
 from facho.engine.snmp import Answer, Asked, Cancellable, Done, ErrorStatus, Operation, Version
 
-# Whatever a view hides, an agent has something to say to this: a value, or that there is none.
+# Uptime. Every agent answers this, even with a restrictive view: a value, or "no such object".
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
 
-# No run of any size needs this many; an agent that invents rows for ever would.
+# More than any run needs. Stops an agent that invents rows forever.
 MAX_PDUS = 250_000
 
-# How often the question whether the agent is there at all is repeated.
+# Retries of the check whether the agent is alive.
 ALIVE_RETRIES = 1
 
 
@@ -34,7 +34,7 @@ class Send(Protocol):
     def __call__(self, *, timeout: float) -> Awaitable[Answer]: ...
 
 
-# Looks at an answer when it comes, and returns how many variables it has; `BadAnswer` if it is none.
+# Reads an answer and returns the number of its variables; `BadAnswer` if it is unusable.
 Read = Callable[[Answer], int]
 
 
@@ -63,16 +63,16 @@ class Exchange(NamedTuple):
 
 
 def request_key(operation: Operation, oids: Sequence[Oid], repetitions: int) -> tuple[str, int, bytes]:
-    """Return what two requests have in common only if they ask for the same; ValueError for OIDs of absurd length."""
+    """Return a key that is equal only for equal requests; ValueError for OIDs of absurd length."""
     return operation, repetitions, oids.variables if isinstance(oids, Asked) else Asked(oids).variables
 
 
 class RunOver(Exception):
-    """Ends a run wherever it is; what was read stays. `str()` of it is the reason, as half a sentence."""
+    """Ends a run at any point; values read so far are kept. `str()` is the reason, as half a sentence."""
 
 
 class Lane:
-    """One kind of request: cheap, or read by the OLT from its ONUs. Each has its own times and its own pace."""
+    """One kind of request: cheap, or read live from the ONUs. Each has its own timer and window."""
 
     def __init__(self, timer: Timer, pace: Pace) -> None:
         self.timer = timer
@@ -80,22 +80,19 @@ class Lane:
 
     @property
     def window(self) -> int:
-        """How many requests may be in flight. The first goes alone: only its answer tells how long to wait."""
+        """Return the maximum number of requests in flight. The first one goes alone, to measure the round trip."""
         return self.pace.window if self.timer.is_measured else 1
 
 
 class Requester:
-    """The only way of a run to its OLT, for everybody who works on it at once.
+    """The only sender of a run, shared by all its tasks.
 
-    A request that brings nothing usable is sent again, as it was. When that
-    does not help, the agent is asked for its uptime: if it answers, the request
-    was the trouble and `NoAnswer` or `BadAnswer` says so; if not, the run is
-    over, because asking a dead agent for less only takes longer. Before the
-    first answer of a run all of this happens within one time-out: an agent that
-    is silent from the beginning keeps a poller no longer than that.
+    A request without a usable answer is repeated unchanged. If that fails, the uptime is requested. If the agent
+    answers, the request was the problem: `NoAnswer` or `BadAnswer`. If not, the run is over, because smaller requests
+    to a dead agent only take longer. Before the first answer of a run all of this happens within one time-out, so an
+    unreachable agent blocks a poller no longer.
 
-    Cheap and optical requests share the OLT: all in flight together never exceed
-    the window of the kind that is sent.
+    Cheap and optical requests share the OLT: all in flight never exceed the window of the kind that is sent.
     """
 
     def __init__(
@@ -105,44 +102,44 @@ class Requester:
         self._olt = olt
         self._manners = manners
         self._clock = clock
-        # Counted on the monotonic clock: a step of the wall clock must neither cut a run nor let it go on.
+        # Monotonic: a step of the wall clock must neither cut nor extend a run.
         self._started = clock.monotonic()
         self._ends = self._started + (deadline - clock.now()).total_seconds()
-        # An admin's number is a hard cap. Without one it is the brand's.
+        # An admin's number is a hard limit; the default is the brand's.
         limit = olt.max_in_flight or manners.max_in_flight
         self._lanes = {
             False: Lane(Timer(manners.min_timeout, manners.timeout), learned.pace("cheap", limit)),
             True: Lane(Timer(manners.min_timeout, manners.optical_timeout), learned.pace("optical", limit)),
         }
         self._lane = self._lanes[False]
-        # Answers that came before anybody asked for them, by the key of their request: each is given out once.
+        # Answers received in advance, by the key of their request. Each is returned once.
         self.early: dict[tuple[str, int, bytes], Answer] = {}
-        # What was asked and answered so far, in order; None: nobody wants to know. Errors are left out: they decide
-        # how much is asked at once, and not what there is.
+        # Requests and answers so far, in order; None: not recorded. Errors are left out: they affect request sizes, not
+        # the content.
         self.trace: list[Exchange] | None = None
-        # An error said what there is: by noSuchName SNMPv1 ends a table.
+        # An error had a meaning: SNMPv1 ends a table with noSuchName.
         self.has_telling_errors = False
-        # Whether there is more to ask than the window holds; the crew keeps it up to date.
+        # Whether more requests are pending than the window holds; updated by `Parallel`.
         self.is_busy = False
-        # Called when more may be under way than before.
+        # Called when the window grew.
         self.on_wider: Callable[[], None] | None = None
         self.on_answer: Callable[[], None] | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._under_way = 0
         self._spacing = 1 / olt.max_pdus_per_second if olt.max_pdus_per_second else 0.0
-        # One step after the start: the run before this one may have asked just now.
+        # One interval after the start, because the previous run may have sent a request just now.
         self._next_send = self._started + self._spacing
         self._over = ""
-        # The OLT is no longer ours to ask.
+        # The lease was lost.
         self.is_disowned = False
-        # How many answers there were when the last request was given up.
+        # Number of answers when the last request was given up.
         self._answers_at_silence = -1
-        # Whether somebody asks for the uptime while the first request of the run waits.
+        # Whether a task requests the uptime while the first request waits.
         self._is_insisting = False
-        # Whether an agent that should know GETBULK has answered one; None before the first.
+        # Whether the agent has answered a GETBULK; None before the first.
         self._knows_bulk: bool | None = None
         self._has_doubted_bulk = False
-        # What GETBULK brought nothing for: asked by GETNEXT, it tells which of the two is to blame.
+        # OIDs without a GETBULK answer. GETNEXT shows whether the row or GETBULK is the cause.
         self._doubted: list[Oid] = []
         self._round_trips: list[float] = []
         self._pdus = self._retransmissions = self._varbinds = self._peak = 0
@@ -158,25 +155,25 @@ class Requester:
 
     @property
     def window(self) -> int:
-        """How many requests may be in flight now."""
+        """Return the current maximum number of requests in flight."""
         return self._lane.window
 
     def pace(self, *, optical: bool) -> Pace:
-        """Return the pace of one kind of request."""
+        """Return the window control of one kind of request."""
         return self._lanes[optical].pace
 
     @property
     def seconds(self) -> float:
-        """Return how long the run has taken so far."""
+        """Return the duration of the run so far."""
         return self._clock.monotonic() - self._started
 
     @property
     def has_bulk(self) -> bool:
-        """SNMPv1 knows no GETBULK: there a walk is GETNEXT, one row a request. Some newer agents do not either."""
+        """Return whether GETBULK works. SNMPv1 and some newer agents have only GETNEXT, one row per request."""
         return self._olt.agent.version is not Version.V1 and self._knows_bulk is not False
 
     def doubt_bulk(self, oids: Sequence[Oid]) -> bool:
-        """Ask for these by GETNEXT next if no GETBULK was answered in this run; False if that is not the trouble."""
+        """Use GETNEXT next if no GETBULK was answered in this run; False if GETBULK is not the cause."""
         if not self.has_bulk or self._knows_bulk or self._has_doubted_bulk:
             return False
         self._has_doubted_bulk = True
@@ -184,13 +181,13 @@ class Requester:
         return True
 
     def has_room(self) -> bool:
-        """Say whether requests may become larger without coming near to what the OLT may take for an answer."""
+        """Return whether requests may become larger without coming near the maximum time-out."""
         return not self._round_trips or self._lane.timer.has_room(self._round_trips[-1])
 
     async def get(
         self, oids: Sequence[Oid], *, optical: bool = False, retries: int | None = None, checks: bool = True
     ) -> Answer:
-        """Return the values of these OIDs, or the agent's error. `checks` off: silence means nothing more."""
+        """Return the values of these OIDs, or the agent's error. Without `checks`, a time-out has no consequences."""
         return await self._answer(Operation.GET, oids, 1, optical, retries, checks)
 
     async def rows_after(
@@ -204,7 +201,7 @@ class Requester:
     ) -> Answer:
         """Return up to `repetitions` successors of each OID, or the agent's error."""
         if self.has_bulk and self._doubted != oids:
-            # Asked for 0 repetitions some agents hang.
+            # Some agents hang when asked for 0 repetitions.
             answer = await self._answer(Operation.BULK, oids, max(1, repetitions), optical, retries, checks)
             if not answer.error_status:
                 self._knows_bulk = True
@@ -212,14 +209,14 @@ class Requester:
         is_doubted, self._doubted = self._doubted == oids, []
         answer = await self._answer(Operation.NEXT, oids, 1, optical, retries, checks)
         if is_doubted and not answer.error_status:
-            # Only now GETBULK is to blame, and not the row.
+            # Only now GETBULK is the cause, and not the row.
             self._knows_bulk = False
         return answer
 
     async def repeat(
         self, requests: deque[RequestT], *, optical: bool, read: Callable[[RequestT, Answer], int]
     ) -> None:
-        """Send requests of an earlier run, until none is left. `read` looks at each answer."""
+        """Send all requests of an earlier run. `read` is called with each answer."""
         self._lane = self._lanes[optical]
         if requests and not self._lane.timer.is_measured:
             # The first one goes alone.
@@ -229,7 +226,7 @@ class Requester:
     async def _repeat(
         self, request: RequestT, optical: bool, read: Callable[[RequestT, Answer], int], *, is_lost: bool = False
     ) -> None:
-        """Send one request of an earlier run, again if need be; `is_lost`: it was sent once already."""
+        """Send one request of an earlier run, with retries; `is_lost`: it was sent once already."""
         send = partial(self._resend, request)
         await self._ask(send, optical, None, read=partial(read, request), first=1 if is_lost else 0)
 
@@ -281,7 +278,7 @@ class Requester:
         return partial(snmp.get if operation is Operation.GET else snmp.get_next, agent, oids)
 
     def traffic(self) -> Traffic:
-        """Return what the run has cost so far."""
+        """Return the traffic of the run so far."""
         trips = sorted(self._round_trips)
         return Traffic(
             pdus=self._pdus,
@@ -299,9 +296,9 @@ class Requester:
     async def _ask(
         self, send: Send, optical: bool, retries: int | None, checks: bool = True, read: Read = len, first: int = 0
     ) -> Answer:
-        """Send until an answer comes. Silence after insisting, or twice in a row, asks whether anybody is there.
+        """Send until an answer arrives. A time-out after all retries, or two in a row, triggers the alive check.
 
-        `first` is the number of the first attempt that is made here.
+        `first` is the number of the first attempt.
         """
         self._lane = lane = self._lanes[optical]
         attempts = range((self._manners.retries if retries is None else retries) + 1)[first:]
@@ -325,11 +322,11 @@ class Requester:
     async def _first(self, send: Send, lane: Lane, read: Read = len) -> Answer:
         """Send the first request of a run; `RunOver` if its time-out passes without any answer.
 
-        It keeps its whole time-out, for an agent may be slow. The uptime is asked for meanwhile: that tells an agent
-        that is silent from a request that got lost, or that the agent cannot answer.
+        It keeps its whole time-out, because an agent may be slow. The uptime is requested in the meantime. That
+        separates an unreachable agent from a lost request and from one that the agent cannot answer.
         """
         if self._is_insisting:
-            # Another task of this run is already asking.
+            # Another task of this run requests the uptime already.
             return await self._try(send, lane, range(1), read)
         self._is_insisting = True
         insisting = asyncio.ensure_future(self._insist(min(lane.timer.timeout, self._time_left())))
@@ -345,25 +342,25 @@ class Requester:
             await asyncio.gather(insisting, return_exceptions=True)
 
     async def _insist(self, patience: float) -> bool:
-        """Ask for the uptime in the second half of a time-out, twice at most; return whether the agent is there."""
+        """Request the uptime in the second half of a time-out, at most twice; return whether the agent is alive."""
         await self._clock.sleep(patience / 2)
         for attempt in range(2):
             if self.answers:
                 break
             await self._wait_for_turn()
             try:
-                # Beside the window: the request that it replaces is as good as lost.
+                # Outside the window: the request that it replaces is probably lost.
                 await self._exchange(self._ask_uptime, self._lanes[False], patience / 4, attempt)
             except NoAnswer:
                 continue
             except BadAnswer:
-                # Something that cannot be read is a sign of life too.
+                # An unreadable answer also proves that the agent is alive.
                 return True
         return bool(self.answers)
 
     async def check_alive(self) -> None:
-        """Ask for the least there is; `RunOver` if nobody answers that either."""
-        # Something that cannot be read is a sign of life too.
+        """Request the uptime; `RunOver` without an answer."""
+        # An unreadable answer also proves that the agent is alive.
         with suppress(BadAnswer):
             if not self.answers:
                 with suppress(NoAnswer):
@@ -396,7 +393,7 @@ class Requester:
         raise failure
 
     async def _exchange(self, send: Send, lane: Lane, timeout: float, attempt: int, read: Read = len) -> Answer:
-        """Send a request now, and return its answer; `BadAnswer` for one without variables and without an error."""
+        """Send a request now and return its answer; `BadAnswer` for one without variables and without an error."""
         sent = self._clock.monotonic()
         allowed = min(timeout, self._time_left(sent))
         self._pdus += 1
@@ -409,14 +406,14 @@ class Requester:
         return answer
 
     async def _wait_for_room(self, lane: Lane) -> None:
-        """Wait until one more may be under way."""
+        """Wait until the window has room."""
         while self._under_way >= lane.window:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
 
     def _disowned(self) -> RunOver:
-        # Nothing was sent. What has been read is still worth keeping, if nobody else was there meanwhile.
+        # Nothing was sent. The values read so far are kept if no other process polled the OLT since.
         self._pdus -= 1
         self.is_disowned = True
         return self._end("the lease of the OLT was over")
@@ -447,7 +444,7 @@ class Requester:
             await self._clock.sleep(wait)
 
     def _turn(self) -> float:
-        """Return how many seconds the next request has to wait for its turn; `RunOver` if it has none."""
+        """Return the seconds until the next request may be sent; `RunOver` if it may not."""
         if self._over:
             raise RunOver(self._over)
         if self._pdus >= MAX_PDUS:
@@ -468,7 +465,7 @@ class Requester:
         return left
 
     def _end(self, reason: str) -> RunOver:
-        """Let everybody else who works on the run stop too."""
+        """Stop all other tasks of the run."""
         self._over = self._over or reason
         return RunOver(reason)
 
@@ -479,22 +476,22 @@ class Requester:
         lane.timer.measured(now - sent)
         lane.pace.answered(now, now - sent, variables, self._under_way - 1, is_full=self.is_busy)
         self._varbinds += variables
-        # What was lost before had the same size; only an answer tells it.
+        # Lost requests had the same size; only an answer tells it.
         self._bytes_sent += answer.bytes_sent * (attempt + 1)
         self._bytes_received += answer.bytes_received
         if self.on_answer is not None:
             self.on_answer()
         if not variables and not answer.error_status:
-            # It says nothing: neither a value nor the end of a table.
+            # Neither a value nor the end of a table.
             raise BadAnswer("an answer without variables")
 
 
 class Repetition(Generic[RequestT]):
-    """Requests of an earlier run under way, as many at once as the window allows.
+    """Requests of an earlier run in flight, as many as the window allows.
 
-    They are sent and read in callbacks, since a task for each would cost more than the request itself. One that
-    brings nothing usable is asked again by a task, in the way of `Requester`. Until there is another answer no new one
-    is sent: the agent may be gone.
+    They are sent and read in callbacks, because a task per request would cost more than the request. A request
+    without a usable answer is repeated by a task, as in `Requester`. No new request is sent until another answer
+    arrives, because the agent may be unreachable.
     """
 
     def __init__(
@@ -511,13 +508,13 @@ class Repetition(Generic[RequestT]):
         self._read = read
         self._sent: dict[RequestT, Cancellable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # How many answers there were when a request was lost.
+        # Number of answers when a request was lost.
         self._answers_at_loss = -1
         self._failure: BaseException | None = None
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Send all of them. After the first failure no more are sent, and those in flight come to their end."""
+        """Send all requests. After the first failure no more are sent, and those in flight finish."""
         requester = self._requester
         requester.on_wider = self._fill
         try:
@@ -534,7 +531,7 @@ class Repetition(Generic[RequestT]):
             raise self._failure
 
     def _fill(self) -> None:
-        """Send as many as may be under way."""
+        """Send as many as the window allows."""
         if self._done.done():
             return
         requester, lane = self._requester, self._lane
@@ -595,7 +592,7 @@ class Repetition(Generic[RequestT]):
         self._fill()
 
     def _ask_again(self, request: RequestT) -> None:
-        """Let a task ask in the place of a request that was lost."""
+        """Start a task that repeats a lost request."""
         requester = self._requester
         self._answers_at_loss = requester.answers
         requester._under_way -= 1
@@ -618,7 +615,7 @@ class Repetition(Generic[RequestT]):
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the smallest of these that is not below the given share of them."""
+    """Return the smallest value that is not below the given share of the values."""
     if not ordered:
         return None
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

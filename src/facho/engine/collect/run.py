@@ -1,4 +1,4 @@
-"""One node on one OLT, from plan to harvest."""
+"""Collection of one node on one OLT, from plan to result."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,11 +46,10 @@ async def collect(
     watch: Callable[[Progress], None] | None = None,
     memory: Memory | None = None,
 ) -> Collected:
-    """Read what the node asks for, and return what there is of it by the deadline.
+    """Read the columns of a node, as far as possible before the deadline.
 
-    `OltUnreachable` if the OLT answered nothing at all, `Refused` if it does
-    not accept us. Anything less leaves a harvest that says what is missing.
-    With the memory of the last run, only what differs from it is decoded.
+    Raises `OltUnreachable` without any answer and `Refused` if access is denied. Otherwise the result lists the
+    missing parts. With the memory of the last run, only changed values are decoded.
     """
     plan = make_plan(node, brand, raw_decoders)
     if plan.is_empty:
@@ -82,7 +81,7 @@ async def collect(
 
 
 class Run:
-    """A plan being carried out. However it ends, `collected` has every row that was read."""
+    """A plan in progress. In every case `collected` returns all rows read so far."""
 
     def __init__(
         self,
@@ -100,32 +99,32 @@ class Run:
         self._requester = requester
         self._learned = learned
         self._harvest = Harvest(brand, known)
-        # A handful at most: there is nothing to learn from them.
+        # Only a few values, so nothing is learned from them.
         self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1), learned)
         self._tables: list[Table] = []
         self._turns: list[RowTurn] = []
-        # How many of them are in the harvest, and sentences about what was not asked.
+        # Number of turns in the harvest, and messages about unread values.
         self._stored_turns = 0
         self._unasked: list[str] = []
         self._covered: list[ColumnCoverage] = []
-        # How many ONUs the ports count, of those that have any.
+        # Number of ONUs reported by each port, without empty ports.
         self._counts: dict[Position, int] = {}
         self._counting: Table | None = None
         self._strangers: list[str] = []
-        # Indexes of known ONUs that a walk did not list, and of which the OLT said that it has no such row.
+        # Indexes of known ONUs that a walk did not list and a GET reported as missing.
         self._denied: set[str] = set()
-        # Columns whose turn has come, whatever came of it.
+        # Columns that were started.
         self._begun: set[Column] = set()
         self._cut = ""
 
     async def read(self) -> None:
-        """Ask until everything is read or the run is over."""
+        """Read until everything is read or the run is over."""
         try:
             await self._scalars.read([(scalar.oid,) for scalar in self._plan.scalars])
             await self._read_columns()
             await self._confirm_absent()
             if not self._requester.pdus:
-                # Nobody known, or all of them dark: that there is nothing to ask must not pass for an answer.
+                # No known ONU, or all are dark: an empty list of requests must not count as an answer.
                 await self._requester.check_alive()
         except RunOver as over:
             self._cut = str(over)
@@ -135,7 +134,7 @@ class Run:
             self._cut = "the OLT no longer accepts us"
 
     async def _read_columns(self) -> None:
-        """Read cheap columns first: they are safe when the time runs out, and tell which ONUs are worth more."""
+        """Read cheap columns first: they are complete if time runs out, and show which ONUs have light."""
         columns = self._plan.columns
         by_index = [column for column in columns if self._kind is JobKind.GET and column.space.by_index]
         onus = self._known_rows() if self._kind is JobKind.GET else []
@@ -145,7 +144,7 @@ class Run:
         if self._plan.anchor is not None:
             await self._count_onus()
         for group in groups(rest, self._kind):
-            # A table that was asked for one column at a time is read as it was asked for.
+            # A table that was read one column at a time is treated as such.
             onus = self._found() if group[0].optical and self._kind is not JobKind.WALK else []
             if onus and group[0].space.by_index:
                 await self._ask_lit(group, onus)
@@ -153,9 +152,9 @@ class Run:
                 await self._walk(group)
 
     def _known_rows(self) -> list[OnuRow]:
-        """Return a row for each ONU of the inventory that is there, and note whose index cannot be one."""
+        """Return a row for each present ONU of the inventory, and record invalid indexes."""
         rows = []
-        # One that is missing keeps what was last read of it, until a discovery finds it again.
+        # A missing ONU keeps its last values until a discovery finds it again.
         for onu in (each for each in self._known if not each.is_missing):
             row = self._harvest.row_named(onu.index)
             if row is None:
@@ -167,7 +166,7 @@ class Run:
         return rows
 
     def _found(self) -> list[OnuRow]:
-        """Return the ONUs that this run has read so far; if it has not looked for any, those that are known."""
+        """Return the ONUs read so far; if the run did not look for any, the known ones."""
         if not self._tables:
             return self._known_rows()
         self._store_tables()
@@ -180,16 +179,16 @@ class Run:
             turn = RowTurn(columns, onus, self._reader(table_name(columns), optical=optical))
             self._turns.append(turn)
             await turn.read()
-            # Now, and not at the end: the states that were read decide which ONUs are asked for more.
+            # Now and not at the end, because the states decide which ONUs are read next.
             self._store_turns()
 
     async def _ask_lit(self, columns: Sequence[Column], onus: Sequence[OnuRow]) -> None:
-        """Ask expensive columns only of ONUs that may have an answer; of the others it is known without asking."""
+        """Read expensive columns only from ONUs with light."""
         states = {onu.index: onu.state for onu in self._known}
         lit = []
         for row in onus:
             state = row.values.get("state")
-            # Without one of its own, the ONU has the state from earlier.
+            # Without a state in this run, the earlier one counts.
             if (states.get(row.index) if state is None else state) not in DARK:
                 lit.append(row)
                 continue
@@ -213,11 +212,11 @@ class Run:
         await table.read()
 
     def _join(self, walk: ColumnWalk) -> None:
-        """Put a part of a column into the harvest that has been read to its end."""
+        """Add a finished part of a column to the harvest."""
         walk.joined = self._harvest.add_column(walk.column, walk.rows)
 
     async def _count_onus(self) -> None:
-        """Read how many ONUs each port has, where the maker's ports count them."""
+        """Read the number of ONUs per port, if the brand's ports report it."""
         ports = self._brand.ports
         if ports is None or not ports.counts:
             return
@@ -230,9 +229,9 @@ class Run:
                 self._counts[port] = count
 
     async def _confirm_absent(self) -> None:
-        """Ask by GET for ONUs that the walk did not list, where it was not read from end to end.
+        """Request by GET the ONUs that an incomplete walk did not list.
 
-        An agent whose rows are out of order may have them behind a row that could not be read.
+        An agent with unordered rows may list them after an unreadable row.
         """
         self._store_tables()
         anchor = self._anchor()
@@ -258,7 +257,7 @@ class Run:
         return BatchReader(self._requester, size, self._learned, optical=optical)
 
     def _store_tables(self) -> None:
-        """Put what the tables have into the harvest, each once."""
+        """Add the rows of the tables to the harvest, each once."""
         stored = {covered.column for covered in self._covered}
         new = []
         for table in self._tables:
@@ -271,22 +270,22 @@ class Run:
         self._covered += new
 
     def _store_turns(self) -> None:
-        """Put what was asked for by index into the harvest, each turn once."""
+        """Add the values read by index to the harvest, each turn once."""
         for turn in self._turns[self._stored_turns :]:
             self._unasked += turn.store(self._harvest, self._cut)
         self._stored_turns = len(self._turns)
 
     def progress(self) -> Progress:
-        """Return how far the run is."""
+        """Return the progress of the run."""
         rows = sum(max(map(len, ([walk.rows for walk in part]))) for table in self._tables for part in table.parts)
-        # Rows that are asked for by their index are those that were walked before, or those that are known.
+        # Rows read by index were walked before or are known, so they are not counted twice.
         rows = rows or max((turn.done for turn in self._turns), default=0)
         done = sum(table.parts_done for table in self._tables) + sum(turn.done for turn in self._turns)
         parts = sum(len(table.parts) for table in self._tables) + sum(len(turn.onus) for turn in self._turns)
         return Progress(done, parts if self._turns or parts > len(self._tables) else None, rows, self._requester.pdus)
 
     def collected(self) -> Collected:
-        """Return the harvest."""
+        """Return the result."""
         cuts = [*self._plan.problems, *self._strangers]
         remarks: list[str] = []
         scalars = self._decode_scalars(cuts, remarks)
@@ -335,9 +334,9 @@ class Run:
         return value is not None and value.__class__ is not Missing
 
     def remember(self, memory: Memory, olt: Olt, collected: Collected) -> Collected:
-        """Keep a complete run for the next one, unless there is something odd about it.
+        """Remember a complete run for the next one, unless it had problems.
 
-        Returns the result with every list that is equal to that of the run before.
+        Returns the result, reusing every list that is equal to that of the last run.
         """
         batch = collected.batch.sharing(memory.batch)
         collected = replace(collected, readings=batch)
@@ -368,7 +367,7 @@ class Run:
         return collected
 
     def _cells(self, indexes: Sequence[str], decoded: Mapping[str, Any]) -> dict[Oid, tuple[int, int]] | None:
-        """Return the column and the row of each name that was read; None if another run could need more than that."""
+        """Return the column and row of each name; None if another run could need more than that."""
         columns, scalars = self._plan.columns, self._plan.scalars
         if (
             self._requester.has_telling_errors
@@ -390,14 +389,14 @@ class Run:
         }
         found |= {(scalar.oid, (len(columns) + place, 0)) for place, scalar in enumerate(scalars)}
         cells = dict(found)
-        # Two names for one value: which of them counts would depend on their order. Two columns with one OID: only one
-        # of them would get its new values.
+        # Two names for one value would depend on their order. Of two columns with one OID only one would get new
+        # values.
         return cells if len(set(cells.values())) == len(cells) == len(found) else None
 
     def _depends_on_others(self, indexes: set[str]) -> bool:
-        """Return whether values of ONUs that are not in the result matter, or values decide which ONUs are in it.
+        """Return whether ONUs outside the result matter, or whether values decide which ONUs are in it.
 
-        The others decide what is asked, and a value of theirs that cannot be decoded is reported too.
+        Their values decide what is requested, and one that cannot be decoded is reported too.
         """
         fields = {column.field for column in self._plan.columns}
         is_unsure = self._kind is not JobKind.DISCOVERY and any(onu.misses or onu.is_missing for onu in self._known)
@@ -406,7 +405,7 @@ class Run:
         )
 
     def _names_of(self, column: Column) -> Iterator[tuple[Oid, OnuRow]]:
-        """Return each name of a column that was read, and the ONU that it belongs to."""
+        """Return each name of a column and its ONU."""
         for table in self._tables:
             for place, each in enumerate(table.columns):
                 if each is column:
@@ -418,7 +417,7 @@ class Run:
             yield from turn.names_of(column)
 
     def _steering_names(self) -> Iterator[Oid]:
-        """Return names whose values decide what is asked, or which ONU sits where."""
+        """Return names whose values decide what is requested, or the place of an ONU."""
         tables = [(table, place) for table in self._tables for place, each in enumerate(table.columns) if each.places]
         tables += [(self._counting, 0)] if self._counting else []
         for table, place in tables:
@@ -430,16 +429,16 @@ class Run:
                     yield from (name for name, _ in turn.names_of(column))
 
     def _unbegun(self) -> list[Column]:
-        """Return the columns that the run did not come to."""
+        """Return the columns that were not started."""
         return [column for column in self._plan.columns if self._cut and column not in self._begun]
 
     def _anchor(self) -> ColumnCoverage | None:
         return next((covered for covered in self._covered if covered.column is self._plan.anchor), None)
 
     def _only(self, anchor: ColumnCoverage | None) -> set[OnuRow] | None:
-        """Return the ONUs that the run is about; None if that is whatever it found."""
+        """Return the ONUs of the run; None if these are all that it found."""
         if self._kind is JobKind.GET:
-            # A GET is about known ONUs, even where a column of it had to be walked.
+            # A GET covers known ONUs, even if a column had to be walked.
             return {row for onu in self._known if (row := self._harvest.row_named(onu.index)) is not None}
         if anchor is None:
             return None
@@ -447,14 +446,15 @@ class Run:
         if not anchor.rows and not anchor.broken and has_others:
             self._harvest.remark(f"{anchor.column.field}: no row of it, so the ONUs are those of the other columns")
             return None
-        # Where the anchor could not be read, the other columns are all there is.
+        # If the anchor could not be read, only the other columns are left.
         unlisted = {row for row in self._harvest.rows if not anchor.would_have_seen(row.place)}
         return unlisted | set(anchor.rows)
 
     def _of_known_onus(self, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-        """Return the readings without those that may be of another ONU than the known one with their index.
+        """Return the readings without those that may belong to another ONU than the known one with that index.
 
-        The last discovery did not find that one, so another may have its place. Only a serial or a MAC tells.
+        The last discovery did not find the known ONU, so another may have its place. Only a serial or a MAC proves
+        it.
         """
         unsure = {onu.index for onu in self._known if onu.misses or onu.is_missing}
         if self._kind is JobKind.DISCOVERY or not unsure:
@@ -497,7 +497,7 @@ class Run:
                 continue
             try:
                 values[scalar.name] = decode_value(scalar.decode, self._scalars.values[scalar.oid])
-            # An admin's OID may have a type that its decoder does not expect; that costs this value, not the run.
+            # An unexpected type in an admin's OID costs this value, not the run.
             except Exception as error:
                 logger.warning("%s could not be decoded", scalar.name, exc_info=error)
                 remarks.append(f"{scalar.name}: could not be decoded")

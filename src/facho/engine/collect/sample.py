@@ -1,4 +1,4 @@
-"""A small sample of a job's answers: the first rows of each column and OID, raw and decoded. Nothing is stored."""
+"""Sample of a job: the first rows of each column and OID, raw and decoded. Nothing is stored."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from facho.engine.oid import Oid, unpack
 from facho.engine.ports import Clock, Snmp
 from facho.engine.snmp import Answer, ErrorStatus, Missing, Tag, Value
 
-# Rows of each column. Enough to see whether it is the right one.
+# Rows per column: enough to recognize it.
 ROWS = 5
 
-# An octet string longer than this is cut.
+# Longer octet strings are cut.
 LONGEST_RAW = 200
 
 NO_VALUE = gettext_noop("The OLT has no value for this OID.")
@@ -63,7 +63,7 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class SampleColumn:
-    """The first rows of a column or OID. `decode` is empty where the brand decides how it is read."""
+    """The first rows of a column or OID. `decode` is empty if the brand decides the decoding."""
 
     name: str
     oid: str
@@ -74,7 +74,7 @@ class SampleColumn:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a job would read. `problems` are sentences about names that the brand does not know."""
+    """Sample of a job. `problems` are messages about names that the brand does not know."""
 
     columns: tuple[SampleColumn, ...]
     problems: tuple[str, ...]
@@ -97,9 +97,9 @@ async def take_sample(
     known: Sequence[KnownOnu],
     raw_decoders: Mapping[str, Decoder],
 ) -> Sample:
-    """Read the first rows of what a node asks for, within the limits of the OLT.
+    """Read the first rows of each column of a node, within the limits of the OLT.
 
-    `OltUnreachable` if the OLT answered nothing, `Refused` if it does not accept us.
+    Raises `OltUnreachable` without any answer and `Refused` if access is denied.
     """
     plan = make_plan(node, brand, raw_decoders)
     learned = Learned(olt.learned)
@@ -135,13 +135,13 @@ class _Sampler:
         self._decoders = {raw.name: raw.decode for raw in node.oids}
         self._harvest = Harvest(brand, known)
         self._requester = requester
-        # A GET job asks for known ONUs. Where none is known yet, the first rows of the table show the same.
+        # A GET job reads known ONUs. If none is known yet, the first rows of the table are used.
         lit = [onu for onu in known if not onu.is_missing and onu.state not in DARK]
         named = (self._harvest.row_named(onu.index) for onu in lit[:ROWS])
         self._onus = [row for row in named if row is not None] if node.kind is JobKind.GET else []
 
     async def read(self, part: Scalar | Column) -> SampleColumn:
-        """Return the first rows of a column, or a scalar, with a remark where something is wrong."""
+        """Return the first rows of a column, or a scalar, with a remark about a problem."""
         try:
             if isinstance(part, Scalar):
                 found = await self._get([part.oid])
@@ -164,12 +164,12 @@ class _Sampler:
     async def _get(self, wanted: Sequence[Oid], *, optical: bool = False) -> list[tuple[Oid, Value, int]]:
         answer = await self._requester.get(wanted, optical=optical)
         if answer.error_status == ErrorStatus.NO_SUCH_NAME:
-            # How SNMPv1 says that the device has no such value.
+            # SNMPv1 reports a missing value this way.
             return []
         return list(_variables(answer))
 
     async def _walk(self, column: Column) -> list[tuple[Oid, Value, int]]:
-        """Return the first rows of a column. SNMPv1 gives one row for each request."""
+        """Return the first rows of a column. SNMPv1 returns one row per request."""
         rows: list[tuple[Oid, Value, int]] = []
         last = column.oid
         while len(rows) < ROWS:
@@ -223,7 +223,7 @@ def _type(tag: int) -> str:
 def _decoded(part: Scalar | Column, value: Value) -> Any:
     try:
         decoded = decode_value(part.decode, value)
-    # An OID may have a type that its decoder does not expect. The sample shows that as no value.
+    # An unexpected type is shown as no value.
     except Exception:
         return None
     if isinstance(decoded, datetime):

@@ -1,4 +1,4 @@
-"""Reads the columns of a plan by walking them, group after group, and says how far each one came on which port."""
+"""Tables of a plan, read by walks, group after group, with the coverage of each column and port."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -19,12 +19,11 @@ from facho.engine.snmp import Value
 
 
 class Table:
-    """Columns of one index space that are walked side by side: whole, or in parts where several requests may run.
+    """Columns of one index space, walked side by side: whole, or in parts if several requests may be in flight.
 
-    A part is a port, or a piece of one where there are fewer ports than requests.
-    Each begins where a port begins or behind a known row, and ends where it leaves
-    that port or with a known row. A port that nobody knew of is found that way, so
-    however the work was shared out, nothing between the parts is missed.
+    A part is a port, or a piece of one if there are fewer ports than requests. A part starts at the start of a port
+    or after a known row, and ends when it leaves that port or at a known row. So an unknown port is found, and
+    nothing between the parts is missed.
     """
 
     def __init__(
@@ -64,18 +63,18 @@ class Table:
                 continue
 
     async def read(self, *, whole: bool = False) -> None:
-        """Walk all of it; `whole`: not worth sharing out."""
+        """Walk all columns; `whole`: do not split."""
         self._share_out([] if whole else await self._ports())
         await Parallel(self._requester, self._next_work).run()
         went_back = any(walk.went_back for walk in self.walks)
         if len(self.parts) > 1 and (went_back or not self._is_connected()):
-            # Rows out of order may lie where no part looked: once more, from end to end.
+            # Unordered rows may be where no part looked: read again, from end to end.
             if went_back:
                 self._learned.note_disorder(self.name)
             self.was_repeated = True
             self._share_out([])
             await Parallel(self._requester, self._next_work).run()
-            # Where two parts did not meet, an ONU may just have appeared between them.
+            # Two parts that do not meet may also mean a new ONU between them.
             if any(not is_sorted(walk.rows) for walk in self.walks):
                 self._learned.note_disorder(self.name)
 
@@ -94,18 +93,18 @@ class Table:
         return (walk for part in self.parts for walk in part)
 
     def rows(self) -> Iterable[tuple[Arcs, Value]]:
-        """Return what was read of a table of one column."""
+        """Return the rows of a table with one column."""
         return ((readable(index), value) for walk in self.walks for index, value in walk.rows.items())
 
     def stop(self, reason: str) -> None:
-        """End what has not ended, because the run has."""
+        """Stop open walks, because the run has ended."""
         if not self.parts:
             self._share_out([])
         for walk in self.walks:
             walk.stop(reason)
 
     async def _ports(self) -> list[bytes]:
-        """Return where the ports begin, if they are to be walked side by side."""
+        """Return the starts of the ports, if they are walked side by side."""
         if self._pace.limit == 1 or not self.space.by_port or not self._learned.is_ordered(self.name):
             return []
         ports = self._likely_ports
@@ -115,7 +114,7 @@ class Table:
 
     @cached_property
     def _likely_ports(self) -> set[Arcs]:
-        """Return the ports that have ONUs, by what is known and what the OLT counts."""
+        """Return the ports with ONUs, from the inventory and the counts of the OLT."""
         ports = {port_arcs(self.space, index) for index in self._indices(self._known)}
         return ports | set(self._indices(self._listed_ports))
 
@@ -132,9 +131,9 @@ class Table:
         self.parts_done = 0
 
     def _cuts(self, port: bytes, ports: int) -> list[tuple[bytes, bytes]]:
-        """Return the parts of a port: several where there are fewer ports than requests in flight.
+        """Return the parts of a port: several if there are fewer ports than requests in flight.
 
-        There are enough of them for the window to double once. A part has at least a request's worth of rows.
+        There are enough parts for the window to double once. A part has at least one request's worth of rows.
         """
         wanted = min(self._pace.limit, 2 * self._pace.window)
         if ports >= wanted:
@@ -158,7 +157,7 @@ class Table:
                 self._join(walk)
 
     def _hand_on(self, place: int, walk: ColumnWalk) -> None:
-        """Give what spilled over into the next port to whoever will read that, if nobody has begun to."""
+        """Give rows of the next port to its walk, if that has not started."""
         while walk.spill:
             first, spill = walk.spill[0][0], walk.spill
             walk.spill = []
@@ -170,7 +169,7 @@ class Table:
             walk = heir
 
     def _visit(self, port: bytes) -> None:
-        """Add a port that lies behind another one and that nobody had named."""
+        """Add an unknown port after another one."""
         if port and all(port != part[0].port for part in self.parts):
             part = [ColumnWalk(column, port) for column in self.columns]
             self.parts.append(part)
@@ -178,10 +177,10 @@ class Table:
 
 
 def table_name(columns: Sequence[Column]) -> str:
-    """Return what to call a table: the OID of its first column without the column's own number."""
+    """Return the name of a table: the OID of its first column without the last number."""
     return text(columns[0].oid).rpartition(".")[0]
 
 
 def is_sorted(rows: Iterable[bytes]) -> bool:
-    """Return whether rows came in the order of their indexes."""
+    """Return whether rows came in index order."""
     return all(earlier < later for earlier, later in pairwise(map(readable, rows)))

@@ -1,4 +1,4 @@
-"""Walks columns of one index space side by side, by GETBULK (GETNEXT in SNMPv1)."""
+"""Walk over columns of one index space side by side, by GETBULK (GETNEXT in SNMPv1)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,18 +13,16 @@ from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Arcs, Oid, pack, unpack
 from facho.engine.snmp import Answer, ErrorStatus
 
-# Rows that nobody knew may lie before a pitfall. After this many it is closed in on as if it were new.
+# Unknown rows may come before a known bad row. After this many it is searched for like a new one.
 MAX_STEPS = 8
 
 
 class TableWalk:
     """Reads columns to their ends, each from its own cursor.
 
-    An answer is dealt out by position, and each column checks its own prefix:
-    one that is exhausted spills into its neighbour. Rows are never matched by
-    their place in an answer. A row that cannot be read is closed in on, in this
-    column alone, and passed over; a column that cannot be led past it is stopped,
-    and the others go on.
+    Variables are assigned to columns by position, and each column checks its own prefix: a finished column continues
+    into its neighbour. Rows are never matched by their position in an answer. An unreadable row is located and
+    skipped in its column only. A column that cannot get past it is stopped, and the others continue.
     """
 
     def __init__(
@@ -37,16 +35,16 @@ class TableWalk:
         self._skipper = skipper
         self._inquiry = Inquiry()
         self._optical = any(walk.column.optical for walk in columns)
-        # Rows that were read one by one on the way to the next pitfall.
+        # Rows read one by one on the way to the next bad row.
         self._steps: Counter[ColumnWalk] = Counter()
         self._pitfalls = {walk: rows for walk in columns if (rows := guide.pitfalls(walk))}
-        # A request got no answer, and smaller ones are being tried.
+        # A request got no answer, and smaller ones are tried.
         self._in_doubt = False
-        # Rows a request while the trouble is closed in on; 0 while there is none.
+        # Rows per request while the bad row is located; 0 otherwise.
         self._narrow = 0
-        # How many rows the request had that failed, and how many of them have come meanwhile.
+        # Rows of the failed request, and how many of them were read since.
         self._suspect_rows = self._cleared_rows = 0
-        # The trouble was closed in on: it was a row, and not the size. One that was found earlier says nothing of it.
+        # The cause was a row and not the size. A row that was known before does not count.
         self._found_row = False
 
     async def run(self) -> None:
@@ -86,7 +84,7 @@ class TableWalk:
             self._deal_out(together, rows, answer)
 
     def _rows_of(self, together: list[ColumnWalk]) -> tuple[int, dict[ColumnWalk, Arcs]]:
-        """Return how many rows to ask for, none of which is known to spoil the answer; and who stands before such."""
+        """Return the number of rows to request without a known bad row, and the columns that stand before one."""
         rows = self._size.rows_for(len(together))
         if self._narrow:
             rows = min(rows, self._narrow)
@@ -113,9 +111,9 @@ class TableWalk:
         return next((row for row in self._pitfalls[walk] if row > here), None)
 
     async def _try_pitfall(self, walks: dict[ColumnWalk, Arcs]) -> None:
-        """Ask once for the row that was poisoned before. If it still is, pass it over: that is all it costs.
+        """Request the known bad row once. If it still fails, skip it; this costs one request.
 
-        Where several columns were, one stands for all of them, and the next time another.
+        Of several bad columns one stands for all, and another one in the next run.
         """
         order = {oid: place for place, oid in enumerate(self._guide.learned.poisoned)}
         oids = {walk: Oid(walk.column.oid + pack(pitfall)) for walk, pitfall in walks.items()}
@@ -128,7 +126,7 @@ class TableWalk:
             walk.step_over(pack(pitfall), failure)
 
     async def _ask_pitfall(self, walk: ColumnWalk, pitfall: Arcs) -> str:
-        """Return why the row cannot be read, if so."""
+        """Return the reason if the row cannot be read."""
         try:
             answer = await self._requester.rows_after([walk.cursor], 1, optical=self._optical, retries=0, checks=False)
         except (NoAnswer, BadAnswer) as error:
@@ -140,7 +138,7 @@ class TableWalk:
         return ""
 
     def _come_nearer(self, walk: ColumnWalk, pitfall: Arcs) -> None:
-        """Forget a pitfall that was read, or that is no more; and one that lies further away than anybody knew."""
+        """Forget a bad row that was read or is gone, and one that is further away than expected."""
         self._steps[walk] += 1
         if walk.is_complete or position(walk) >= pitfall:
             self._guide.learned.cure(Oid(walk.column.oid + pack(pitfall)))
@@ -151,7 +149,7 @@ class TableWalk:
         self._steps[walk] = 0
 
     def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
-        """Sizes that are only tried are not insisted on; the smallest is, a little, before a row is given up."""
+        """Return the number of retries. Trial sizes get none; the smallest size gets some before a row is given up."""
         if not self._in_doubt:
             return 1 if self._size.is_on_trial or together[0].is_guess else None
         return 1 if len(together) == 1 and rows == 1 else 0
@@ -159,7 +157,7 @@ class TableWalk:
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         self._inquiry.acquit(together)
         width = len(together)
-        # The last row of an answer that was cut short may lack columns. Columns that keep step meet trouble together.
+        # The last row of a truncated answer may lack columns. Columns in step fail together.
         end = len(answer) // width * width or len(answer)
         for place, walk in enumerate(together):
             walk.absorb(zip(answer.oids[place:end:width], answer.values[place:end:width], strict=True))
@@ -173,7 +171,7 @@ class TableWalk:
             self._size.succeeded(may_grow=self._requester.has_room())
 
     def _clear(self, rows: int, width: int) -> None:
-        """Note that suspected rows came in smaller requests; when all have, it was the size, and not a row."""
+        """Record suspected rows that came in smaller requests. If all came, the cause was the size and not a row."""
         if self._inquiry.is_open:
             return
         self._cleared_rows += rows
@@ -191,7 +189,7 @@ class TableWalk:
             if not self._size.shrink(rows, len(together)):
                 self._give_up(together[0], describe_status(status))
         elif status == ErrorStatus.NO_SUCH_NAME and not self._requester.has_bulk and len(together) == 1:
-            # How SNMPv1 says that nothing follows.
+            # SNMPv1 reports the end of the MIB this way.
             together[0].end()
             self._inquiry.convict()
         else:
@@ -199,7 +197,7 @@ class TableWalk:
 
     def _fail(self, together: list[ColumnWalk], rows: int, reason: str, error_index: int = 0) -> None:
         if rows > 1:
-            # The rows before the one that cannot be read come with smaller requests.
+            # The rows before the unreadable one come with smaller requests.
             self._suspect_rows = self._suspect_rows or rows
             self._narrow = rows // 2
         elif len(together) == 1:
