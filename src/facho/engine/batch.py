@@ -1,4 +1,4 @@
-"""What a run read, in columns: one list for each field, one place in it for each ONU."""
+"""Readings of a run in columns: one list per field, one entry per ONU."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ class Unread(Enum):
         return self.name
 
 
-# Stands in a column for a value that was not read. None is the device's own "none".
+# Marks a value that was not read. None means that the device has no value.
 UNREAD: Final = Unread.UNREAD
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of one ONU in one run. A value that the device does not have is None."""
+    """Values of one ONU in one run. A value that the device does not have is None."""
 
     index: str
     slot: int | None
@@ -32,9 +32,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BatchLayout:
-    """The ONUs of a batch, in order, as parallel tuples.
+    """ONUs of a batch, in order, as parallel tuples.
 
-    While the inventory stays the same, one run after another has the same object.
+    While the inventory does not change, consecutive runs share the same object.
     """
 
     indexes: tuple[str, ...] = ()
@@ -48,14 +48,14 @@ class BatchLayout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch(Sequence[Reading]):
-    """The readings of a run over a layout of ONUs. Lists of `columns` must not be changed.
+    """Readings of a run over a layout of ONUs. Lists in `columns` must not be changed.
 
-    A column that did not change is the same list as in the batch before. As a
-    sequence, a batch makes its readings one by one.
+    An unchanged column is the same list as in the previous batch. As a sequence, a batch creates its readings one by
+    one.
     """
 
     layout: BatchLayout = field(default_factory=BatchLayout)
-    # By field; UNREAD where a value of an ONU was not read.
+    # By field; UNREAD for values that were not read.
     columns: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
@@ -72,7 +72,7 @@ class Batch(Sequence[Reading]):
         return cls(layout, {name: [row.values.get(name, UNREAD) for row in rows] for name in names})
 
     def sharing(self, earlier: "Batch") -> "Batch":
-        """Return the same batch with the layout and the columns of an earlier one wherever they are equal."""
+        """Return the same batch with the layout and columns of an earlier one where they are equal."""
         if self.layout != earlier.layout:
             return self
         columns = {

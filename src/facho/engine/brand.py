@@ -1,4 +1,4 @@
-"""What the engine needs to know of a maker. `brands/` fills these in."""
+"""Brand profiles as the engine uses them. `brands/` provides the values."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,8 +12,7 @@ from facho.engine.snmp import Value
 
 Decoder = Callable[[Value], Any]
 
-# What can be known of an ONU besides which one it is (olt, index, slot, port, onu). A column that
-# fills anything else fills `extra`.
+# Fields of an ONU besides its key (olt, index, slot, port, onu). Any other field is stored in `extra`.
 ONU_FIELDS = (
     "serial",
     "mac",
@@ -38,7 +37,7 @@ ONU_FIELDS = (
     "out_octets",
 )
 
-# What was observed of an ONU. What an admin set is its `admin_state`: enabled or disabled.
+# Observed states. The configured state is `admin_state`: enabled or disabled.
 ONU_STATES = (
     "online",
     "offline",
@@ -55,7 +54,7 @@ ONU_STATES = (
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where an ONU sits, as the maker's own command line counts. `onu` None names the whole port."""
+    """Place of an ONU, numbered as on the vendor's command line. `onu` None: the whole port."""
 
     shelf: int
     slot: int
@@ -65,7 +64,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """An ONU whose index does not tell where it sits. A column may (`Column.places`), or nobody does."""
+    """An ONU whose index does not contain its place. A column may (`Column.places`)."""
 
     index: Arcs
 
@@ -75,21 +74,19 @@ Place = Position | Unplaced
 
 @dataclass(frozen=True, slots=True)
 class IndexSpace:
-    """One way in which a table numbers its ONUs.
+    """Numbering of ONUs in a table.
 
-    A device may have several, with equal numbers that mean different ports, so
-    rows of different spaces are joined by place and never by number. `decode`
-    gives None for an index that is not an ONU of this space; `encode` takes
-    back what `decode` gave, and of a port makes the prefix that all its ONUs
-    share. Both may raise ValueError for what no device can have.
+    A device may have several, in which equal numbers mean different ports, so rows of different spaces are joined by
+    place and never by number. `decode` returns None for an index that is not an ONU of this space. `encode` is its
+    inverse; for a port it returns the prefix of all its ONUs. Both may raise ValueError for impossible values.
     """
 
     decode: Callable[[Arcs], Place | None]
-    # Takes the kind of place that its own `decode` gives.
+    # Takes the kind of place that its own `decode` returns.
     encode: Callable[[Any], Arcs]
-    # The ONUs of a port share a prefix, so a column can be walked port by port. If not, a port encodes to no arcs.
+    # ONUs of a port share a prefix, so a column can be walked by port. If not, a port encodes to no arcs.
     by_port: bool = True
-    # The index follows from the place for certain, so values can be asked for by it.
+    # The index follows from the place, so values can be requested by index.
     by_index: bool = True
 
 
@@ -97,33 +94,33 @@ def _as_it_is(place: Unplaced) -> Arcs:
     return place.index
 
 
-# The index is a name and nothing more.
+# The index is only a name.
 OPAQUE = IndexSpace(Unplaced, _as_it_is, by_port=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an ONU table: `field` names what it fills, `decode` turns the raw value into ours or None."""
+    """One column of an ONU table: `field` is its name, `decode` converts the raw value, or returns None."""
 
     field: str
     oid: Oid
     decode: Decoder
     space: IndexSpace
-    # Read live from each ONU by the OLT, one after the other: dear, and only useful for ONUs that are up.
+    # Read live from each ONU by the OLT, one after the other: expensive, and useful only for ONUs with light.
     optical: bool = False
-    # Columns that must be read with it, or its value tells half of the truth.
+    # Columns that must be read with it for a correct value.
     needs: tuple[str, ...] = ()
-    # Its value is where the ONU sits: `decode` gives a Position, or None for a row that is no ONU at all.
+    # Its value is the place: `decode` returns a Position, or None for a row that is not an ONU.
     places: bool = False
-    # Asked for oftener than this, the OLT suffers. Going below is allowed, and warned about.
+    # Shorter intervals overload the OLT. They are allowed with a warning.
     floor: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PortTable:
-    """A cheap column with one row for each port that can have ONUs: `decode` turns its index into the port.
+    """A cheap column with one row per port that can have ONUs: `decode` converts its index to the port.
 
-    Where the value counts the ONUs of the port, a port that lists fewer has not been read to its end.
+    If the value is the number of ONUs, a port that lists fewer was not read to the end.
     """
 
     oid: Oid
@@ -133,27 +130,26 @@ class PortTable:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """How a maker's agents want to be asked, before anything is learned of the one at hand."""
+    """Request parameters of a brand, before anything is learned about an agent."""
 
-    # Where the sizes of requests begin; they grow while answers succeed.
+    # Initial request sizes; they grow while answers succeed.
     max_repetitions: int = 10
     rows_per_get: int = 8
-    # The longest wait for an answer. Shorter ones follow from the round trips that were measured.
+    # Maximum time-out in seconds. Shorter ones follow from measured round trips.
     timeout: float = 5.0
     optical_timeout: float = 20.0
-    # The shortest wait, however fast the agent was so far.
+    # Minimum time-out in seconds.
     min_timeout: float = 1.0
     retries: int = 3
-    # The most requests in flight that Facho tries by itself.
+    # Maximum number of requests in flight in automatic mode.
     max_in_flight: int = 8
 
 
 @dataclass(frozen=True, slots=True)
 class JobTemplate:
-    """A job that makes sense for a maker, at an interval that its OLTs can live with.
+    """A usual job of a brand, at an interval that its OLTs can handle.
 
-    One that follows another is its chain, and runs whenever that one does. A
-    discovery without columns reads what the brand says.
+    A chained template runs after its master. A discovery without columns reads the default columns of the brand.
     """
 
     name: str
@@ -167,21 +163,21 @@ class JobTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """A maker's profile: data plus a few functions."""
+    """Profile of a brand: data and a few functions."""
 
     id: str
     label: str
-    # The space of the index that names an ONU in Facho.
+    # Space of the index that identifies an ONU in Facho.
     space: IndexSpace
     columns: Mapping[str, Column]
-    # What a discovery reads when its job names no columns. The first one decides which ONUs exist.
+    # Default columns of a discovery. The first one decides which ONUs exist.
     discovery: tuple[str, ...]
     sys_object_ids: tuple[Oid, ...] = ()
     sys_descr: re.Pattern[str] | None = None
-    # A column that only this maker's agents answer.
+    # A column that only agents of this brand answer.
     probe: Oid | None = None
     ports: PortTable | None = None
-    # Not proved by a recording or by several sources that agree; pages say so.
+    # Not confirmed by a recording or by several sources that agree; the pages show it.
     experimental: bool = False
     manners: Manners = field(default_factory=Manners)
     # Rules over a whole row, such as "an ONU that is off has no power".
@@ -189,6 +185,6 @@ class Brand:
     templates: tuple[JobTemplate, ...] = ()
 
     def with_needed(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return these columns and the ones they need, each once; a name that is no column stays as it is."""
+        """Return these columns and the ones they need, each once; unknown names are kept."""
         needs = {name: column.needs for name, column in self.columns.items()}
         return tuple(dict.fromkeys(each for name in names for each in (name, *needs.get(name, ()))))

@@ -45,7 +45,7 @@ FIELDS: Mapping[str, Kind] = {
     "out_octets": Kind.COUNTER,
 }
 
-# What a day keeps of a field, as columns called `rx_dbm:min`.
+# Daily values of a field, as columns named `rx_dbm:min`.
 DAILY: Mapping[Kind, Mapping[str, Kind]] = {
     Kind.GAUGE: {"min": Kind.GAUGE, "mean": Kind.GAUGE, "max": Kind.GAUGE, "count": Kind.COUNTER},
     Kind.COUNTER: {"sum": Kind.COUNTER, "last": Kind.COUNTER},
@@ -55,24 +55,24 @@ DAILY: Mapping[Kind, Mapping[str, Kind]] = {
 VERSION = 1
 LONGEST_WORD = 12
 MOST_DIGITS = 9
-# Digits of a column whose values are the 64 bits of a float.
+# Number of digits of a column that stores the 64 bits of floats.
 FLOAT_BITS = -1
-# Integers up to here are exact as floats.
+# Integers up to this are exact as floats.
 EXACT = 2**53
 LARGEST = 2**63 - 1
 
 # Masks.
 VALUE, NONE, NOT_READ = 0, 1, 2
-# Codes of cells without a value: below everything that 64 bits hold, so that no value can be mistaken for one.
+# Codes of cells without a value, outside the range of 64 bits, so that no value can have them.
 NONE_CODE = -(2**63) - 1
 UNREAD_CODE = NONE_CODE - 1
 
-# Different values of one scale that are remembered. Powers and temperatures have a few thousand.
+# Maximum number of cached values per scale. Powers and temperatures have a few thousand.
 MOST_REMEMBERED = 100_000
 
 HEAD = struct.Struct("<BI")
 
-# Of arrays, by the bytes of an integer.
+# Array type codes, by bytes per integer.
 TYPE_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}
 
 # Digits, or the words of a column of words.
@@ -81,17 +81,17 @@ Cell = Any
 
 
 class CorruptChunk(Exception):
-    """Bytes that are not what was written."""
+    """Damaged bytes."""
 
 
 def kind_of(name: str) -> Kind:
-    """Return the kind of a field, or of what a day keeps of one."""
+    """Return the kind of a field or of a daily value."""
     field, _, part = name.partition(":")
     return DAILY[FIELDS[field]][part] if part else FIELDS[field]
 
 
 class PackedColumn(NamedTuple):
-    """Cells as integers. An empty mask: every cell has a value. A cell without one is 0."""
+    """Cells as integers. An empty mask: every cell has a value. A cell without a value is 0."""
 
     form: Form
     numbers: "array[int]"
@@ -99,7 +99,7 @@ class PackedColumn(NamedTuple):
 
 
 def encode(kind: Kind, cells: Sequence[Cell]) -> PackedColumn:
-    """Return cells as integers. A cell that does not fit its kind is None: it never costs the others their place."""
+    """Return cells as integers. A cell that does not fit its kind becomes None and does not affect the others."""
     if kind is Kind.COUNTER:
         try:
             return PackedColumn(0, array("q", cells), b"")
@@ -120,7 +120,7 @@ def decode(kind: Kind, column: PackedColumn) -> list[Cell]:
     form, numbers, mask = column
     cells: list[Cell]
     if isinstance(form, list):
-        # A cell without a value has number 0, also where the list has no word.
+        # A cell without a value has number 0, even if the list has no word.
         words = form or [""]
         cells = [words[number] for number in numbers]
     elif kind is Kind.COUNTER:
@@ -140,7 +140,7 @@ class Inexact(Exception):
 
 
 class _Decimals(dict[Any, int]):
-    """Codes of the numbers with so many digits, remembered: a column has few different ones."""
+    """Codes of numbers with this many digits, cached, because a column has few different values."""
 
     def __init__(self, digits: int) -> None:
         super().__init__({None: NONE_CODE, UNREAD: UNREAD_CODE})
@@ -181,7 +181,7 @@ def _float_code(cell: Cell) -> int:
 def _counter_code(cell: Cell) -> int:
     if cell is UNREAD:
         return UNREAD_CODE
-    # A counter past 9 exabytes is a device's garbage.
+    # A counter above 9 exabytes is invalid.
     number = cell if isinstance(cell, int) else _finite(cell)
     return NONE_CODE if number is None or abs(number) > LARGEST else round(number)
 
@@ -209,7 +209,7 @@ def _column(form: Form, codes: list[int]) -> PackedColumn:
 
 
 def pack_run(onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> bytes:
-    """Return what a run read of these ONUs, each field a column with a cell for each of them."""
+    """Return the packed readings of a run: each field is a column with a cell per ONU."""
     encoded = {name: encode(kind_of(name), cells) for name, cells in columns.items()}
     forms = {name: column.form for name, column in encoded.items()}
     parts = chain.from_iterable((_pack(each.numbers), _pack_mask(each.mask)) for each in encoded.values())
@@ -218,17 +218,17 @@ def pack_run(onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> b
 
 @lru_cache(maxsize=1000)
 def _packed_ids(onu_ids: tuple[int, ...]) -> bytes:
-    """Return packed ids. Runs of an OLT mostly read the same ONUs."""
+    """Return packed ids, cached, because runs of an OLT mostly read the same ONUs."""
     return _pack_steps(onu_ids)
 
 
 class RunColumns:
-    """What a run read. Columns are unpacked when they are asked for."""
+    """Readings of a run. Columns are unpacked on access."""
 
     def __init__(self, data: bytes) -> None:
         sections = _unseal(data)
         self.forms: dict[str, Form] = json.loads(sections[0])
-        # The packed ids: runs of an OLT mostly read the same ONUs, and have the same ones.
+        # Packed ids; equal for most runs of an OLT.
         self.packed_ids = sections[1]
         self._parts = dict(zip(self.forms, zip(sections[2::2], sections[3::2], strict=True), strict=True))
 
@@ -285,7 +285,7 @@ class Chunk:
         self.times = _unpack_steps(times)
 
     def series(self, onu_id: int) -> PackedColumn | None:
-        """Return an ONU's cells, one for each time; None if it is not in here."""
+        """Return an ONU's cells, one per time; None if it is not in the chunk."""
         position = bisect_left(self.onu_ids, onu_id)
         if self.onu_ids[position : position + 1] != [onu_id]:
             return None
@@ -296,7 +296,7 @@ class Chunk:
         return PackedColumn(self.form, self._sums(first[0], steps), mask)
 
     def columns(self) -> list[PackedColumn]:
-        """Return the cells of all ONUs, one column for each time."""
+        """Return the cells of all ONUs, one column per time."""
         length = len(self.times) - 1
         firsts, steps, masks = _unpack(self._firsts), _unpack(self._steps), _inflate(self._masks)
         series = [
@@ -309,7 +309,7 @@ class Chunk:
         ]
 
     def count(self) -> int:
-        """Return how many cells have a value."""
+        """Return the number of cells with a value."""
         mask = _inflate(self._masks)
         return mask.count(VALUE) if mask else len(self.onu_ids) * len(self.times)
 
@@ -319,7 +319,7 @@ class Chunk:
 
 
 def _filled(cells: Sequence[int], mask: Sequence[int]) -> list[int]:
-    """Return a series in which a cell without a value repeats its neighbour: the difference is 0."""
+    """Return a series in which a cell without a value repeats its neighbour, so the difference is 0."""
     last = next((cell for cell, missing in zip(cells, mask, strict=True) if not missing), 0)
     filled = []
     for cell, missing in zip(cells, mask, strict=True):
@@ -329,7 +329,7 @@ def _filled(cells: Sequence[int], mask: Sequence[int]) -> list[int]:
 
 
 def _wrapped(number: int) -> int:
-    """Return a number as 64 bits with a sign hold it. Sums of wrapped differences come out right."""
+    """Return a number wrapped to 64 signed bits. Sums of wrapped differences are still right."""
     return (number + 2**63) % 2**64 - 2**63
 
 
@@ -337,7 +337,7 @@ def _wrapped(number: int) -> int:
 
 
 def _seal(sections: Sequence[bytes]) -> bytes:
-    """Return sections as one, with a version and a checksum."""
+    """Return sections joined, with a version and a checksum."""
     lengths = struct.pack(f"<B{len(sections)}I", len(sections), *map(len, sections))
     body = lengths + b"".join(sections)
     return HEAD.pack(VERSION, zlib.crc32(body)) + body
@@ -370,7 +370,7 @@ def _unpack_steps(section: bytes) -> list[int]:
 
 
 def _pack(numbers: Sequence[int]) -> bytes:
-    """Return integers in the fewest bytes that hold each of them, plane by plane, deflated."""
+    """Return integers in the fewest bytes that hold all of them, by plane, deflated."""
     for code in (TYPE_CODES[1], TYPE_CODES[2], TYPE_CODES[4]):
         try:
             return _pack_planes(array(code, numbers))

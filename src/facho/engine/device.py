@@ -1,6 +1,6 @@
-"""Which device an address leads to: one text for every spelling of the same address and port.
+"""Devices: one text for every spelling of the same address and port.
 
-Two OLTs with the same device are one machine, whatever their rows say, and share one lease.
+Two OLTs with the same device are one machine and share one lease.
 """
 
 import ipaddress
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-# What leads to this machine without any name server; a datagram to an unspecified address does, too.
+# Names of this machine that need no DNS. A datagram to an unspecified address also stays on this machine.
 LOOPBACK = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound
 
 
-# As many as a large fleet has: the scheduler asks for every OLT once a second.
+# Enough for a large fleet: the scheduler calls this for every OLT once a second.
 @lru_cache(maxsize=65536)
 def ip_address(host: str) -> str:
-    """Return an IP address in its one spelling; an empty text for a host name, which has to be resolved."""
+    """Return the normalized IP address; empty for a host name, which has to be resolved."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -27,34 +27,34 @@ def ip_address(host: str) -> str:
 
 
 def host_name(host: str) -> str:
-    """Return a host name in its one spelling."""
+    """Return the normalized host name."""
     return host.lower().rstrip(".")
 
 
 def device_at(address: str, port: int) -> str:
-    """Return the device at an address, or under a name that has no address yet."""
+    """Return the device at an address, or of a name without an address."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
 class HostAddress:
-    """Where an OLT is, as far as that is known. A name has the addresses that it was last resolved to."""
+    """Address of an OLT, as far as it is known. A name has its last resolved addresses."""
 
     host: str
     port: int
-    # What `addresses` belong to. A name that a person changed since has no address yet.
+    # Name that `addresses` belong to. A name that was changed since has no address yet.
     resolved_name: str = ""
-    # The first one is asked.
+    # Requests go to the first one.
     addresses: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """Return the host name, or an empty text where the OLT is set up by its address."""
+        """Return the host name; empty if the OLT is configured by IP address."""
         return "" if ip_address(self.host) else host_name(self.host)
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Return every address that it may have."""
+        """Return all possible addresses."""
         literal = ip_address(self.host)
         if literal:
             return (literal,)
@@ -62,7 +62,7 @@ class HostAddress:
 
     @property
     def address(self) -> str:
-        """Return the address to ask; empty while the name has none."""
+        """Return the address for requests; empty while the name has none."""
         return next(iter(self.candidates), "")
 
     @property
@@ -71,10 +71,9 @@ class HostAddress:
 
 
 def sort_addresses(hosts: Mapping[int, HostAddress]) -> dict[int, tuple[str, ...]]:
-    """Return the addresses of each host, the one to ask first.
+    """Return the addresses of each host, the preferred one first.
 
-    A name may have several addresses. The one that most OLTs have goes first,
-    so that OLTs with a common address end up at one device.
+    The address that most OLTs have is preferred, so that OLTs with a common address get one device.
     """
     counts = Counter((address, each.port) for each in hosts.values() for address in each.candidates)
     return {id_: _most_common_first(each, counts) for id_, each in hosts.items()}
@@ -88,9 +87,9 @@ def _most_common_first(host: HostAddress, counts: Mapping[tuple[str, int], int])
 
 
 def address_order(address: str) -> tuple[int, int]:
-    """Return a key that sorts IPv4 before IPv6, then the lower address first.
+    """Return a sort key: IPv4 before IPv6, then the lower address.
 
-    So a name server that rotates its answers does not move an OLT.
+    So round-robin DNS does not move an OLT.
     """
     parsed = ipaddress.ip_address(address)
     return parsed.version, int(parsed)

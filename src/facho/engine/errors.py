@@ -1,19 +1,19 @@
-"""Everything that can go wrong, named for what happened.
+"""Error tree.
 
 FachoError
 ├── SnmpError
-│   ├── NoAnswer         nothing came back in time; the OLT may be busy, away, or know another community
-│   ├── BadAnswer        something came back that is not an answer to what was asked
+│   ├── NoAnswer         no answer in time: OLT busy, unreachable, or another community
+│   ├── BadAnswer        an answer that is unreadable or does not match the request
 │   └── Refused          an SNMPv3 agent does not accept our user, keys or time
-├── OltUnreachable       an OLT answered nothing at all in a whole run
-├── OltBusy              somebody else holds the lease of the OLT
-├── LeaseLost            we held it, and no longer do
-├── DatabaseUnavailable         the database was unavailable until it was too late
-├── OltGone              the OLT was deleted or disabled before its turn came
+├── OltUnreachable       no answer at all in a whole run
+├── OltBusy              another holder has the lease of the OLT
+├── LeaseLost            the lease expired or was taken over
+├── DatabaseUnavailable  the database was unavailable until it was too late
+├── OltGone              the OLT was deleted or disabled before the run
 ├── UnknownBrand         no profile of that name
-├── DeliveryFailed       a channel did not take a message
-├── UnreadableMessage    (adapters/wire) what another process, or an earlier one, wrote cannot be read
-├── NotKept              (store/spool) there is no room for what has to wait
+├── DeliveryFailed       a channel did not accept a message
+├── UnreadableMessage    (adapters/wire) a message or spool record cannot be read
+├── NotKept              (store/spool) the spool is full
 └── SpoolTaken           (store/spool) another process has this spool
 """
 
@@ -21,15 +21,15 @@ from facho.engine.model import Traffic
 
 
 class FachoError(Exception):
-    """Reads as a sentence. `is_temporary` says whether the same try may succeed later."""
+    """Base of all errors. The message is a sentence. `is_temporary`: the same attempt may succeed later."""
 
     is_temporary = True
-    # What a run that ended in this error had cost its OLT by then.
+    # Traffic of the run until the error.
     traffic = Traffic()
 
 
 class SnmpError(FachoError):
-    """A request that brought no usable answer."""
+    """A request without a usable answer."""
 
 
 class NoAnswer(SnmpError):
@@ -37,17 +37,17 @@ class NoAnswer(SnmpError):
 
 
 class BadAnswer(SnmpError):
-    """An answer that cannot be read, or that answers something else."""
+    """An answer that cannot be read or does not match the request."""
 
 
 class Refused(SnmpError):
-    """The agent answered that it does not accept us."""
+    """The agent denied access."""
 
     is_temporary = False
 
 
 class OltUnreachable(FachoError):
-    """The OLT answered nothing at all."""
+    """The OLT did not answer at all."""
 
     @classmethod
     def unresolved(cls, host: str) -> "OltUnreachable":
@@ -63,19 +63,19 @@ class OltUnreachable(FachoError):
 
 
 class OltBusy(FachoError):
-    """Somebody else holds the lease of the OLT."""
+    """Another holder has the lease of the OLT."""
 
 
 class LeaseLost(FachoError):
-    """The lease ran out, or was taken over, while we held it."""
+    """The lease expired or was taken over."""
 
 
 class DatabaseUnavailable(FachoError):
-    """The database did not answer until it was too late to start."""
+    """The database was unavailable until it was too late to start."""
 
 
 class OltGone(FachoError):
-    """The OLT was deleted or disabled before its turn came."""
+    """The OLT was deleted or disabled before the run."""
 
     is_temporary = False
 
@@ -87,14 +87,14 @@ class UnknownBrand(FachoError):
 
 
 class DeliveryFailed(FachoError):
-    """A channel did not take a message. The sentence names the host, and never a secret."""
+    """A channel did not accept a message. The text names the host and never a secret."""
 
     def __init__(
         self, sentence: str, *, is_temporary: bool, code: int | None = None, retry_after: float | None = None
     ) -> None:
         super().__init__(sentence)
         self.is_temporary = is_temporary
-        # What the channel answered, if it answered.
+        # Status code of the channel, if it answered.
         self.code = code
-        # How many seconds it asked to be left alone.
+        # Seconds to wait, as requested by the channel.
         self.retry_after = retry_after

@@ -1,7 +1,7 @@
-"""Events of the engine: one vocabulary, where each event knows its level and its sentence.
+"""Events of the engine, each with its level and message.
 
-An event is a log record. `coordinator_logs` keeps its name, its level, its English sentence and the details that fill
-it, so that a page can say the same in the reader's language. Details never hold a secret.
+An event is a log record. `coordinator_logs` keeps its name, level, English message and details, so that a page can
+show it in the user's language. Details never hold a secret.
 """
 
 import logging
@@ -11,25 +11,25 @@ from enum import Enum, unique
 from logging import ERROR, INFO, WARNING
 from typing import Any
 
-# Where a detail goes in a sentence. A percent sign that is meant as one is written twice.
+# Placeholder of a detail in a message. A literal percent sign is doubled.
 PLACEHOLDER = re.compile(r"%\((\w+)\)")
 
 
 def gettext_noop(sentence: str) -> str:
-    """Mark a sentence for translation; pages translate it, the log file has it as it is."""
+    """Mark a message for translation. Pages translate it; the log file is in English."""
     return sentence
 
 
 def ngettext_lazy(one: str, many: str) -> tuple[str, str]:
-    """Mark a sentence that counts something, for one of it and for more; pages translate it, and choose."""
+    """Mark a message with singular and plural for translation by the pages."""
     return one, many
 
 
 @unique
 class Event(Enum):
-    """Kinds of events. `olt` in a sentence is the name of the OLT, and whoever tells of one gives its id as well.
+    """Kinds of events. `olt` in a message is the name of the OLT; the caller also passes its id.
 
-    A sentence that counts something has two forms, and names the detail that decides between them.
+    A message with a count has two forms, and names the detail that decides.
     """
 
     # The engine itself.
@@ -222,7 +222,7 @@ class Event(Enum):
         gettext_noop("%(olt)s: %(failures)d runs failed in a row; the rest of the hour was planned again"),
     )
 
-    # Who is there.
+    # Identification and presence.
     OLT_IDENTIFIED = INFO, gettext_noop("%(olt)s is a %(brand)s; applied to it: %(tasks)s")
     ONUS_MOVED = (
         INFO,
@@ -291,11 +291,11 @@ class Event(Enum):
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the details without which its sentence cannot be said."""
+        """Return the details that the message needs."""
         return frozenset(PLACEHOLDER.findall(self.sentence))
 
     def form(self, details: Mapping[str, object]) -> str:
-        """Return its sentence as it is said of so many; of one where older details do not say how many."""
+        """Return the message for this count; singular if older details have no count."""
         return self.singular if details.get(self.counts, 1) == 1 else self.sentence
 
 
@@ -308,7 +308,7 @@ def tell(
     level: Any = None,
     **details: object,
 ) -> None:
-    """Log an event. Its level is that of its kind, unless one is given. A traceback goes to the log file only."""
+    """Log an event, by default at the level of its kind. A traceback goes to the log file only."""
     extra = {"event": event, "olt_id": olt_id, "details": details}
     arguments = [details] if details else []
     level = event.level if level is None else level

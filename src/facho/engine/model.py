@@ -1,4 +1,4 @@
-"""The values that travel through Facho. Frozen: who wants another one makes another one."""
+"""Values of the engine. All are frozen."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,22 +13,22 @@ from facho.engine.snmp import Agent
 
 
 class Status(StrEnum):
-    """How an execution stands."""
+    """Status of an execution."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     SUCCESS = "SUCCESS"
-    # Some rows were read, and kept.
+    # Some rows were read and kept.
     PARTIAL = "PARTIAL"
     FAILED = "FAILED"
-    # Stopped by us, or by a crash.
+    # Stopped by Facho, or by a crash.
     INTERRUPTED = "INTERRUPTED"
-    # A link of a chain, or a slot, that did not run.
+    # A slot or a link that did not run.
     SKIPPED = "SKIPPED"
 
 
 class Cause(StrEnum):
-    """Why something did not run, was stopped, or had to wait."""
+    """Causes for which a run waited, was stopped or did not start."""
 
     OLT_BUSY = "olt_busy"
     NO_FREE_POLLER = "no_free_poller"
@@ -45,16 +45,16 @@ class Cause(StrEnum):
 
 
 class Trigger(StrEnum):
-    """Who wanted a run: its grid, or a person."""
+    """Origin of a run: the grid or a user."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
 
 
 class JobKind(StrEnum):
-    """How a job asks."""
+    """Kinds of jobs."""
 
-    # Finds out which ONUs there are; the only one whose silence about an ONU means something.
+    # Finds the ONUs; the only kind in which absence counts.
     DISCOVERY = "discovery"
     # Columns of known ONUs, by GET.
     GET = "get"
@@ -62,7 +62,7 @@ class JobKind(StrEnum):
     WALK = "walk"
     # Columns of one index side by side, by GETBULK.
     TABLE = "table"
-    # Whose make an OLT is, where nobody has said so.
+    # Detects the brand of an OLT.
     IDENTIFY = "identify"
 
 
@@ -72,7 +72,7 @@ def default_priority(kind: JobKind) -> int:
 
 
 class Completeness(StrEnum):
-    """What a reading covers. PARTIAL is not EMPTY, and EMPTY is not silence."""
+    """Completeness of a reading. PARTIAL is not EMPTY, and EMPTY is not a time-out."""
 
     COMPLETE = "COMPLETE"
     PARTIAL = "PARTIAL"
@@ -81,18 +81,18 @@ class Completeness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RawOid:
-    """An OID that an admin wrote into a job: `decode` names how to read its value."""
+    """An OID that an admin added to a job; `decode` names its decoding."""
 
     name: str
     oid: Oid
     decode: str
-    # A scalar belongs to the OLT; anything else is a column, indexed like the brand's ONUs.
+    # A scalar belongs to the OLT. Any other OID is a column, indexed like the brand's ONUs.
     scalar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One job on one OLT: what to ask, and when. A chained node has a master and no schedule of its own."""
+    """One job on one OLT with its schedule. A chained node has a master and no schedule."""
 
     id: int
     olt_id: int
@@ -106,57 +106,57 @@ class Node:
     run_requested_at: datetime | None = None
     columns: tuple[str, ...] = ()
     oids: tuple[RawOid, ...] = ()
-    # A run ends at this age with what it has.
+    # Time limit of a run; values read so far are kept.
     timeout: timedelta = timedelta(minutes=5)
-    # Further attempts after one that failed, and the time between them. A retry never outlives its slot.
+    # Retries after a failure, and the delay between them. A retry never outlives its slot.
     retries: int = 2
     retry_delay: timedelta = timedelta(seconds=120)
-    # How long a run is expected to take, in seconds, from those before it; None: nobody knows yet.
+    # Expected duration in seconds, from earlier runs; None: unknown.
     expected: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Olt:
-    """An OLT as a run needs it."""
+    """Configuration of an OLT for a run."""
 
     id: int
     name: str
     brand: str
     agent: Agent
-    # Hard limits that an admin set. None: the engine decides.
+    # Hard limits set by an admin. None: automatic.
     max_in_flight: int | None = None
     max_pdus_per_second: float | None = None
-    # What earlier runs found out about its agent: plain JSON, that only `engine/collect` understands.
+    # Facts about the agent from earlier runs: plain JSON, used only by `engine/collect`.
     learned: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an enabled OLT stands: a number that grows with every change of it, whether it answers, its device."""
+    """State of an enabled OLT: revision, breaker, device."""
 
     revision: int
-    # Since when it is not asked because it never answers; None: the breaker is closed.
+    # Time at which the breaker opened; None: closed.
     breaker_since: datetime | None = None
-    # OLTs with the same device are asked in turns. Empty: it has one of its own.
+    # OLTs with the same device are polled in turns. Empty: it has its own.
     device: str = ""
-    # When it last answered. None: never, or its last attempt met silence.
+    # Time of the last answer. None: never, or its last attempt got no answer.
     answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeNode:
-    """A master and its chain: one unit of work, in one poller, under one lease of the OLT.
+    """A master and its chain: one unit of work, in one poller, under one lease.
 
-    `slot` is the time it was due, or the time a person asked for it.
+    `slot` is the due time, or the time of a manual request.
     """
 
     master: Node
     chain: tuple[Node, ...]
     slot: datetime
     trigger: Trigger = Trigger.SCHEDULE
-    # Somebody is waiting for it.
+    # Requested by a user.
     urgent: bool = False
-    # Set where its executions are claimed already, and wait for a further attempt since this time.
+    # Set if its executions are already claimed and wait for another attempt since this time.
     retry_at: datetime | None = None
 
     @property
@@ -165,7 +165,7 @@ class CompositeNode:
 
     @property
     def slot_end(self) -> datetime:
-        """Return when the next slot comes, and with it the end of this one: what has not begun by then is lost."""
+        """Return the start of the next slot. If the run has not started by then, this slot is lost."""
         return self.slot + self.master.interval
 
     @property
@@ -179,21 +179,21 @@ class CompositeNode:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A composite that is ours to run: one execution for each link, in order, and the slot that comes next."""
+    """A claimed composite: one execution per link, in order, and the next slot."""
 
     composite: CompositeNode
     execution_ids: tuple[int, ...]
-    # None: no poller, as for an attempt that ended with a check.
+    # None: no poller, as for an attempt that was only a check.
     poller_id: int | None
-    # The next slot, and with it the end of this one. None for a run by hand, which is in no slot.
+    # Next slot, which ends this one. None for a manual run, which has no slot.
     next_check: datetime | None
-    # The how-manieth try this is.
+    # Number of this attempt.
     attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Slots of a master, one behind the other, that will not run, and so neither will those of its chain."""
+    """Consecutive slots of a master, and of its chain, that will not run."""
 
     node: Node
     slot: datetime
@@ -204,7 +204,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to ask a device. The token grows with each holder, so an earlier holder is recognised.
+    """The right to poll a device. The token grows with each holder, so an earlier holder is recognised.
 
     `olt_id` is the OLT for which the device is held. Another OLT may have the same device.
     """
@@ -212,22 +212,22 @@ class Lease:
     olt_id: int
     holder: str
     token: int
-    # Empty only in results that an earlier version spooled.
+    # Empty only in results spooled by an earlier version.
     device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A composite that an earlier engine claimed, and that is not over: as its rows tell it."""
+    """An unfinished composite of an earlier engine, from its rows."""
 
     olt_id: int
     slot: datetime
     claimed_at: datetime
-    # Its open executions in order, each with its node; None where that was deleted.
+    # Open executions in order, each with its node; None if the node was deleted.
     links: tuple[tuple[int, int | None], ...]
-    # How often it was tried, the try that goes on included.
+    # Number of attempts, including the current one.
     attempts: int = 0
-    # Whether somebody else is at work on it. Otherwise it waits for a further attempt.
+    # Whether another process runs it. Otherwise it waits for another attempt.
     is_running: bool = False
 
     @property
@@ -237,7 +237,7 @@ class LeftOver:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What an engine finds at its start: how many executions it had to end, and what is left of earlier ones."""
+    """Result of recovery: number of executions that were ended, and unfinished composites."""
 
     interrupted: int = 0
     left: tuple[LeftOver, ...] = ()
@@ -245,7 +245,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class KnownOnu:
-    """An ONU of the inventory, as far as planning a run needs it."""
+    """An ONU of the inventory, with the fields that planning needs."""
 
     index: str
     state: str
@@ -254,14 +254,14 @@ class KnownOnu:
     onu: int | None = None
     serial: str | None = None
     mac: str | None = None
-    # Discoveries in a row that read its port to the end and did not find it.
+    # Consecutive discoveries that read its port to the end and did not find it.
     misses: int = 0
     is_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of one column was read on one port; `slot` and `port` None: of the table as a whole."""
+    """Coverage of one column on one port; `slot` and `port` None: of the whole table."""
 
     field: str
     slot: int | None
@@ -273,7 +273,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a run cost its OLT."""
+    """Cost of a run for its OLT."""
 
     pdus: int = 0
     retransmissions: int = 0
@@ -283,11 +283,11 @@ class Traffic:
     rtt_p50: float | None = None
     rtt_p95: float | None = None
     rtt_p99: float | None = None
-    # The most requests that the OLT had to answer at once.
+    # Maximum number of requests in flight.
     peak_in_flight: int = 0
-    # The sizes that requests ended up with, by table: repetitions of a walk, or rows of a GET.
+    # Final request sizes, by table: repetitions of a walk, or rows of a GET.
     sizes: Mapping[str, int] = field(default_factory=dict)
-    # Answers by how they were read: the same as in the last run, with the same names, or variable by variable.
+    # Answers by path: identical to the last run, with identical names, or fully decoded.
     answers_unchanged: int = 0
     answers_parsed: int = 0
     answers_decoded: int = 0
@@ -295,23 +295,23 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The harvest of one link: rows by ONU, values of the OLT itself, how much of it there is, and at what cost."""
+    """Result of one link: readings, values of the OLT itself, coverage and cost."""
 
     completeness: Completeness
     # A `Batch` if it comes from `collect`.
     readings: Sequence[Reading] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
-    # What went wrong, as sentences. Not empty whenever completeness is PARTIAL.
+    # Error messages. Not empty if completeness is PARTIAL.
     errors: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
-    # Names of the ONUs of which something could not be read.
+    # Names of ONUs with values that could not be read.
     failed_onus: tuple[str, ...] = ()
-    # Indexes of known ONUs that a discovery would have seen if they were there, and did not.
+    # Indexes of known ONUs that a discovery should have found and did not.
     absent: tuple[str, ...] = ()
     # For the next run on this OLT, as `Olt.learned`.
     learned: Mapping[str, Any] = field(default_factory=dict)
-    # Whether each column or OID of the job had a value for any ONU; None where the run cannot tell.
+    # Whether each column or OID of the job had a value for any ONU; None if unknown.
     had_values: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property
@@ -322,7 +322,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an execution ended; with `retry_at`, how an attempt ended that is not the last."""
+    """Result of an execution; with `retry_at`, result of an attempt that is not the last."""
 
     status: Status
     cause: Cause | None = None
@@ -331,28 +331,28 @@ class Outcome:
     readings: int = 0
     completeness: Completeness | None = None
     traffic: Traffic = field(default_factory=Traffic)
-    # Whether the same try may succeed later.
+    # Whether the same attempt may succeed later.
     is_temporary: bool = True
     retry_at: datetime | None = None
-    # How long the attempt took by a monotonic clock, where the runner measured it.
+    # Duration of the attempt by the monotonic clock, if measured.
     seconds: float | None = None
-    # How far the wall clock was set during the attempt. The start was stored by the clock before that.
+    # Step of the wall clock during the attempt. The start was stored before the step.
     clock_set: timedelta = timedelta(0)
 
     @property
     def is_over(self) -> bool:
-        """Return whether nobody works on the execution now: it has ended, or waits for another attempt."""
+        """Return whether the execution is not running: it has ended or waits for another attempt."""
         return self.status not in (Status.PENDING, Status.RUNNING) or self.retry_at is not None
 
     def as_last(self) -> "Outcome":
-        """Return how an execution that waits for another attempt ends if there is none: as its last one did."""
+        """Return the outcome of an execution without another attempt: that of its last one."""
         status = Status.FAILED if self.error_class else Status.SKIPPED
         return replace(self, status=status, retry_at=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Identification:
-    """What an OLT reported about itself. `brand` is empty where no known brand fits."""
+    """Self-description of an OLT. `brand` is empty if no known brand matches."""
 
     brand: str
     seen: Mapping[str, Any]
@@ -360,9 +360,9 @@ class Identification:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How an attempt ended and what it read. It is stored in one transaction, or not at all.
+    """Result of an attempt with its readings, stored in one transaction or not at all.
 
-    It may be delivered any number of times: what is stored already changes nothing.
+    It may be delivered any number of times; a stored result changes nothing.
     """
 
     execution_ids: tuple[int, ...]
@@ -370,7 +370,7 @@ class RunResult:
     # None: the executions were never started.
     lease: Lease | None
     at: datetime
-    # The node that was run, where there is something to store besides the outcome.
+    # The node of the run, if there is data to store besides the outcome.
     node: Node | None = None
     collected: Collected | None = None
     identification: Identification | None = None
@@ -380,7 +380,7 @@ class RunResult:
         return self.collected is not None or self.identification is not None
 
     def without_data(self, error: str, error_class: str) -> "RunResult":
-        """Return the result of the same attempt if what it read cannot be stored: it failed."""
+        """Return the result of the same attempt as failed, if its data cannot be stored."""
         outcome = replace(self.outcome, error=error, error_class=error_class, readings=0, completeness=None)
         if outcome.status in (Status.SUCCESS, Status.PARTIAL):
             outcome = replace(outcome, status=Status.FAILED)
@@ -388,15 +388,15 @@ class RunResult:
 
 
 class QuestionKind(StrEnum):
-    """What a person can ask of an OLT on demand."""
+    """Kinds of questions to an OLT."""
 
-    # What would this job read on this OLT?
+    # Which values does this job read on this OLT?
     TRY_JOB = "try_job"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question of a person to an OLT. `body` is plain JSON without secrets."""
+    """A user's question to an OLT. `body` is plain JSON without secrets."""
 
     id: int
     olt_id: int
@@ -406,7 +406,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a question as plain JSON; or the reason why there is none, as a sentence."""
+    """Answer to a question as plain JSON, or the reason for no answer as a message."""
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""

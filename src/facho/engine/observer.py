@@ -1,4 +1,4 @@
-"""Hooks for metrics: components call them where something happens, and by default nothing is done."""
+"""Hooks for metrics, empty by default."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,9 @@ from facho.engine.snmp import Answer
 
 
 class Observer:
-    """Every hook does nothing. A subclass overrides the hooks that it counts; a hook must not raise.
+    """Base with empty hooks. A subclass overrides some of them; a hook must not raise.
 
-    Hooks of the store are called after the commit, once per fact: a result that
-    is delivered twice is counted once.
+    Hooks of the store are called after the commit, once per fact: a result that is delivered twice is counted once.
     """
 
     def slot_waited(self, waits: Mapping[Cause, float]) -> None:
@@ -20,16 +19,16 @@ class Observer:
         """Slots of the grid ended in the database."""
 
     def manual_runs_ended(self, status: Status, count: int) -> None:
-        """Executions that a person asked for ended in the database."""
+        """Manual executions ended in the database."""
 
     def retries_planned(self, count: int) -> None:
         """Executions were left pending for another attempt."""
 
     def attempt_started(self, lateness: float | None) -> None:
-        """An attempt started; `lateness` in seconds after its slot, None where it has no slot to be late for."""
+        """An attempt started; `lateness` in seconds after its slot, None without a slot."""
 
     def attempt_ended(self, outcome: Outcome) -> None:
-        """An attempt that had started is over, whatever became of its result."""
+        """A started attempt is over, whether or not its result was stored."""
 
     def result_stored(self, result: RunResult, seconds: float) -> None:
         """A result is in the database; `seconds` includes the time until the writer was free."""

@@ -1,7 +1,7 @@
-"""Object identifiers. Inside Facho an OID is the contents of its BER encoding.
+"""Object identifiers. Inside Facho an OID is the content of its BER encoding.
 
-Answers carry OIDs in that form, so a known OID is recognised, and an index cut
-off, by comparing bytes; numbers are worked out only where somebody needs them.
+Answers carry OIDs in that form, so known OIDs and prefixes are found by comparing bytes. Numbers are decoded only on
+demand.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ MAX_ARCS = 128
 
 
 def parse(text: str) -> Oid:
-    """Return the OID that people write as `1.3.6.1` or `.1.3.6.1`; ValueError says what is wrong with it."""
+    """Return the OID written as `1.3.6.1` or `.1.3.6.1`; ValueError explains what is invalid."""
     parts = text.strip().removeprefix(".").split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"{text!r} is not an OID: write numbers with dots between them, like 1.3.6.1.2.1.1.5.0")
@@ -35,7 +35,7 @@ def from_arcs(arcs: Arcs) -> Oid:
 
 
 def pack(arcs: Iterable[int]) -> bytes:
-    """Return the bytes of arcs that stand behind others: an index, or a column's number."""
+    """Return the bytes of arcs that follow others: an index, or a column number."""
     out = bytearray()
     for arc in arcs:
         if not 0 <= arc <= MAX_ARC + 80:
@@ -72,5 +72,5 @@ def arcs(oid: Oid) -> Arcs:
 
 
 def text(oid: Oid) -> str:
-    """Return the OID as people write it."""
+    """Return the OID in dotted form."""
     return ".".join(map(str, arcs(oid)))

@@ -1,10 +1,8 @@
-"""Which ONUs are present, moved, replaced or missing after a run. Only decisions: no clock, no I/O.
+"""Presence of ONUs after a run: present, moved, replaced or missing. Decisions only: no clock, no I/O.
 
-Absence is what the collector's `absent` names and nothing else: an ONU whose
-port was not read to its end is neither present nor gone. An ONU that is found
-under another index is recognised by its serial, and keeps its history. An ONU
-whose index now belongs to another serial is replaced: that is proof, so it is
-missing at once.
+Only ONUs in the collector's `absent` count as absent: an ONU whose port was not read to the end is neither present
+nor missing. An ONU found at another index is recognised by its serial and keeps its history. An ONU whose index has
+another serial is replaced: that is proof, so it is missing at once.
 """
 
 import re
@@ -18,12 +16,12 @@ from facho.engine.model import KnownOnu, Reading
 
 
 class Vanishing(StrEnum):
-    """What a run says about many ONUs that vanished at once."""
+    """Assessment of a mass disappearance."""
 
     NONE = "none"
-    # Too many at once to be believed: nobody of them goes missing before a second discovery says the same.
+    # Too many at once: none is marked as missing before a second discovery confirms it.
     SUSPECTED = "suspected"
-    # It was suspected, and this run could say neither yes nor no.
+    # It was suspected, and this run could neither confirm nor refute it.
     HELD = "held"
     CONFIRMED = "confirmed"
     OVER = "over"
@@ -31,11 +29,11 @@ class Vanishing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When an ONU counts as missing."""
+    """Rules for missing ONUs."""
 
-    # Discoveries in a row that did not find it.
+    # Consecutive discoveries without the ONU.
     misses: int = 2
-    # In percent of an OLT's ONUs: when more than this vanish at once, that is suspect. 100 suspects nothing.
+    # Percentage of an OLT's ONUs: a larger disappearance at once is suspect. 100 turns this off.
     mass: int = 30
 
     def is_mass(self, part: int, whole: int) -> bool:
@@ -44,13 +42,13 @@ class Rules:
 
 USUAL_RULES = Rules()
 
-# What agents fill in where they do not know the identity of an ONU: blanks, all zeros, all ones, a vendor and zeros.
+# Placeholders of agents for an unknown identity: blanks, all zeros, all ones, a vendor and zeros.
 PLACEHOLDER = re.compile(r"\W*|[0\W]{4,}|[fF\W]{4,}|[A-Za-z]{4}0{8}")
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An ONU that has another index now."""
+    """An ONU with a new index."""
 
     known: KnownOnu
     reading: Reading
@@ -58,22 +56,22 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What becomes of the ONUs that were known. Each is named by the index it had before."""
+    """Changes of the known ONUs, by their previous index."""
 
     moved: tuple[Move, ...] = ()
-    # Another ONU was read at their index, and they were not found elsewhere. They are missing from now on.
+    # Another ONU has their index, and they were not found elsewhere. They are missing from now on.
     replaced: tuple[str, ...] = ()
-    # Read without a usable serial or MAC, which must not overwrite the one that is known.
+    # Read without a usable serial or MAC, which must not overwrite the known one.
     unproven: tuple[str, ...] = ()
-    # Found after having been missed: they start again at no misses.
+    # Found after misses; their counter is reset.
     found: tuple[str, ...] = ()
-    # Those of the found that had gone missing.
+    # Found ONUs that were marked as missing.
     back: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
-    # Those of the missed that go missing now.
+    # Missed ONUs that are marked as missing now.
     gone: tuple[str, ...] = ()
     vanishing: Vanishing = Vanishing.NONE
-    # How many had not been missing before: those that were missed are a part of them.
+    # Number of ONUs that were not missing before, including the missed ones.
     present: int = 0
 
     @property
@@ -89,7 +87,7 @@ def take_census(
     was_suspect: bool,
     rules: Rules,
 ) -> Census:
-    """Decide what a discovery means for the ONUs known before it."""
+    """Return the effect of a discovery on the known ONUs."""
     read = {reading.index: reading for reading in readings}
     run = find_moves(known, readings)
     movers = {move.known.index for move in run.moved}
@@ -112,7 +110,7 @@ def take_census(
 
 
 def find_moves(known: Sequence[KnownOnu], readings: Sequence[Reading]) -> Census:
-    """Decide which ONUs moved or were replaced. Any run that reads serials can tell; only a discovery tells absence."""
+    """Return moved and replaced ONUs. Any run with serials can prove a move; only a discovery proves absence."""
     read = {reading.index: reading for reading in readings}
     moved = _moves(known, read)
     movers = {move.known.index for move in moved}
@@ -120,7 +118,7 @@ def find_moves(known: Sequence[KnownOnu], readings: Sequence[Reading]) -> Census
     staying = [onu for onu in known if onu.index in read and onu.index not in movers]
     differing = [onu for onu in staying if onu.index not in taken and _is_read_differently(onu, read[onu.index])]
     if not differing:
-        # Nearly always: all are read as they are known.
+        # The usual case: all are read as known.
         return Census(moved=moved, replaced=tuple(onu.index for onu in staying if onu.index in taken))
     proof = _Proof(known, readings)
     others = {onu.index for onu in differing if proof.is_other(onu, read[onu.index])}
@@ -138,12 +136,12 @@ def _is_read_differently(onu: KnownOnu, reading: Reading) -> bool:
 
 
 def is_identity(value: object) -> bool:
-    """Return whether a serial or MAC can identify an ONU: not empty, and not a placeholder of the agent."""
+    """Return whether a serial or MAC can identify an ONU: neither empty nor a placeholder."""
     return bool(value) and PLACEHOLDER.fullmatch(str(value)) is None
 
 
 class _Proof:
-    """Which serials and MACs identify one ONU: those that only one row, or one reading of the run, has."""
+    """Serials and MACs that identify one ONU: those that only one row or reading has."""
 
     def __init__(self, known: Sequence[KnownOnu], readings: Sequence[Reading]) -> None:
         present = [onu for onu in known if not onu.is_missing]
@@ -151,16 +149,16 @@ class _Proof:
         self._read = {name: _once(readings, name) for name in ("serial", "mac")}
 
     def is_other(self, onu: KnownOnu, reading: Reading) -> bool:
-        """Return whether a reading is certainly of another ONU: by serial, or by MAC where neither has a serial."""
+        """Return whether a reading is certainly of another ONU: by serial, or by MAC if neither has a serial."""
         serial, mac = self._known_value(onu, "serial"), self._known_value(onu, "mac")
         read_serial, read_mac = self._read_value(reading, "serial"), self._read_value(reading, "mac")
         if serial and read_serial:
-            # The same hardware with another serial is one ONU whose serial was changed.
+            # The same MAC with another serial is one ONU whose serial was changed.
             return serial != read_serial and not (mac and mac == read_mac)
         return bool(not serial and not read_serial and mac and read_mac and mac != read_mac)
 
     def is_worse(self, onu: KnownOnu, reading: Reading) -> bool:
-        """Return whether a reading would overwrite what identifies an ONU with a value that identifies none.
+        """Return whether a reading would overwrite a valid identity with an invalid one.
 
         An identity that was read at another place is not kept here.
         """
@@ -182,11 +180,10 @@ class _Proof:
 def _judge(
     missed: Sequence[KnownOnu], unsaid: Sequence[KnownOnu], present: int, *, was_suspect: bool, rules: Rules
 ) -> tuple[Vanishing, tuple[str, ...]]:
-    """Judge the vanishing of those who were missed, and return who of them goes missing.
+    """Assess a mass disappearance, and return the ONUs to mark as missing.
 
-    Under a suspicion the ones that are gone again are its confirmation; only
-    those that vanished since can be a new one. As long as those about whom a
-    run says nothing could still confirm it, all of them are held.
+    If it is already suspected, ONUs that are absent again confirm it; only new absences can start another suspicion.
+    While ONUs without information could still confirm it, all are held.
     """
     again = [onu for onu in missed if was_suspect and onu.misses]
     new = [onu for onu in missed if not (was_suspect and onu.misses)]
@@ -209,7 +206,7 @@ def _indexes(onus: Sequence[KnownOnu]) -> tuple[str, ...]:
 
 
 def _moves(known: Sequence[KnownOnu], read: Mapping[str, Reading]) -> tuple[Move, ...]:
-    """Return who is read under an index that was not theirs: by serial, and by MAC where there is no serial."""
+    """Return ONUs read at another index than their own: by serial, or by MAC without a serial."""
     at_home = {onu.index for onu in known if onu.index in read and _is_same(onu, read[onu.index])}
     moves: dict[str, Move] = {}
     arrived = set(at_home)
@@ -228,7 +225,7 @@ def _moves(known: Sequence[KnownOnu], read: Mapping[str, Reading]) -> tuple[Move
 
 
 def _is_same(onu: KnownOnu, reading: Reading) -> bool:
-    """Return whether an ONU was read for certain: by its serial, or by its MAC where either has no serial."""
+    """Return whether an ONU was certainly read: by its serial, or by its MAC if either has no serial."""
     serial, mac = reading.values.get("serial"), reading.values.get("mac")
     if onu.serial and serial:
         return bool(onu.serial == serial)
@@ -236,9 +233,9 @@ def _is_same(onu: KnownOnu, reading: Reading) -> bool:
 
 
 def _mover(candidates: Sequence[KnownOnu], reading: Reading, read: Mapping[str, Reading], name: str) -> KnownOnu | None:
-    """Return which of the ONUs with one serial is the one that was read elsewhere; None where that is not sure."""
+    """Return which of the ONUs with one serial was read elsewhere; None if that is not certain."""
     left = [onu for onu in candidates if _is_same(onu, reading) and _has_left(onu, read.get(onu.index), name)]
-    # A row that has long been missing may carry the serial too: the one that was there last is meant.
+    # A row that is missing for long may have the serial too: the one that was present last is meant.
     chosen = [onu for onu in left if not onu.is_missing] or left
     return chosen[0] if len(chosen) == 1 else None
 
@@ -252,7 +249,7 @@ def _has_left(onu: KnownOnu, reading: Reading | None, name: str) -> bool:
 
 
 def _once(readings: Collection[Reading], name: str) -> dict[str, Reading]:
-    """Return readings by a value that none of the others has."""
+    """Return readings by values that occur only once."""
     counts: Counter[Any] = Counter(reading.values.get(name) for reading in readings)
     once = ((reading.values.get(name), reading) for reading in readings)
     return {value: reading for value, reading in once if value and counts[value] == 1 and is_identity(value)}

@@ -1,4 +1,4 @@
-"""Questions that a person asks of an OLT on demand: answered once, outside the pollers, under the lease of the OLT."""
+"""Users' questions to OLTs: answered once, outside the pollers, under the lease of the OLT."""
 
 import asyncio
 import logging
@@ -19,17 +19,17 @@ from facho.engine.scheduling.prober import Gate
 
 logger = logging.getLogger(__name__)
 
-# How often new questions are looked for.
+# Interval between checks for new questions.
 LOOK_EVERY = timedelta(seconds=0.5)
 
-# How long a question waits for a run on its OLT to end, and how often it looks, in seconds.
+# Maximum wait for a run on the OLT to end, and the interval between checks in seconds.
 WAIT_FOR_OLT = timedelta(seconds=10)
 TRY_EVERY = 0.5
 
-# How long an OLT is asked for one question.
+# Time limit for the requests of one question.
 TIME_LIMIT = timedelta(seconds=15)
 
-# Each holds an OLT and keeps runs of it waiting.
+# Each question holds an OLT and delays its runs.
 MOST_AT_ONCE = 8
 
 BUSY = gettext_noop("The OLT is busy with a run. Try again when it has finished.")
@@ -38,7 +38,7 @@ STOPPED = gettext_noop("The engine was stopped before it could answer. Try again
 
 
 class Answerer:
-    """Answers each question once, and each OLT's one after the other, never beside a run."""
+    """Answers each question once, one at a time per OLT, and never during a run."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class Answerer:
             try:
                 await self.step()
             except Exception:
-                # The database may be unavailable. Questions are looked for again.
+                # The database may be unavailable. The next check tries again.
                 logger.exception("questions could not be read, retrying in %.1f s", LOOK_EVERY.total_seconds())
             await self._clock.sleep(LOOK_EVERY.total_seconds())
 
     async def step(self) -> None:
-        """Begin to answer the questions that are there."""
+        """Start to answer the open questions."""
         room = MOST_AT_ONCE - len(self._tasks)
         if room <= 0:
             return
@@ -89,7 +89,7 @@ class Answerer:
             task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Stop answering. Questions under way are answered with an error."""
+        """Stop. Questions in progress are answered with an error."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -104,7 +104,7 @@ class Answerer:
             await self._questions.reply(question.id, Reply(error=STOPPED), now=self._clock.now())
             raise
         except Exception:
-            # A defect of ours must not leave a person waiting.
+            # A bug must not leave the user waiting.
             logger.exception("question %d could not be answered", question.id)
             reply = Reply(error=FAILED)
         try:
@@ -114,7 +114,7 @@ class Answerer:
             logger.exception("the answer to question %d could not be stored", question.id)
 
     async def _ask_when_free(self, question: Question) -> Reply:
-        """Ask as soon as no run is under way on the OLT. New runs of it wait meanwhile."""
+        """Query the OLT when no run is in progress on it. New runs of it wait."""
         until = self._clock.monotonic() + WAIT_FOR_OLT.total_seconds()
         while True:
             if not self._gate.is_busy(question.olt_id):
@@ -122,7 +122,7 @@ class Answerer:
                 try:
                     return await self._ask(question)
                 except OltBusy:
-                    # A worker, or another process, holds the lease.
+                    # A worker or another process holds the lease.
                     logger.debug("OLT %d is held, question %d waits", question.olt_id, question.id)
                 finally:
                     self._gate.release(question.olt_id)
@@ -154,7 +154,7 @@ class Answerer:
 
 
 def job_of(question: Question) -> Node:
-    """Return the job that a question is about, as a node that has no schedule."""
+    """Return the job of a question, as a node without a schedule."""
     body = question.body
     raw = [RawOid(each["name"], oid.parse(each["oid"]), each["decode"], each["scalar"]) for each in body["oids"]]
     return Node(
@@ -169,5 +169,5 @@ def job_of(question: Question) -> Node:
 
 
 def expiry(asked_at: datetime) -> datetime:
-    """Return when a question is too old to be answered: after all that its answer may wait for, twice."""
+    """Return the expiry of a question: twice the longest time that an answer can take."""
     return asked_at + 2 * (WAIT_FOR_OLT + TIME_LIMIT)

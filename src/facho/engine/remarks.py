@@ -1,18 +1,18 @@
-"""Columns and OIDs that never have a value: counted per node, and remarked on after several runs in a row.
+"""Remarks about columns and OIDs without values for several runs in a row.
 
 Such a job succeeds in every run, so neither its quota nor an alert shows that it reads nothing.
 """
 
 from collections.abc import Mapping
 
-# One empty run can have many reasons; after this many in a row a person should look.
+# One empty run can have many reasons; several in a row need attention.
 REMARK_AFTER = 3
 
 
 def count_blank_runs(before: Mapping[str, int], had_values: Mapping[str, bool | None]) -> dict[str, int]:
-    """Return for each column how many runs in a row had no value of it. A column with a value is left out.
+    """Return for each column the number of consecutive runs without a value. Columns with a value are left out.
 
-    `had_values` is `Outcome.had_values`. A run that cannot tell (None) leaves the count as it was. A column that the
+    `had_values` is `Outcome.had_values`. A run that cannot tell (None) leaves the count unchanged. A column that the
     job no longer reads is dropped.
     """
     if not had_values:
@@ -22,5 +22,5 @@ def count_blank_runs(before: Mapping[str, int], had_values: Mapping[str, bool | 
 
 
 def blank_columns(blank_runs: Mapping[str, int]) -> dict[str, int]:
-    """Return the columns that are worth a remark, with the number of runs without a value."""
+    """Return the columns that get a remark, with the number of runs without a value."""
     return {name: runs for name, runs in blank_runs.items() if runs >= REMARK_AFTER}

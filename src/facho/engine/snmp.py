@@ -1,4 +1,4 @@
-"""Values of the SNMP port: whom to ask, and what comes back."""
+"""Values of the SNMP port: agents, requests and answers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from facho.engine.oid import Oid
 
 
 class Missing(Enum):
-    """Why a variable has no value. Three different things, kept apart (RFC 3416, 3)."""
+    """Reasons for a variable without a value (RFC 3416, 3)."""
 
     NO_SUCH_OBJECT = 0x80
     NO_SUCH_INSTANCE = 0x81
@@ -28,7 +28,7 @@ MAX_ASKED = 0x7B
 
 
 class Tag(IntEnum):
-    """The type of a value on the wire."""
+    """Type of a value on the wire."""
 
     INTEGER = 0x02
     OCTET_STRING = 0x04
@@ -46,7 +46,7 @@ class Tag(IntEnum):
 
 
 class ErrorStatus(IntEnum):
-    """What an agent says instead of values (RFC 3416, 3)."""
+    """Error status of an agent (RFC 3416, 3)."""
 
     NO_ERROR = 0
     TOO_BIG = 1
@@ -70,7 +70,7 @@ class ErrorStatus(IntEnum):
 
 
 class Operation(StrEnum):
-    """The kinds of request, by the names of their methods in the SNMP port."""
+    """Kinds of requests, by the names of their methods in the SNMP port."""
 
     GET = "get"
     NEXT = "get_next"
@@ -78,14 +78,14 @@ class Operation(StrEnum):
 
 
 class Asked(Sequence[Oid]):
-    """The OIDs of a request that is sent run after run, with what is known of its last answer."""
+    """OIDs of a request that is repeated in every run, with facts about its last answer."""
 
     __slots__ = ("answered", "digest", "variables")
 
     def __init__(self, oids: Iterable[Oid]) -> None:
         # Name and NULL of each variable in BER, in the short form; ValueError for an OID that is too long for it.
         self.variables = b"".join([_asked(oid) for oid in oids])
-        # The digest of the last answer, and how many variables it had.
+        # Digest of the last answer, and the number of its variables.
         self.digest = b""
         self.answered = 0
 
@@ -120,11 +120,10 @@ def _asked(oid: Oid) -> bytes:
 
 @dataclass(slots=True)
 class Answer:
-    """One answer: variables by position, with the agent's error surfaced, never swallowed.
+    """One answer: variables by position, with the agent's error status.
 
-    `oids`, `values` and `tags` have the same length, which may be any: an agent
-    can answer fewer variables than were asked for. An error status that RFC
-    3416 does not know is kept as its number.
+    `oids`, `values` and `tags` have the same length, which may differ from the request: an agent can return fewer
+    variables. An error status outside RFC 3416 is kept as its number.
     """
 
     error_status: int
@@ -138,20 +137,20 @@ class Answer:
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that two answers share only if their variables are the same."""
+        """Return 16 bytes that are equal only for equal variables."""
         return digest(repr((self.oids, self.values, self.tags)).encode())
 
     def split(self, lengths: bytes) -> tuple[bytes, list[bytes]] | None:
-        """Return all names in a row, and the values as they stand in the message; see `value_of`.
+        """Return all names joined, and the raw values; see `value_of`.
 
-        None if the names do not have these lengths, if a value is no plain number or
-        string, or if the message is not at hand. Then only `oids` and `values` tell.
+        None if the names do not have these lengths, if a value is not a plain number or string, or if the message is
+        not available. Then use `oids` and `values`.
         """
         return None
 
     @staticmethod
     def value_of(encoded: bytes) -> Value:
-        """Return what a value of `split` stands for."""
+        """Return the decoded value of an entry of `split`."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[tuple[Oid, Value]]:
@@ -162,12 +161,12 @@ class Answer:
 
 
 def digest(data: bytes) -> bytes:
-    """Return 16 bytes that stand for these."""
+    """Return a 16-byte digest."""
     return blake2b(data, digest_size=16).digest()
 
 
 class Version(IntEnum):
-    """SNMP versions by the number they have on the wire."""
+    """SNMP versions by their number on the wire."""
 
     V1 = 0
     V2C = 1
@@ -176,14 +175,14 @@ class Version(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """The secret of SNMPv1 and v2c. It never shows in a repr."""
+    """Community of SNMPv1 and v2c. It never appears in a repr."""
 
     name: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of SNMPv3. Without keys it is noAuthNoPriv; the secrets never show in a repr."""
+    """SNMPv3 user. Without keys it is noAuthNoPriv; secrets never appear in a repr."""
 
     name: str
     auth: str = ""  # "", SHA1, SHA224, SHA256, SHA384 or SHA512
@@ -194,22 +193,22 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An SNMP agent: its host, its version, and its secret.
+    """An SNMP agent: host, version and secret.
 
-    Requests go to `target`. The device follows from it, so the holder of the
-    lease of `device` asks that address and no other.
+    Requests go to `target`, and the device follows from it, so the holder of the lease of `device` polls only that
+    address.
     """
 
     host: str
     port: int
     version: Version
     credentials: Community | User
-    # The IP address of a host name. Empty: it is not known, or `host` is one.
+    # IP address of a host name. Empty: unknown, or `host` is an IP address.
     address: str = ""
 
     @property
     def target(self) -> str:
-        """Return the IP address to ask; empty for a name that is not resolved."""
+        """Return the IP address for requests; empty for an unresolved name."""
         return self.address or ip_address(self.host)
 
     @property
@@ -222,7 +221,7 @@ Done = Callable[[Answer | BaseException], None]
 
 
 class Cancellable(Protocol):
-    """A request under way."""
+    """A request in progress."""
 
     def cancel(self) -> object: ...
 
@@ -239,7 +238,7 @@ class SendByTask:
         how = {"max_repetitions": repetitions} if operation is Operation.BULK else {}
         asking: Coroutine[Any, Any, Answer] = getattr(self, operation)(agent, asked, timeout=timeout, **how)
         task = asyncio.ensure_future(asking)
-        # A loop holds its tasks by weak references only.
+        # An event loop keeps only weak references to its tasks.
         _sending.add(task)
         task.add_done_callback(_sending.discard)
         task.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception() or ended.result()))

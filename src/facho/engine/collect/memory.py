@@ -215,15 +215,15 @@ def sizes_of(olt: Olt, tables: Iterable[str]) -> dict[str, int | None]:
 
 
 def key_of(plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> Any:
-    """Return all that a run depends on besides what the OLT answers. Equal keys: the same run."""
+    """Return everything that a run depends on besides the answers. Equal keys: the same run."""
     onus = hash(tuple(map(attrgetter("index", "slot", "port", "onu"), known)))
-    # Which ones are asked, and of which ones a reading without a serial may be of another ONU. A discovery asks all.
+    # ONUs that are read, and those at whose index another ONU may be. A discovery reads all.
     doubts = () if kind is JobKind.DISCOVERY else hash(tuple([(onu.is_missing, not onu.misses) for onu in known]))
     return plan, kind, olt.agent, brand, onus, doubts
 
 
 def names_digest(lengths: bytes, kinds: bytes, names: bytes) -> bytes:
-    """Return what two answers share only if they have the same names, and values where the other one has."""
+    """Return a digest of the names, and of which variables have a value."""
     return digest(lengths + kinds + names)
 
 
@@ -243,7 +243,7 @@ def make_get(oids: Sequence[Oid], kinds: bytes, cells: Iterable[tuple[int, int]]
 
 
 def without(step: Step, rows: Collection[int]) -> Step | None:
-    """Return a GET without the variables of some rows: itself if it has none of them, None if it has no others."""
+    """Return a GET without the variables of some rows: itself if it has none of them, None if nothing is left."""
     spans = [(row, row + len(range(start, stop, stride))) for _, start, stop, stride, row in step.groups()]
     if not any(first <= row < end for row in rows for first, end in spans):
         return step
@@ -259,10 +259,10 @@ def make_steps(
 ) -> Iterable[Step]:
     """Return the requests of a run; ValueError or OverflowError for an OID or an answer of absurd length.
 
-    `optical` are the expensive columns. A walk of cheap ones may run on into theirs, but does not count for them.
+    `optical` are the expensive columns. A walk over cheap columns may read into them; these values do not count.
     """
     seen: set[Oid] = set()
-    # Many requests have names of the same lengths: one object serves for all.
+    # Many requests have names of equal lengths, so they share one object.
     same: dict[bytes, bytes] = {}
     for exchange in trace:
         answer = exchange.answer
@@ -271,7 +271,7 @@ def make_steps(
         lengths, kinds = lengths_and_kinds(answer)
         found = []
         for place, oid in enumerate(answer.oids):
-            # A row counts once, as in a walk: with its first value.
+            # A row counts once, with its first value, as in a walk.
             if oid in cells and oid not in seen and (cells[oid][0] in optical) == exchange.optical:
                 seen.add(oid)
                 found.append((*cells[oid], place))
@@ -290,7 +290,7 @@ def make_steps(
 
 
 def _pieces(found: list[tuple[int, int, int]]) -> "array[int]":
-    """Return cells (column, row, variable) as pieces: rows one behind the other, variables at equal distances."""
+    """Return cells (column, row, variable) as pieces: consecutive rows, variables at equal distances."""
     pieces: list[int] = []
     found.sort()
     at = 0

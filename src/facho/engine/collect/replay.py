@@ -94,7 +94,7 @@ class Replay:
             early[request_key(step.operation, step.asked, step.repetitions)] = answer
 
     def _follow_light(self) -> None:
-        """Ask other ONUs for expensive columns where some gained or lost their light; `Different` if many did."""
+        """Request expensive columns from the ONUs that have light now; `Different` if too many changed."""
         memory, layout = self._memory, self._memory.batch.layout
         lit = lit_rows(self._plan, self._kind, layout, self._read, self._known)
         if lit == memory.lit:

@@ -1,1 +1,1 @@
-"""Which brand an OLT is, and how often its tables can be read."""
+"""Brand detection, and the cost of reading the tables of an OLT."""

@@ -1,4 +1,4 @@
-"""What an OLT's tables cost to read, from a handful of requests, and how often that allows them to be read."""
+"""Cost of reading an OLT's tables, measured with a few requests, and the intervals that it allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +13,13 @@ from facho.engine.oid import Oid, arcs, from_arcs, text, unpack
 from facho.engine.ports import Clock, Snmp
 from facho.engine.snmp import Agent, Answer, ErrorStatus, Missing, Value, Version
 
-# Rows that are read of a table to see how long one takes. Enough to hide the network, few enough for a slow agent.
+# Rows to read per table: enough to hide the network, few enough for a slow agent.
 SAMPLE = 10
-# The most requests spent on counting ONUs.
+# Maximum number of requests for counting ONUs.
 COUNTING = 20
-# A request that brings nothing is sent this often in all: whether a table answers at all is worth one more.
+# Attempts per request, because a lost packet must not make a table look unsupported.
 TRIES = 2
-# A collection may keep its OLT busy for one part in so many of its interval: other jobs and retries need the rest.
+# A collection may take one part in this many of its interval; other jobs and retries need the rest.
 SAFETY = 3
 
 MINUTE = timedelta(minutes=1)
@@ -28,7 +28,7 @@ USUAL = tuple(MINUTE * count for count in (1, 5, 10, 15, 30, 60, 120, 180, 360, 
 
 @dataclass(frozen=True, slots=True)
 class TableCost:
-    """What one table answered. `missing` are its columns that this device does not have."""
+    """Measurement of one table. `missing` are columns that this device does not have."""
 
     oid: str
     fields: tuple[str, ...]
@@ -45,7 +45,7 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How often a job can run here: `interval` None if not even daily. `floor` is what its maker asks for."""
+    """Shortest interval of a job: `interval` None if not even daily. `floor` is the minimum of the brand."""
 
     name: str
     columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An OLT as a few requests saw it. `onus` None: nobody can say; `onus_are_more`: counting was cut short."""
+    """Measurement of an OLT. `onus` None: unknown; `onus_are_more`: counting was cut short."""
 
     tables: tuple[TableCost, ...]
     onus: int | None
@@ -65,14 +65,14 @@ class Measured:
     traffic: Traffic = field(default_factory=Traffic)
 
     def seconds_a_row(self, *, optical: bool) -> float | None:
-        """Return how long one ONU takes, with all cheap columns or with all optical ones."""
+        """Return the time per ONU, with all cheap columns or with all optical ones."""
         costs = [table.seconds_a_row for table in self.tables if table.optical is optical]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known else None
 
 
 async def measure(agent: Agent, brand: Brand, *, snmp: Snmp, clock: Clock, deadline: datetime) -> Measured:
-    """Ask each table of the brand for a few rows, one request at a time, and count the ONUs."""
+    """Request a few rows of each table, one request at a time, and count the ONUs."""
     manners = brand.manners
     asker = Asker(agent, snmp=snmp, clock=clock, deadline=deadline, timeout=manners.timeout, tries=TRIES)
     tables = []
@@ -84,7 +84,7 @@ async def measure(agent: Agent, brand: Brand, *, snmp: Snmp, clock: Clock, deadl
 
 
 def _tables(brand: Brand) -> list[tuple[Column, ...]]:
-    """Return the columns by the table they stand in, the dear ones last: those of a table are asked for together."""
+    """Return the columns by table, expensive ones last. Columns of a table share a request."""
     together: dict[tuple[bool, Oid, IndexSpace], list[Column]] = {}
     for column in brand.columns.values():
         together.setdefault((column.optical, _entry(column), column.space), []).append(column)
@@ -92,7 +92,7 @@ def _tables(brand: Brand) -> list[tuple[Column, ...]]:
 
 
 def _entry(column: Column) -> Oid:
-    """Return the OID of the table's entry: the column's without its last number."""
+    """Return the OID of the table entry: that of the column without its last number."""
     return from_arcs(arcs(column.oid)[:-1])
 
 
@@ -112,7 +112,7 @@ async def _sample(asker: Asker, columns: Sequence[Column], rows: int, timeout: f
 
 
 async def _ask(asker: Asker, columns: Sequence[Column], rows: int, timeout: float) -> Answer:
-    """Ask for these columns together: for a few rows, and where that fails for one."""
+    """Request these columns together: a few rows, and one row if that fails."""
     oids = [each.oid for each in columns]
     try:
         answer = await asker.get_bulk(oids, rows, timeout=timeout)
@@ -124,12 +124,12 @@ async def _ask(asker: Asker, columns: Sequence[Column], rows: int, timeout: floa
 
 
 def _ends_v1(answer: Answer, asker: Asker) -> bool:
-    """Return whether this is how SNMPv1 says that nothing follows."""
+    """Return whether this is the SNMPv1 error for the end of the MIB."""
     return asker.agent.version is Version.V1 and answer.error_status == ErrorStatus.NO_SUCH_NAME
 
 
 def _rows_by_column(columns: Sequence[Column], answer: Answer) -> Mapping[str, int]:
-    """Return how many rows of each column are in an answer, which is dealt out by position."""
+    """Return the number of rows of each column in an answer; variables are assigned by position."""
     width = len(columns)
     counts = dict.fromkeys((column.field for column in columns), 0)
     for place, (oid, value) in enumerate(answer):
@@ -139,7 +139,7 @@ def _rows_by_column(columns: Sequence[Column], answer: Answer) -> Mapping[str, i
 
 
 async def _sample_each(asker: Asker, columns: Sequence[Column], timeout: float, cost: TableCost) -> TableCost:
-    """Ask for one column after the other, and add up what they take: an agent may trip over only one of them."""
+    """Request one column after the other and add up the times: the agent may fail on only one of them."""
     ones = [await _sample(asker, [column], 1, timeout) for column in columns]
     answering = [one for one in ones if one.rows]
     return replace(
@@ -152,7 +152,7 @@ async def _sample_each(asker: Asker, columns: Sequence[Column], timeout: float, 
 
 
 async def _count_onus(asker: Asker, brand: Brand, tables: Sequence[TableCost]) -> tuple[int | None, bool]:
-    """Return how many ONUs there are, and whether there are more than could be counted."""
+    """Return the number of ONUs, and whether there are more than could be counted."""
     repetitions = brand.manners.max_repetitions
     ports = brand.ports
     if ports is not None and ports.counts:
@@ -163,19 +163,19 @@ async def _count_onus(asker: Asker, brand: Brand, tables: Sequence[TableCost]) -
     column = _counted(brand, tables)
     rows, is_whole = await _first_rows(asker, column.oid, repetitions)
     onus = sum(_is_onu(column, index, value) for index, value in rows.items())
-    # Not a single answer: not even that there are none.
+    # No answer at all does not mean that there are none.
     return (onus if rows or is_whole else None), not is_whole and bool(rows)
 
 
 def _counted(brand: Brand, tables: Sequence[TableCost]) -> Column:
-    """Return the column whose rows are counted: the one that decides who exists, or if that is empty another."""
+    """Return the column to count: the one that decides which ONUs exist, or another one if it is empty."""
     there = {name for table in tables if table.rows for name in table.fields if name not in table.missing}
     names = (*brand.discovery, *brand.columns)
     return brand.columns[next((name for name in names if name in there), brand.discovery[0])]
 
 
 async def _first_rows(asker: Asker, prefix: Oid, repetitions: int) -> tuple[dict[bytes, Value], bool]:
-    """Return the rows that a few requests bring, and whether they are all."""
+    """Return the rows from a few requests, and whether these are all."""
     rows: dict[bytes, Value] = {}
     cursor = prefix
     for _ in range(COUNTING):
@@ -189,7 +189,7 @@ async def _first_rows(asker: Asker, prefix: Oid, repetitions: int) -> tuple[dict
             if not oid.startswith(prefix) or isinstance(value, Missing):
                 return rows, True
             if oid[len(prefix) :] in rows:
-                # The agent goes round in circles.
+                # The agent loops.
                 return rows, False
             rows[oid[len(prefix) :]] = value
         cursor = answer.oids[-1]
@@ -205,13 +205,13 @@ def _is_onu(anchor: Column, index: bytes, value: Value) -> bool:
 
 
 def _allowed(brand: Brand, tables: Sequence[TableCost], onus: int | None) -> Iterator[Allowed]:
-    """Yield for each job that the maker's OLTs usually have how often it can run on this one."""
+    """Yield the shortest interval on this OLT for each usual job of the brand."""
     if onus is None:
         return
     table_of = {name: table for table in tables for name in table.fields if name not in table.missing}
     for job in brand.templates:
         columns = brand.with_needed(job.columns or brand.discovery)
-        # A table costs by the row, however many of its columns are asked for together.
+        # A table costs per row, for any number of columns in a request.
         costs = {id(table_of[name]): table_of[name].seconds_a_row or 0.0 for name in columns if name in table_of}
         if costs:
             seconds = onus * sum(costs.values())
@@ -224,6 +224,6 @@ def _floor(brand: Brand, columns: Sequence[str]) -> timedelta | None:
 
 
 def usual_interval(seconds: float, floor: timedelta | None = None) -> timedelta | None:
-    """Return the shortest usual interval in which a collection of so many seconds leaves its OLT in peace."""
+    """Return the shortest usual interval for a collection of this many seconds."""
     least = max(timedelta(seconds=seconds * SAFETY), floor or timedelta(0))
     return next((interval for interval in USUAL if interval >= least), None)

@@ -1,4 +1,4 @@
-"""Finds out what stands at an address: what it says of itself, and whose tables it answers."""
+"""Detection of the device at an address, from its system group and the tables that it answers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
 SYS_NAME = parse("1.3.6.1.2.1.1.5.0")
 SYSTEM = (SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME, SYS_NAME)
 
-# Of an agent that nobody knows yet: a slow one answers a scalar in this many seconds, and some answers get lost.
+# Seconds. A slow unknown agent answers a scalar in this time, and packets may get lost.
 TIMEOUT = 3.0
 TRIES = 3
-# However quick it was so far.
+# Minimum, for any measured round trip.
 SHORTEST = 1.0
 
 NO_TIME = "there was no time left to ask"
@@ -33,10 +33,10 @@ Send = Callable[[float], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What an agent said of itself, and the brand that follows from it. What it did not say is empty or None.
+    """Self-description of an agent and the detected brand. Unknown parts are empty or None.
 
-    `remark` is a sentence for a person: why there is no brand and what to do, or how sure the brand is. It is
-    empty where there is no doubt.
+    `remark` is a message for the operator: the reason for no brand and the next step, or how certain the brand is. It
+    is empty if there is no doubt.
     """
 
     brand: Brand | None
@@ -49,10 +49,9 @@ class Identity:
 
 
 class Asker:
-    """Asks one agent one thing at a time, repeats what got lost, and counts.
+    """Sends one request at a time to one agent, with retries and counters.
 
-    After the deadline everything is `NoAnswer` at once, so whoever asks on
-    comes to an end with what there is.
+    After the deadline every request raises `NoAnswer` at once, so the caller ends with the results so far.
     """
 
     def __init__(
@@ -67,12 +66,12 @@ class Asker:
     ) -> None:
         self.agent = agent
         self.timeout = timeout
-        # How long the last answer took, from the sending of what it answers.
+        # Round trip of the last answer, in seconds.
         self.round_trip = 0.0
         self._snmp = snmp
         self._clock = clock
         self._tries = tries
-        # By the longest wait: cheap requests and dear ones have round trips of their own.
+        # By maximum time-out, because cheap and expensive requests have different round trips.
         self._timers: dict[float, Timer] = {}
         self._ends = clock.monotonic() + (deadline - clock.now()).total_seconds()
         self._round_trips: list[float] = []
@@ -97,17 +96,17 @@ class Asker:
         )
 
     async def get_bulk(self, oids: Sequence[Oid], repetitions: int, *, timeout: float | None = None) -> Answer:
-        """Return up to so many rows behind each OID. SNMPv1 has no GETBULK: there it is one row."""
+        """Return up to this many rows after each OID. SNMPv1 has no GETBULK: one row."""
         if self.agent.version is Version.V1:
             return await self.get_next(oids, timeout=timeout)
         return await self._ask(
-            # Asked for 0 repetitions some agents hang.
+            # Some agents hang when asked for 0 repetitions.
             lambda wait: self._snmp.get_bulk(self.agent, oids, max_repetitions=max(1, repetitions), timeout=wait),
             self.timeout if timeout is None else timeout,
         )
 
     def traffic(self) -> Traffic:
-        """Return what the agent was asked so far."""
+        """Return the traffic so far."""
         trips = sorted(self._round_trips)
         return Traffic(
             pdus=self._pdus,
@@ -144,7 +143,7 @@ class Asker:
         self.round_trip = round_trip
         self._round_trips.append(round_trip)
         self._varbinds += len(answer)
-        # What was lost before had the same size; only an answer tells it.
+        # Lost requests had the same size; only an answer tells it.
         self._bytes_sent += answer.bytes_sent * (attempt + 1)
         self._bytes_received += answer.bytes_received
 
@@ -158,11 +157,10 @@ async def identify(
     candidates: Candidates,
     brands: Iterable[Brand] = (),
 ) -> Identity:
-    """Return what stands at this address.
+    """Detect the device at this address.
 
-    `candidates` gives the brands that fit a sysObjectID and a sysDescr, best
-    first; `brands` are all that there are, whose tables are tried where none
-    fits. `OltUnreachable` if nothing answers, `Refused` if we are not accepted.
+    `candidates` returns the brands that match a sysObjectID and a sysDescr, best first. If none matches, the tables
+    of all `brands` are tried. Raises `OltUnreachable` without an answer and `Refused` if access is denied.
     """
     asker = Asker(agent, snmp=snmp, clock=clock, deadline=deadline)
     try:
@@ -187,7 +185,7 @@ async def identify(
 
 
 async def _system(asker: Asker) -> Mapping[Oid, Value]:
-    """Return what the agent has of the system group; an agent that trips over one of them is asked for each."""
+    """Return the system group. If the agent fails on one of its values, each is requested alone."""
     try:
         answer = await asker.get(SYSTEM)
     except NoAnswer:
@@ -222,7 +220,7 @@ def _unreachable(agent: Agent, asker: Asker) -> OltUnreachable:
 async def _choose(
     asker: Asker, said: Mapping[Oid, Value], candidates: Candidates, brands: Iterable[Brand]
 ) -> tuple[Brand | None, str]:
-    """Return the brand, and what a person should know of how it was found."""
+    """Return the brand and a remark about how it was found."""
     descr, object_id = _text(said.get(SYS_DESCR)), said.get(SYS_OBJECT_ID)
     fitting = candidates(Oid(object_id) if isinstance(object_id, bytes) else Oid(b""), descr)
     for brand in fitting:
@@ -242,7 +240,7 @@ async def _choose(
 
 
 async def has_rows(asker: Asker, brand: Brand) -> bool:
-    """Return whether the agent answers the table that tells this brand; no usable answer is no row."""
+    """Return whether the agent answers the table that identifies this brand; an unusable answer counts as no."""
     probe = brand.probe or brand.columns[brand.discovery[0]].oid
     try:
         answer = await asker.get_next([probe])
@@ -269,7 +267,7 @@ def _nothing_fits(descr: str, object_id: str, has_time: bool) -> str:
 
 
 def _text(value: Value) -> str:
-    """Return what an agent wrote on one line; these texts come with line ends and NULs in them."""
+    """Return a text of the agent on one line; such texts contain line ends and NULs."""
     return " ".join(value.replace(b"\0", b"").decode("utf-8", "replace").split()) if isinstance(value, bytes) else ""
 
 
@@ -279,5 +277,5 @@ def _oid_text(value: Value) -> str:
     try:
         return oid_text(Oid(value))
     except ValueError:
-        # Cut off, or not an OID at all.
+        # Truncated, or not an OID.
         return ""

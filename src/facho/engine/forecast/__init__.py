@@ -1,1 +1,1 @@
-"""What a day would bring: the same engine on a virtual clock."""
+"""Forecast: the same engine on a virtual clock."""

@@ -1,7 +1,7 @@
-"""How the runs of an OLT fail, told from its recent ones. Only arithmetic on what was tried.
+"""Failure model of an OLT, learned from its recent attempts. Arithmetic only.
 
-Where silence comes in bursts the OLT is away at times, and when it was is remembered.
-Any other failure is the habit of a node: a share of its attempts, and how long they took.
+If time-outs come in bursts, the OLT was unreachable at times, and these times are kept. Any other failure belongs to
+a node: a share of its attempts, with their durations.
 """
 
 import math
@@ -16,20 +16,20 @@ from itertools import groupby, pairwise
 from facho.engine.model import Cause, Outcome, Status
 from facho.engine.scheduling.breaker import PROBE_EVERY
 
-# Silence comes in bursts where it follows upon silence more often than chance explains, by so many deviations.
+# Time-outs come in bursts if one follows another more often than chance explains, by this many deviations.
 BURSTS = 2.0
 
-# A node that was tried less often is believed to fare like its OLT.
+# A node with fewer attempts uses the failure rate of its OLT.
 LEAST = 3
 
-# Where this share of attempts is silent anyway, an open breaker without precedent may be more of the same.
+# If this share of attempts times out anyway, an open breaker without precedent may be temporary too.
 OFTEN_SILENT = 0.1
 
 NEVER = math.inf
 
 
 class Ending(Enum):
-    """How an attempt ended, as far as the OLT is concerned."""
+    """Result of an attempt with respect to the OLT."""
 
     ANSWERED = auto()
     SILENT = auto()
@@ -38,13 +38,13 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a node."""
+    """One attempt of a node."""
 
     node_id: int
     began: datetime
     ended: datetime
     ending: Ending
-    # Whether one that failed is tried again.
+    # Whether a failed attempt is retried.
     is_temporary: bool = True
 
     @property
@@ -54,7 +54,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that failed, as it may happen again."""
+    """A failed attempt, as it may happen again."""
 
     seconds: float
     is_silent: bool
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """How attempts end while the OLT is there: of so many these failed."""
+    """Failures among a number of attempts while the OLT is reachable."""
 
     attempts: int
     failures: tuple[Failure, ...]
@@ -71,18 +71,18 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class OltOutages:
-    """When an OLT was away between two times, in order: what was seen of a day may be seen of the next one."""
+    """Times at which an OLT was unreachable, in order. A forecast repeats them."""
 
     since: datetime
     until: datetime
     spans: tuple[tuple[datetime, datetime], ...] = ()
-    # Seconds until it is back; 0: it is there.
+    # Seconds until it is reachable again; 0: it is reachable.
     left: float = 0.0
 
     def back_at(self, at: datetime) -> datetime:
-        """Return when an OLT is back that is away at a time to come, or that time itself if it is there.
+        """Return the time at which an OLT is reachable again, or `at` itself if it is reachable then.
 
-        The time between the two is lived through again and again.
+        The observed time span is repeated.
         """
         if not self.spans:
             return at
@@ -94,21 +94,21 @@ class OltOutages:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is known of the failures of an OLT."""
+    """Known failures of an OLT."""
 
     runs: int = 0
     silent: int = 0
     failed: int = 0
-    # How long silent attempts took, in seconds.
+    # Durations of attempts without an answer, in seconds.
     silences: tuple[float, ...] = ()
     outages: OltOutages | None = None
     habits: Mapping[int, Habit] = field(default_factory=dict)
-    # That of a node of which nothing is known.
+    # Failures of a node without its own record.
     usual: Habit = Habit(0, ())
 
     @property
     def is_dead(self) -> bool:
-        """Return whether the OLT is away, and nothing says that it will be back."""
+        """Return whether the OLT is unreachable with no sign of recovery."""
         return self.outages is not None and math.isinf(self.outages.left)
 
     def habit(self, node_id: int) -> Habit:
@@ -116,14 +116,14 @@ class RunRecord:
 
 
 def ending_of(outcome: Outcome) -> Ending | None:
-    """Return how an attempt ended, or None where it was stopped, and tells nothing."""
+    """Return the result of an attempt, or None if it was stopped and proves nothing."""
     if outcome.status is Status.FAILED:
         return Ending.SILENT if outcome.cause is Cause.UNREACHABLE else Ending.FAILED
     return Ending.ANSWERED if outcome.status in (Status.SUCCESS, Status.PARTIAL) else None
 
 
 def learn(attempts: Iterable[Attempt], now: datetime, *, is_broken: bool = False) -> RunRecord:
-    """Return what the attempts at one OLT tell; `is_broken` says whether its breaker is open now."""
+    """Return the failures of one OLT; `is_broken`: its breaker is open now."""
     tried = sorted(attempts, key=lambda each: (each.began, each.node_id))
     streaks = _streaks(tried, is_broken)
     away = {place for streak in streaks for place in streak}
@@ -141,7 +141,7 @@ def learn(attempts: Iterable[Attempt], now: datetime, *, is_broken: bool = False
 
 
 def _streaks(tried: Sequence[Attempt], is_broken: bool) -> list[range]:
-    """Return where the OLT was away: places of attempts, one behind the other."""
+    """Return the outages of an OLT as runs of consecutive attempts."""
     bursts, found = _comes_in_bursts(tried), []
     for is_silent, places in groupby(range(len(tried)), lambda place: tried[place].ending is Ending.SILENT):
         every = list(places)
@@ -154,10 +154,9 @@ def _streaks(tried: Sequence[Attempt], is_broken: bool) -> list[range]:
 
 
 def _comes_in_bursts(tried: Sequence[Attempt]) -> bool:
-    """Return whether silence follows upon silence more often than by chance.
+    """Return whether time-outs follow each other more often than by chance.
 
-    Each node is measured against itself: one that is never answered, again and
-    again while others are, says nothing of its OLT.
+    Each node is compared with itself: a node that never gets an answer while others do proves nothing about the OLT.
     """
     attempts: Counter[int] = Counter(each.node_id for each in tried)
     silent: Counter[int] = Counter(each.node_id for each in tried if each.ending is Ending.SILENT)
@@ -172,7 +171,7 @@ def _outages(tried: Sequence[Attempt], streaks: Sequence[range], now: datetime, 
     if not spans:
         return None
     since = tried[0].began
-    # Attempts of another machine, whose clock is ahead, may end in what is the future here.
+    # Attempts from a machine whose clock is ahead may end in the future.
     until = max(now, tried[-1].ended, since + PROBE_EVERY)
     lengths = [(end - begin).total_seconds() for begin, end in spans if end is not None]
     left = 0.0
@@ -182,7 +181,7 @@ def _outages(tried: Sequence[Attempt], streaks: Sequence[range], now: datetime, 
 
 
 def _span(tried: Sequence[Attempt], streak: range) -> tuple[datetime, datetime | None]:
-    """Return from when until when an OLT was away: it left between two attempts, and was back before the next one."""
+    """Return the start and end of an outage: between the attempts around it."""
     first, last = tried[streak.start], tried[streak.stop - 1]
     begin = first.began
     if streak.start > 0:
@@ -195,16 +194,16 @@ def _span(tried: Sequence[Attempt], streak: range) -> tuple[datetime, datetime |
 
 
 def _left(age: float, lengths: Sequence[float], silent: float) -> float:
-    """Return how much longer an OLT stays away that has been away for so long."""
+    """Return the expected rest of an outage of this age."""
     longer = [length - age for length in lengths if length > age]
     if longer:
         return sum(longer) / len(longer)
-    # Longer than ever: as long again, unless nothing says that it ever comes back.
+    # Longer than ever: as long again, or never if there is no sign of recovery.
     return age if lengths or silent >= OFTEN_SILENT else NEVER
 
 
 def _habits(tried: Sequence[Attempt]) -> dict[int, Habit]:
-    """Return how each node fares that was tried often enough."""
+    """Return the failures of each node with enough attempts."""
     by_node: dict[int, list[Attempt]] = {}
     for each in tried:
         by_node.setdefault(each.node_id, []).append(each)

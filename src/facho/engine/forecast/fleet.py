@@ -1,7 +1,4 @@
-"""What is polled in a forecast, and the chance in it: how long runs take, how they end, and when OLTs are away.
-
-A seed makes it repeatable.
-"""
+"""Fleet of a forecast and its random part: durations, results and outages. A seed makes it repeatable."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -14,41 +11,40 @@ from facho.engine.quota.durations import Prediction
 from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
 from facho.engine.scheduling.due import next_check
 
-# A run that meets silence from its first request is given up after one time-out, in seconds.
+# Seconds after which a run without any answer is given up: one time-out.
 SILENCE = 5.0
 
-# How a run ends that heard from its OLT, well or with an error, and one that did not.
+# Outcomes of a run with answers, with an error, and without an answer.
 DONE = Outcome(Status.SUCCESS, traffic=Traffic(pdus=1, rtt_p50=0.0))
 FAILED = Outcome(Status.FAILED, traffic=Traffic(pdus=1, rtt_p50=0.0))
 REFUSED = Outcome(Status.FAILED, traffic=Traffic(pdus=1, rtt_p50=0.0), is_temporary=False)
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE)
 
-# No forecast is longer. What is not found by then need not be looked for.
+# Maximum length of a forecast.
 LONGEST = timedelta(days=31)
 
-# Returns how long a node takes at a time.
+# Returns the expected duration of a node at a time.
 Durations = Callable[[Node, datetime], Prediction]
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What is polled in a forecast. Dead OLTs die when it begins, and answer nothing until its end."""
+    """Nodes and OLTs of a forecast. Dead OLTs fail at its start and never answer."""
 
     nodes: tuple[Node, ...]
     durations: Durations
     dead: frozenset[int] = frozenset()
-    # OLTs whose breaker was open before. Those that are dead as well were so all the time.
+    # OLTs whose breaker was open before. If dead, they were so all the time.
     broken: frozenset[int] = frozenset()
-    # How the runs of OLTs fail. One that is not in here succeeds whenever the OLT is not dead.
+    # Failures of OLTs. An OLT without a record always succeeds, unless it is dead.
     records: Mapping[int, RunRecord] = field(default_factory=dict)
 
 
 class Chance:
-    """Draws how runs end, and how long they take.
+    """Draws results and durations of runs.
 
-    When an OLT is away is not drawn: it is when it was in the time that was
-    learned from, so that OLTs that went dark together do so again. Before the
-    start it is as it stands at the start.
+    Outages are not drawn: they repeat those of the observed time, so that OLTs that failed together fail together
+    again. Before the start, an OLT is as it is at the start.
     """
 
     def __init__(self, fleet: Fleet, start: datetime, *, seed: int) -> None:
@@ -57,11 +53,11 @@ class Chance:
         self._dead, self._broken = fleet.dead, fleet.broken
         self._start = start
         self._dice = random.Random(seed)
-        # What is still to be dealt, by node.
+        # Results that are still to be drawn, by node.
         self._decks: dict[int, list[int]] = {}
 
     def is_away(self, olt_id: int, at: datetime) -> bool:
-        """Return whether an OLT answers nobody."""
+        """Return whether an OLT is unreachable."""
         if olt_id in self._dead:
             return at >= self._start or olt_id in self._broken or self._left(olt_id) > 0
         return self._back_at(olt_id, at) > at
@@ -71,7 +67,7 @@ class Chance:
         return record.outages.left if record and record.outages else 0.0
 
     def _back_at(self, olt_id: int, at: datetime) -> datetime:
-        """Return when an OLT that is not dead is back; the time itself, if it is there."""
+        """Return the time at which an OLT that is not dead is reachable; `at` itself if it is reachable then."""
         record = self._records.get(olt_id)
         if record is None or record.outages is None:
             return at
@@ -81,7 +77,7 @@ class Chance:
         return first if at < first else record.outages.back_at(at)
 
     def found_at(self, olt_id: int, opened_at: datetime) -> datetime | None:
-        """Return when the first probe is answered by an OLT whose breaker opened then, or None if never."""
+        """Return the time of the first answered probe after a breaker opened, or None if there is none."""
         if olt_id in self._dead:
             return None
         probe = first_probe(olt_id, opened_at)
@@ -93,7 +89,7 @@ class Chance:
         return None
 
     def run(self, node: Node, at: datetime, limit: float) -> tuple[Outcome, float]:
-        """Return how a run that begins then ends, and after how many seconds: so many at most."""
+        """Return the outcome of a run and its seconds, at most `limit`."""
         record = self._records.get(node.olt_id)
         if self.is_away(node.olt_id, at):
             silences = record.silences if record else ()
@@ -106,9 +102,9 @@ class Chance:
         return DONE, min(prediction.mean * self._dice.lognormvariate(0.0, prediction.spread), limit)
 
     def _failure(self, node_id: int, habit: Habit) -> Failure | None:
-        """Deal what was seen of a node like cards: each comes once, in any order, before one comes again.
+        """Draw from the observed attempts without replacement, then start again.
 
-        So the share of failures is what it was, and no matter of luck.
+        So the failure rate is the observed one and not a matter of luck.
         """
         if not habit.failures:
             return None

@@ -1,4 +1,4 @@
-"""A world for the engine in which nothing is asked: runs only take their time. What comes of it is counted, not kept.
+"""Forecast adapters: runs only take time and nothing is sent. Results are counted, not stored.
 
 Scheduler, pollers and queue are the real ones. On a virtual clock, a day of a thousand OLTs takes a minute.
 """
@@ -32,15 +32,14 @@ from facho.engine.scheduling.due import missed_slots, next_check
 from facho.engine.scheduling.prober import Gate, TakeClaim
 from facho.engine.scheduling.retry import retry_at
 
-# A link behind one that heard nothing.
+# A link after one without an answer.
 UNASKED = Outcome(Status.SKIPPED, Cause.UNREACHABLE)
 
 
 class ForecastNodes:
-    """A NodeSource that never changes, but for breakers.
+    """A NodeSource in which only breakers change.
 
-    Probes are not sent: when the first of them will be answered is known as
-    soon as a breaker opens, and then it closes.
+    Probes are not sent: the time of the first answered probe is known when a breaker opens, and it closes then.
     """
 
     def __init__(self, fleet: Fleet, chance: Chance, clock: Clock, *, auto_recover: bool = True) -> None:
@@ -50,7 +49,7 @@ class ForecastNodes:
         self._states = _states(fleet.nodes)
         self._standings = {id_: Standing(1) for id_ in self._states}
         self._fingerprints: Mapping[int, str] = {}
-        # When breakers close, the next one first.
+        # Closing times of breakers, the next one first.
         self._closing: list[tuple[datetime, int]] = []
         for olt_id in sorted(fleet.broken & self._states.keys()):
             self.open_breaker(olt_id)
@@ -58,7 +57,7 @@ class ForecastNodes:
     async def standings(self) -> Mapping[int, Standing]:
         while self._closing and self._closing[0][0] <= self._clock.now():
             self._set(heappop(self._closing)[1], Standing(1))
-        # The same mapping as long as nothing changed: asked every second of a day, it must cost nothing.
+        # The same mapping while nothing changed, because it is called every virtual second.
         return self._standings
 
     async def fingerprints(self) -> Mapping[int, str]:
@@ -85,7 +84,7 @@ class ForecastNodes:
 
 
 class ForecastSlots:
-    """Slots that are only counted. No other process claims any, so a claim always succeeds."""
+    """Slots that are only counted. A claim always succeeds, because there is no other process."""
 
     def __init__(self, nodes: ForecastNodes, score: Score, opens_after: int = OPENS_AFTER) -> None:
         self._nodes = nodes
@@ -133,7 +132,7 @@ class ForecastSlots:
             self.finish(id_, outcome)
 
     def finish(self, execution_id: int, outcome: Outcome) -> None:
-        """Count how an execution ended, once; with `retry_at` only what its attempt shows about the OLT."""
+        """Count the end of an execution once; with `retry_at` only the result of the attempt."""
         if execution_id not in self._open:
             return
         node, slot = self._open[execution_id]
@@ -143,13 +142,13 @@ class ForecastSlots:
         self._hear(node.olt_id, heard(outcome))
 
     def _hear(self, olt_id: int, said: Heard) -> None:
-        """Let an outcome count for, or against, the breaker of its OLT."""
+        """Apply an outcome to the breaker of its OLT."""
         if said is Heard.ANSWER:
             self._failures.pop(olt_id, None)
         elif said is Heard.SILENCE and not self._nodes.is_broken(olt_id):
             self._failures[olt_id] = self._failures.get(olt_id, 0) + 1
             if self._failures[olt_id] >= self._opens_after:
-                # Where it closes again, counting starts again.
+                # After it closes, counting starts again.
                 del self._failures[olt_id]
                 self._nodes.open_breaker(olt_id)
 
@@ -172,7 +171,7 @@ class ForecastSlots:
 
 
 class SleepingRunner:
-    """Runs nothing, but takes the time that a run takes, and ends as one may: both are drawn for each link."""
+    """Sends nothing, but takes the time of a run; result and duration are drawn for each link."""
 
     def __init__(self, chance: Chance, slots: ForecastSlots, clock: Clock) -> None:
         self._chance = chance
@@ -180,14 +179,14 @@ class SleepingRunner:
         self._clock = clock
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
-        # One wait for the whole chain: nobody looks at its links while they run.
+        # One wait for the whole chain.
         outcomes, seconds = self._played(claim, self._clock.now())
         await self._clock.sleep(seconds)
         end(self._slots, claim, outcomes)
         return outcomes
 
     def _played(self, claim: Claim, begun: datetime) -> tuple[list[Outcome], float]:
-        """Return how the links end, and how long they take in all. None is asked behind one that heard nothing."""
+        """Return the outcomes of the links and the total seconds. Links after one without an answer are skipped."""
         outcomes: list[Outcome] = []
         seconds = 0.0
         for node in claim.composite.links:
@@ -204,7 +203,7 @@ class SleepingRunner:
 
 
 class SleepingProber:
-    """Checks OLTs that are in doubt. Silence takes its time; an answer takes none.
+    """Checks OLTs in doubt. A time-out takes its time; an answer takes none.
 
     Probes are not sent: see `ForecastNodes`.
     """
@@ -233,13 +232,13 @@ class SleepingProber:
 
 
 def end(slots: ForecastSlots, claim: Claim, outcomes: Sequence[Outcome]) -> None:
-    """Count how the links of a claim ended."""
+    """Count the outcomes of the links of a claim."""
     for execution_id, outcome in zip(claim.execution_ids, outcomes, strict=True):
         slots.finish(execution_id, outcome)
 
 
 def _limit(node: Node, claim: Claim, at: datetime) -> float:
-    """Return how many seconds a run may take; one that is tried again has no more than its slot has left."""
+    """Return the time limit of a run in seconds; a retry has only the rest of its slot."""
     if claim.attempt == 1 or claim.next_check is None:
         return node.timeout.total_seconds()
     return max(min(node.timeout, claim.next_check - at).total_seconds(), 0.0)

@@ -1,4 +1,4 @@
-"""What came of a forecast, counted while it runs: quotas by the hour, lateness, and where the lost slots went."""
+"""Report of a forecast, counted while it runs: quotas per hour, lateness, and causes of lost slots."""
 
 from array import array
 from collections import Counter, defaultdict
@@ -11,13 +11,13 @@ from facho.engine.model import Cause, Node, Status
 from facho.engine.quota.quota import SHARES, Share, severity
 from facho.engine.scheduling.due import DELAYED_AFTER
 
-# How many of the OLTs that fared worst are named.
+# Number of worst OLTs in a report.
 WORST = 10
 
 
 @dataclass(slots=True)
 class SlotCounts:
-    """What became of slots, counted as `quota_tracker` counts them."""
+    """Slots by result, counted as in `store/quotas.py`."""
 
     completed: int = 0
     failed: int = 0
@@ -29,7 +29,7 @@ class SlotCounts:
 
     @property
     def compliance(self) -> float:
-        """Return how much of what was required was done, in percent."""
+        """Return the completed share of the required runs, in percent."""
         return 100 * self.completed / self.required if self.required else 100.0
 
     def add(self, status: Status, slots: int = 1) -> None:
@@ -44,10 +44,10 @@ class SlotCounts:
 
 @dataclass(slots=True)
 class Score:
-    """Counts slots that are due from `start` until before `end`, each once; those of a chain like its master's.
+    """Counts slots with start <= slot < end, each once; slots of a chain like those of its master.
 
-    Lateness is that of OLTs that answer: a dead one is never in time, and no pool would help it. Neither would it
-    help a slot that was lost to an open breaker.
+    Lateness covers only reachable OLTs, because no pool size would help the others. The same applies to slots lost to
+    an open breaker.
     """
 
     start: datetime
@@ -56,12 +56,12 @@ class Score:
     dead: Collection[int] = frozenset()
     # By node and hour since the start.
     quotas: defaultdict[tuple[int, int], SlotCounts] = field(default_factory=lambda: defaultdict(SlotCounts))
-    # Seconds that each composite began behind its slot, by task.
+    # Delay of each composite in seconds, by task.
     lateness: defaultdict[str, "array[float]"] = field(default_factory=lambda: defaultdict(lambda: array("f")))
     causes: "Counter[str]" = field(default_factory=Counter)
-    # Slots that were lost to an open breaker, by node.
+    # Slots lost to an open breaker, by node.
     broken: "Counter[int]" = field(default_factory=Counter)
-    # Seconds of all pollers, and of those that were busy.
+    # Seconds of all pollers, and of the busy ones.
     poller_seconds: float = 0.0
     busy_seconds: float = 0.0
     saturated_seconds: float = 0.0
@@ -70,12 +70,12 @@ class Score:
         return self.start <= slot < self.end
 
     def began(self, node: Node, slot: datetime, now: datetime) -> None:
-        """Note how late a composite began."""
+        """Record the delay of a composite."""
         if self.covers(slot) and node.olt_id not in self.dead:
             self.lateness[node.name].append((now - slot).total_seconds())
 
     def ended(self, node_id: int, slot: datetime, status: Status, cause: Cause | None) -> None:
-        """Count a slot by how it ended."""
+        """Count a slot by its result."""
         if not self.covers(slot):
             return
         hour = int((slot - self.start).total_seconds() // 3600)
@@ -86,13 +86,13 @@ class Score:
             self.broken[node_id] += 1
 
     def sampled(self, busy_percentage: float, pollers: int, seconds: float, is_saturated: bool) -> None:
-        """Note how busy the pool is."""
+        """Record the load of the pool."""
         self.poller_seconds += pollers * seconds
         self.busy_seconds += pollers * seconds * busy_percentage / 100
         self.saturated_seconds += seconds * is_saturated
 
     def report(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+        """Return the report as plain values."""
         every = SlotCounts()
         for count in self.quotas.values():
             every.take(count)
@@ -114,7 +114,7 @@ class Score:
         }
 
     def _composites_lost(self, task: str | None) -> int:
-        """Return how many slots of masters were skipped where OLTs were asked, of one task or of all."""
+        """Return the number of skipped master slots of reachable OLTs, of one task or of all."""
         masters = {
             node.id
             for node in self.nodes.values()
@@ -132,7 +132,7 @@ class Score:
         return dict(found)
 
     def _jobs(self) -> list[dict[str, Any]]:
-        """Return each job over the whole fleet, the one that fared worst first."""
+        """Return each job over the whole fleet, the worst first."""
         jobs: defaultdict[str, SlotCounts] = defaultdict(SlotCounts)
         for (node_id, _), count in self.quotas.items():
             jobs[self.nodes[node_id].name].take(count)
@@ -140,7 +140,7 @@ class Score:
         return sorted(rows, key=lambda row: (row["compliance"], row["task"]))
 
     def _times(self, task: str) -> dict[str, Any]:
-        """Return how late a job began; links of a chain begin when their master does, and have none of their own."""
+        """Return the delays of a job; links start with their master and have no delay of their own."""
         late = sorted(self.lateness.get(task, ()))
         if not late:
             return {"on_time": None, "p95": None}
@@ -166,7 +166,7 @@ def _numbers(count: SlotCounts) -> dict[str, Any]:
 
 
 def _on_time(late: Sequence[float], lost: int) -> float:
-    """Return the share of slots that began in time, in percent. One that was lost was not in time."""
+    """Return the share of slots that started in time, in percent. A lost slot is not in time."""
     slots = len(late) + lost
     in_time = sum(seconds <= DELAYED_AFTER.total_seconds() for seconds in late)
     return round(100 * in_time / slots, 2) if slots else 100.0

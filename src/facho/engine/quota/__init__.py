@@ -1,1 +1,1 @@
-"""What an OLT owes to the hour: quotas, the plan of the hour, durations."""
+"""Quotas of the hour, the plan of the hour, and expected durations."""

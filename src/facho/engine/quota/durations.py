@@ -1,9 +1,9 @@
-"""How long a run will take, told from the runs before it. Only arithmetic on a small profile of plain JSON.
+"""Expected duration of a run, from earlier runs. Arithmetic on a small profile of plain JSON.
 
-recent   the last runs of the present regime, oldest first, in seconds
+recent   the last runs since the last permanent change of speed, oldest first, in seconds
 hours    the last runs by hour of day (UTC): {"7": [12.5, ...]}
-errors   mean relative error of telling the next run from `recent`, from `hours`, and over how many runs
-strays   how many runs in a row `hours` was far off
+errors   mean relative error of the predictions from `recent` and from `hours`, and the number of runs
+strays   number of consecutive runs that `hours` predicted badly
 """
 
 import math
@@ -15,24 +15,24 @@ from typing import Any
 
 from facho.engine.model import JobKind
 
-# Runs that are remembered. With twenty the 95th percentile is the last but one: one hung run is not it.
+# Number of runs to keep. With 20, the 95th percentile is the second longest, so one hung run does not set it.
 RECENT = 20
 BY_HOUR = 5
 
-# A run this many times longer, or shorter, than expected is far off.
+# A run that is longer or shorter than expected by this factor is an outlier.
 FAR = 1.4
 
-# So many far runs, all but one in the same direction, are not chance: the OLT has become another.
+# This many outliers, all but one in the same direction, mean a permanent change of the OLT.
 REGIME = 5
 
-# The hour of day is believed where it has been tried, and was off by this much less at least.
+# The hour of day is used after this many runs, if its error is smaller by at least this factor.
 TRIED = 24
 BETTER = 0.9
 
-# Errors are remembered over this many runs: more than a day of most jobs, so that a nightly change is not forgotten.
+# Errors are averaged over this many runs: more than a day of most jobs, to keep nightly changes.
 MEMORY = 200
 
-# Runs in a row that the hour of day was far off with; it is not asked any more until it is right again.
+# After this many outliers in a row the hour of day is not used until it is right again.
 STRAYED = 3
 
 NORMAL = NormalDist()
@@ -41,25 +41,25 @@ Z95 = NORMAL.inv_cdf(0.95)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How long a run is expected to take, in seconds: in the mean, and 19 times out of 20 at most."""
+    """Expected duration of a run in seconds: mean, and 95th percentile."""
 
     mean: float
     p95: float
     samples: int = 0
 
     def at(self, chance: float) -> float:
-        """Return the time that a run stays below with this chance, 0 < chance < 1: most are near the mean, few far."""
+        """Return the duration that a run does not exceed with this probability, 0 < chance < 1."""
         if self.mean <= 0:
             return 0.0
         return self.mean * math.exp(self.spread * NORMAL.inv_cdf(chance))
 
     @property
     def spread(self) -> float:
-        """Return how far runs lie apart, as the deviation of the logarithm of their times."""
+        """Return the spread of the durations: the standard deviation of their logarithms."""
         return math.log(max(self.p95 / self.mean, 1.0)) / Z95 if self.mean > 0 else 0.0
 
 
-# What is believed of a job that has never run, from OLTs of a few hundred ONUs.
+# Assumed durations of a job that has never run, from OLTs with a few hundred ONUs.
 USUAL = {
     JobKind.DISCOVERY: Prediction(20.0, 40.0),
     JobKind.GET: Prediction(60.0, 120.0),
@@ -70,7 +70,7 @@ USUAL = {
 
 
 def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str, Any]:
-    """Return the profile with a run more, that began at this time."""
+    """Return the profile with one more run that started at this time."""
     if not (math.isfinite(seconds) and seconds >= 0):
         return dict(profile)
     hour, recent, hours = _hour(at), _recent(profile), _hours(profile)
@@ -85,7 +85,7 @@ def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str,
 
 
 def expected(profile: Mapping[str, Any], at: datetime) -> Prediction | None:
-    """Return how long a run that begins at this time will take, or None where there was none yet."""
+    """Return the expected duration of a run that starts at this time, or None without earlier runs."""
     recent = _recent(profile)
     if not recent:
         return None
@@ -93,7 +93,7 @@ def expected(profile: Mapping[str, Any], at: datetime) -> Prediction | None:
     by_hour = _hours(profile).get(_hour(at), [])
     if _believes_the_hour(profile) and len(by_hour) >= STRAYED:
         hourly = _level(by_hour)
-        # An hour has too few runs for a percentile of its own.
+        # An hour has too few runs for its own percentile.
         p95, mean = hourly * (p95 / mean if mean > 0 else 1.0), hourly
     return Prediction(mean, max(p95, mean), len(recent))
 
@@ -104,7 +104,7 @@ def _believes_the_hour(profile: Mapping[str, Any]) -> bool:
 
 
 def _regime(recent: list[float]) -> list[float]:
-    """Forget the time before an OLT became faster or slower for good. One hung run, or two, are not that."""
+    """Drop the runs before a permanent change of speed. One or two hung runs are not a change."""
     before, last = recent[:-REGIME], recent[-REGIME:]
     level = _level(before)
     slower = sum(seconds > level * FAR for seconds in last)
@@ -113,7 +113,7 @@ def _regime(recent: list[float]) -> list[float]:
 
 
 def _level(times: Sequence[float]) -> float:
-    """Return a mean that one hung run does not move: without the extremes, and of two the shorter."""
+    """Return a mean without the extremes, so that one hung run does not move it; of two, the shorter."""
     ordered = sorted(times)
     if len(ordered) < 3:
         return ordered[0] if ordered else 0.0
@@ -123,14 +123,14 @@ def _level(times: Sequence[float]) -> float:
 
 
 def _p95(times: Sequence[float]) -> float:
-    """Return the time that 95 % stay below; the longest of all is only that where there is hardly another."""
+    """Return the 95th percentile; the maximum only if there are very few runs."""
     ordered = sorted(times)
     rank = min(math.ceil(0.95 * len(ordered)), max(len(ordered) - 1, 1))
     return ordered[rank - 1]
 
 
 def _errors(profile: Mapping[str, Any], plain: float, hourly: float, seconds: float) -> list[float]:
-    """Follow how well each of the two would have told this run; only a run that both could tell counts."""
+    """Update the error of both predictors. Only a run that both could predict counts."""
     past_plain, past_hourly, runs = _past_errors(profile)
     if plain <= 0 or hourly <= 0:
         return [past_plain, past_hourly, runs]
@@ -142,7 +142,7 @@ def _errors(profile: Mapping[str, Any], plain: float, hourly: float, seconds: fl
 
 
 def _error(level: float, seconds: float) -> float:
-    """Return how far off it was, 1 at most: a hung run is nobody's fault."""
+    """Return the relative error, at most 1, so that a hung run has limited weight."""
     return min(abs(seconds - level) / level, 1.0)
 
 

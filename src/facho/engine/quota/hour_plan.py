@@ -1,19 +1,19 @@
-"""What an OLT's hour will look like: which slot runs when, which ones are lost, and whether the hour is long enough.
+"""Plan of an OLT's hour: expected times of its slots, lost slots, and whether the hour is long enough.
 
-A plan is kept as `plan_data`, a list with one entry for each slot, in the order of the slots:
+A plan is stored as `plan_data`, a list with one entry per slot, in order:
 
     node_id, task      the master
-    slot               when it is due; times are ISO 8601 in UTC
-    start, end         when it is expected to run; null where it will be lost
-    p95_end            when it will have ended 19 times out of 20
-    cause              why it will be lost, or was
-    chain              the links behind the master: {node_id, task, start, end}
+    slot               due time; times are ISO 8601 in UTC
+    start, end         expected times; null if the slot will be lost
+    p95_end            95th percentile of the end
+    cause              cause of the loss, expected or actual
+    chain              links after the master: {node_id, task, start, end}
 
-and, once it is known, what really happened, for the master and for each link of its chain:
+and the actual result, for the master and for each link of its chain:
 
     actual_start, actual_end, status, cause
 
-`advice` is a list of {event, params}: what would make the hour long enough, as `engine/events.py` tells it.
+`advice` is a list of {event, params} with the changes that make the hour long enough; `engine/events.py` has the texts.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,28 +30,28 @@ from facho.engine.scheduling.due import may_make_way, urgency
 
 HOUR = timedelta(hours=1)
 
-# An hour is full at this share of it: what runs longer than expected must go somewhere.
+# An hour is full at this share, to leave room for runs that take longer than expected.
 FULL = 0.9
 
-# A plan is made again when the utilisation of its hour has moved by so many percentage points. Where that makes a
-# feasible hour infeasible or the other way round a smaller step is enough; some step it takes, or an hour that is just
-# full would be planned again every minute.
+# A plan is made again when the utilisation changed by this many percentage points. A smaller change is enough if it
+# makes a feasible hour infeasible or vice versa, but not any change: an hour that is just full would be planned again
+# every minute.
 MATERIAL = 10.0
 MATERIAL_AT_LIMIT = 2.0
 
-# Runs of an OLT that failed one after the other, after which the rest of its hour is planned again.
+# Consecutive failed runs of an OLT after which the rest of its hour is planned again.
 SEVERAL_FAILURES = 3
 
-# Intervals that people choose, in minutes.
+# Usual intervals, in minutes.
 ROUND_MINUTES = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 480, 720, 1440)
 
-# Nobody is told to make a job rarer than by the first factor, as long as another way is left.
+# Maximum factors for a longer interval in an advice, tried in order.
 FARTHEST = (4, 16, 64, 1440)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A composite, and how long each of its links will take. Its slot is when it is due next."""
+    """A composite and the expected duration of each link. Its slot is its next due time."""
 
     composite: CompositeNode
     predictions: tuple[Prediction, ...]
@@ -62,7 +62,7 @@ class Work:
 
     @property
     def p95(self) -> float:
-        """Return what the whole chain stays below 19 times out of 20: its links are not all slow at once."""
+        """Return the 95th percentile of the whole chain: its links are not all slow at once."""
         return self.mean + hypot(*(each.p95 - each.mean for each in self.predictions))
 
     @property
@@ -71,11 +71,11 @@ class Work:
 
     @property
     def is_known(self) -> bool:
-        """Return whether it has ever run; otherwise its times are only what is usual."""
+        """Return whether it has ever run; otherwise its durations are defaults."""
         return any(each.samples for each in self.predictions)
 
     def slots(self, start: datetime, end: datetime) -> Iterator[datetime]:
-        """Return the slots of its grid from `start` until before `end`, none before it is due."""
+        """Return the slots of its grid with start <= slot < end, from its due time on."""
         slot = self.composite.slot
         if slot < start:
             slot += -((slot - start) // self.interval) * self.interval
@@ -86,7 +86,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlot:
-    """A slot, and when it will run; without a start, it will be lost."""
+    """A slot and its expected start; without a start, it will be lost."""
 
     work: Work
     slot: datetime
@@ -100,7 +100,7 @@ class PlannedSlot:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A job to be run less often."""
+    """A recommended longer interval of a job."""
 
     node: Node
     minutes: int
@@ -108,9 +108,9 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class HourPlan:
-    """An OLT's hour. `needed` is in seconds, and what a whole hour takes, also where only its rest is planned.
+    """Plan of an OLT for one hour. `needed` is in seconds for a whole hour, even if only the rest is planned.
 
-    Nobody is told that an hour is too short because of jobs that have never run: they do not count in it.
+    Jobs that have never run do not count, so they never make an hour too short.
     """
 
     slots: tuple[PlannedSlot, ...]
@@ -119,7 +119,7 @@ class HourPlan:
 
     @property
     def utilisation(self) -> float:
-        """Return what is needed in percent of the hour."""
+        """Return the needed time in percent of the hour."""
         return 100 * self.needed / HOUR.total_seconds()
 
     @property
@@ -131,11 +131,11 @@ class HourPlan:
         return tuple(each for each in self.slots if each.start is None)
 
     def data(self) -> list[dict[str, Any]]:
-        """Return the slots as they are kept."""
+        """Return the slots as stored."""
         return [_entry(each) for each in self.slots]
 
     def advice_data(self, olt_name: str) -> list[dict[str, Any]]:
-        """Return what to do as it is kept and told: one sentence, however many jobs it takes."""
+        """Return the advice as stored: one message for any number of jobs."""
         if not self.advice:
             return []
         first, *rest = self.advice
@@ -153,11 +153,10 @@ class HourPlan:
 def plan_hour(
     works: Sequence[Work], hour: datetime, *, since: datetime | None = None, blocked: Cause | None = None
 ) -> HourPlan:
-    """Return the plan of an OLT for the hour that begins at `hour`, or for the rest of it.
+    """Return the plan of an OLT for the hour that starts at `hour`, or for the rest of it.
 
-    `since` is when the OLT is free: later than the beginning where the hour
-    has begun, or something of the hour before is still running. `blocked` is
-    the cause for which nothing will run.
+    `since` is the time at which the OLT is free: later than the start if the hour has begun, or if a run of the
+    previous hour is in progress. `blocked` is the cause for which nothing will run.
     """
     end, now = hour + HOUR, max(hour, since or hour)
     slots = _lost(works, hour, end, now, blocked) if blocked else _laid_out(works, hour, end, now)
@@ -169,18 +168,18 @@ def plan_hour(
 
 
 def needed_seconds(works: Iterable[Work], hour: datetime) -> float:
-    """Return the seconds that an hour of these jobs takes; jobs that have never run are left out."""
+    """Return the seconds that these jobs need in an hour, without jobs that have never run."""
     return sum(_needed(work, hour, hour + HOUR) for work in works if work.is_known)
 
 
 def is_material(before: float, after: float) -> bool:
-    """Return whether a utilisation in percent has moved so far that the hour is planned again."""
+    """Return whether a change of utilisation, in percent, requires a new plan."""
     moved = abs(after - before)
     return moved >= MATERIAL or (moved >= MATERIAL_AT_LIMIT and (before > 100) != (after > 100))
 
 
 def _needed(work: Work, start: datetime, end: datetime) -> float:
-    """Return the seconds that a job takes of the hour; one that is rarer than hourly takes them all, or none."""
+    """Return the seconds that a job needs in this hour; a job with a longer interval needs all or none."""
     if work.interval <= HOUR:
         return work.mean * (HOUR / work.interval)
     return work.mean * sum(1 for _ in work.slots(start, end))
@@ -188,14 +187,14 @@ def _needed(work: Work, start: datetime, end: datetime) -> float:
 
 @dataclass(slots=True)
 class _Line:
-    """The OLT's own waiting line, by the rules of `queue.py` and `manager.py`."""
+    """Queue of one OLT, by the rules of `scheduling/queue.py` and `scheduling/pollers.py`."""
 
     coming: list[tuple[datetime, int, Work]]
     waiting: dict[int, tuple[Work, datetime, datetime]] = field(default_factory=dict)
     lost: list[PlannedSlot] = field(default_factory=list)
 
     def admit(self, now: datetime) -> None:
-        """Let in what is due. A slot that still waits when its next one comes is lost, and its place kept."""
+        """Add the due slots. A slot that still waits when its next one begins is lost; its place is kept."""
         while self.coming and self.coming[0][0] <= now:
             slot, node_id, work = heappop(self.coming)
             since = slot
@@ -205,7 +204,7 @@ class _Line:
             self.waiting[node_id] = (work, slot, since)
 
     def take(self, now: datetime) -> tuple[Work, datetime] | None:
-        """Give out the most urgent that may run now. The last slot of the hour has an end as well."""
+        """Remove and return the most urgent work that can run. The last slot of the hour also has an end."""
         for work, slot, _ in list(self.waiting.values()):
             if slot + work.interval <= now:
                 self.lost.append(PlannedSlot(work, slot, cause=Cause.OLT_BUSY))
@@ -229,7 +228,7 @@ class _Line:
         return any(other.composite.master.priority > work.composite.master.priority for other in rivals)
 
     def wakes_at(self, now: datetime) -> datetime | None:
-        """Return when something may change: a slot comes, or one has made way for long enough."""
+        """Return the time of the next change: a new slot, or the end of a wait for a gap."""
         times = [since + work.interval / 2 for work, _, since in self.waiting.values()]
         if self.coming:
             times.append(self.coming[0][0])
@@ -237,7 +236,7 @@ class _Line:
 
 
 def _laid_out(works: Iterable[Work], start: datetime, end: datetime, now: datetime) -> list[PlannedSlot]:
-    """Return each slot of the hour that has not passed, by its time."""
+    """Return the remaining slots of the hour, by time."""
     coming = [(slot, work.composite.id, work) for work in works for slot in _left(work, start, end, now)]
     heapify(coming)
     line, planned = _Line(coming), []
@@ -255,13 +254,13 @@ def _laid_out(works: Iterable[Work], start: datetime, end: datetime, now: dateti
 
 
 def _lost(works: Iterable[Work], start: datetime, end: datetime, now: datetime, cause: Cause) -> list[PlannedSlot]:
-    """Return each slot of the hour that has not passed, none of which will run."""
+    """Return the remaining slots of the hour, all of them lost."""
     slots = [PlannedSlot(work, slot, cause=cause) for work in works for slot in _left(work, start, end, now)]
     return sorted(slots, key=lambda each: (each.slot, each.work.composite.id))
 
 
 def _left(work: Work, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
-    """Return the slots that are still to run: those to come, and the one that waits already."""
+    """Return the slots still to run: future ones and the one that waits."""
     due = work.composite.slot
     if start <= due < now:
         yield due
@@ -269,10 +268,10 @@ def _left(work: Work, start: datetime, end: datetime, now: datetime) -> Iterator
 
 
 def _advice(works: Sequence[Work], needed: float, room: float) -> tuple[Advice, ...]:
-    """Return the least that makes an hour fit.
+    """Return the smallest change that makes an hour fit.
 
-    One job if one will do: the least important, and of these the dearest.
-    Otherwise several, the dearest first.
+    One job if that is enough: the least important, then the most expensive. Otherwise several, the most expensive
+    first.
     """
     important = sorted(works, key=lambda each: (each.composite.master.priority, -_rate(each)))
     dearest = sorted(works, key=lambda each: -_rate(each))
@@ -284,7 +283,7 @@ def _advice(works: Sequence[Work], needed: float, room: float) -> tuple[Advice, 
 
 
 def _one(works: Iterable[Work], needed: float, room: float, factor: int) -> tuple[Advice, ...]:
-    """Return the first job that alone makes the hour fit, without becoming rarer than by this factor."""
+    """Return the first job that alone makes the hour fit, within this factor of its interval."""
     for work in works:
         minutes = _minutes(work, room - (needed - _rate(work)), factor)
         if minutes is not None and needed - _rate(work) + _rate(work, minutes) <= room:
@@ -293,7 +292,7 @@ def _one(works: Iterable[Work], needed: float, room: float, factor: int) -> tupl
 
 
 def _several(works: Iterable[Work], needed: float, room: float, factor: int) -> tuple[Advice, ...]:
-    """Make one job after the other rarer, until the hour fits; nothing if it never does."""
+    """Lengthen the interval of one job after the other until the hour fits; empty if it never does."""
     advice: list[Advice] = []
     for work in works:
         minutes = _minutes(work, room - (needed - _rate(work)), factor)
@@ -304,15 +303,14 @@ def _several(works: Iterable[Work], needed: float, room: float, factor: int) -> 
 
 
 def _rate(work: Work, minutes: int | None = None) -> float:
-    """Return the seconds that a job takes of an hour in the mean, at its own interval or at another."""
+    """Return the mean seconds per hour of a job, at its own or another interval."""
     return work.mean * (HOUR / (work.interval if minutes is None else timedelta(minutes=minutes)))
 
 
 def _minutes(work: Work, room: float, factor: int) -> int | None:
-    """Return the shortest round interval at which a job fits into so many seconds of an hour.
+    """Return the shortest usual interval at which a job fits into this many seconds of an hour.
 
-    It is longer than its own, but by no more than this factor: where it does
-    not fit then, that is the interval.
+    It is longer than the current one, but at most by this factor; if that does not fit, the maximum is returned.
     """
     longest = max(work.interval * factor, timedelta(minutes=1))
     longer = [minutes for minutes in ROUND_MINUTES if work.interval < timedelta(minutes=minutes) <= longest]
@@ -333,7 +331,7 @@ def _entry(planned: PlannedSlot) -> dict[str, Any]:
 
 
 def _spans(work: Work, start: datetime | None) -> Iterator[dict[str, Any]]:
-    """Return each link with the time it will run."""
+    """Return each link with its expected time span."""
     for link, prediction in zip(work.composite.links, work.predictions, strict=True):
         end = start and start + timedelta(seconds=prediction.mean)
         yield {"node_id": link.id, "task": link.name, "start": _iso(start), "end": _iso(end)}

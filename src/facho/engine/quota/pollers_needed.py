@@ -1,8 +1,7 @@
-"""How many pollers it takes: the merged plans of all OLTs, served by pools of different sizes.
+"""Number of pollers needed: the merged plans of all OLTs, simulated with pools of different sizes.
 
-Formulas for queues with several servers do not hold here: arrivals are a grid and not chance, an OLT is served by one
-poller at a time, and durations are the OLT's own. So the hour is played through with a pool of k, which takes a
-fraction of a second, and k is found by halving the range in which it can lie.
+Queueing formulas do not apply: arrivals follow a grid, an OLT is served by one poller at a time, and durations differ
+per OLT. So the hour is simulated with k pollers, which takes a fraction of a second, and k is found by bisection.
 """
 
 from collections import defaultdict
@@ -15,16 +14,16 @@ from math import ceil
 from facho.engine.quota.hour_plan import HOUR, Work
 from facho.engine.scheduling.due import DELAYED_AFTER, GOLDEN_RATIO
 
-# What a pool is for: this share of the slots begins in time.
+# Required share of slots that start in time.
 ON_TIME = 0.95
 
-# Where OLTs that are busy keep the share below that whatever the pool, this close to what an endless pool would reach.
+# If busy OLTs keep the share below that for any pool, the pool must come this close to an unlimited one.
 NEARLY = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class PoolNeed:
-    """The smallest pool that begins enough slots in time, the share it reaches, and what an endless pool would."""
+    """Smallest sufficient pool, the share that it reaches, and the share of an unlimited pool."""
 
     pollers: int
     on_time: float
@@ -33,7 +32,7 @@ class PoolNeed:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A slot in seconds since the start of the hour. Sorts as the queue does what is late: the longest delay first."""
+    """A slot in seconds since the start of the hour. Sorted like late runs in the queue: longest delay first."""
 
     slot: float
     priority: int
@@ -48,14 +47,14 @@ class _Run:
 
 
 def pollers_needed(works: Sequence[Work], hour: datetime, *, target: float = ON_TIME) -> PoolNeed:
-    """Return how many pollers the works of all OLTs take, so that this share of their slots begins within 5 s."""
+    """Return the number of pollers with which this share of all slots starts within 5 s."""
     runs = _runs(works, hour)
     olts = len({run.olt_id for run in runs})
     if not runs:
         return PoolNeed(1, 1.0, 1.0)
     reachable = on_time_share(runs, olts)
     enough = min(target, reachable - NEARLY)
-    # Fewer than this would be busy without a pause and never be through; more than one an OLT have nothing to do.
+    # Fewer pollers would never catch up; more than one per OLT are idle.
     low, high = min(ceil(sum(run.takes for run in runs) / HOUR.total_seconds()), olts), olts
     while low < high:
         middle = (low + high) // 2
@@ -67,7 +66,7 @@ def pollers_needed(works: Sequence[Work], hour: datetime, *, target: float = ON_
 
 
 def _runs(works: Sequence[Work], hour: datetime) -> list[_Run]:
-    """Return every slot of the hour, by its time. How long each one takes is spread as it was seen to be."""
+    """Return all slots of the hour, by time, with durations spread as observed."""
     runs: list[_Run] = []
     for work in works:
         master, interval = work.composite.master, work.interval.total_seconds()
@@ -80,7 +79,7 @@ def _runs(works: Sequence[Work], hour: datetime) -> list[_Run]:
 
 
 def on_time_share(runs: Sequence[_Run], pollers: int) -> float:
-    """Play the hour through, and return the share of the slots that began within 5 s."""
+    """Simulate the hour, and return the share of slots that started within 5 s."""
     play, number = _Play(pollers), 0
     while number < len(runs) or play.finishing:
         finish = play.finishing[0][0] if play.finishing else float("inf")
@@ -94,7 +93,7 @@ def on_time_share(runs: Sequence[_Run], pollers: int) -> float:
 
 
 class _Play:
-    """A pool and its OLTs, one run at a time on each."""
+    """A pool and its OLTs, one run at a time per OLT."""
 
     def __init__(self, pollers: int) -> None:
         self.free = pollers
@@ -108,7 +107,7 @@ class _Play:
         heappush(self._parked[run.olt_id] if run.olt_id in self._busy else self._ready, (run.key, run))
 
     def finish(self, now: float) -> None:
-        """Free the pollers and OLTs that are through."""
+        """Release pollers and OLTs whose run has ended."""
         while self.finishing and self.finishing[0][0] <= now:
             _, olt_id = heappop(self.finishing)
             self.free += 1

@@ -1,13 +1,13 @@
-"""What an hour owes, whether it got enough, and what to do where it did not. Only arithmetic: no clock, no I/O.
+"""Quotas of an hour: required and completed runs, severity and advice. Arithmetic only: no clock, no I/O.
 
 The report of a violation is plain JSON:
 
-required, completed, failed, skipped, pending   the numbers of the hour; pending: not over when it was judged
-percent       completed, of those that nobody disabled
-causes        how many were skipped or failed, by cause, or else by the kind of their error: {"unreachable": 9}
-slowest       what took the OLT's time: [{"task", "mean_seconds", "max_seconds", "runs"}], most time in all first
+required, completed, failed, skipped, pending   counters of the hour; pending: still open when it was judged
+percent       completed share, without disabled runs
+causes        number of skipped or failed runs, by cause or else by kind of error: {"unreachable": 9}
+slowest       jobs by total time: [{"task", "mean_seconds", "max_seconds", "runs"}], most time first
 worst_lateness   {"task", "slot", "seconds", "parts": {"olt_busy": 70.2, ..., "starting": 0.1}}, or null; parts add up
-advice        what to do, most helpful first: [{"code", "params", "sentence"}]; ADVICE has the sentence of each code
+advice        actions, most effective first: [{"code", "params", "sentence"}]; ADVICE has the sentence of each code
 """
 
 from collections import Counter
@@ -24,18 +24,18 @@ from facho.engine.model import Cause, Status
 
 HOUR = timedelta(hours=1)
 
-# An hour is enough from this percentage on.
+# Percentage from which an hour is fulfilled.
 ENOUGH = 80
 
-# What is still open so long after the end of its hour is not waited for.
+# Open executions are not waited for longer than this after the end of the hour.
 GRACE = timedelta(minutes=5)
 
-# How many of the slowest jobs a report names.
+# Number of slowest jobs in a report.
 SLOWEST = 5
 
 
 class Severity(StrEnum):
-    """How bad an hour was."""
+    """Severity of a violation."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -43,7 +43,7 @@ class Severity(StrEnum):
     CRITICAL = "CRITICAL"
 
 
-# The level at which a violation is logged.
+# Log level of each severity.
 LEVELS: Mapping[Severity, int] = {
     Severity.LOW: WARNING,
     Severity.MEDIUM: WARNING,
@@ -53,25 +53,25 @@ LEVELS: Mapping[Severity, int] = {
 
 
 class Verdict(StrEnum):
-    """How an hour ended for a job on an OLT."""
+    """Final result of an hour of a job on an OLT."""
 
     COMPLETED = "COMPLETED"
-    # Not all of them, and enough.
+    # Fulfilled, but not all runs.
     PARTIAL = "PARTIAL"
     QUOTA_NOT_MET = "QUOTA_NOT_MET"
-    # Not one.
+    # No run at all.
     FAILED = "FAILED"
 
 
 class Share(StrEnum):
-    """Where a slot is counted when it is over."""
+    """Counter that a finished slot goes to."""
 
     COMPLETED = "completed"
     FAILED = "failed"
     SKIPPED = "skipped"
 
 
-# What was read in part brought readings; what was interrupted was begun, or could have been.
+# A partial run has readings. An interrupted run was started, or could have been.
 SHARES = {
     Status.SUCCESS: Share.COMPLETED,
     Status.PARTIAL: Share.COMPLETED,
@@ -83,7 +83,7 @@ SHARES = {
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The numbers of one job on one OLT in one hour. What is required is their sum, always."""
+    """Counters of one job on one OLT in one hour. `required` is always their sum."""
 
     completed: int = 0
     failed: int = 0
@@ -97,29 +97,29 @@ class Count:
 
     @property
     def wanted(self) -> int:
-        """Return how many are judged: what a person disabled is missing for nobody."""
+        """Return the number of runs to judge, without those that were disabled by the admin."""
         return max(self.required - self.causes.get(Cause.DISABLED, 0), self.completed)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRun:
-    """What a report needs to know of an execution."""
+    """Fields of an execution that a report needs."""
 
     task: str
     slot: datetime
     seconds: float | None = None
     lateness: float | None = None
-    # What its lateness is made of, in seconds.
+    # Parts of its lateness, in seconds.
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
 def hour_of(at: datetime) -> datetime:
-    """Return the beginning of an hour of UTC: those of a zone are not all whole hours away from it."""
+    """Return the start of the UTC hour. Some time zones are not a whole number of hours away from it."""
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def slots_between(due: datetime, interval: timedelta, start: datetime, end: datetime) -> int:
-    """Return how many slots of the grid from `due` on lie in start <= slot < end."""
+    """Return the number of slots of the grid from `due` on with start <= slot < end."""
     return max(_slots_before(due, interval, end) - _slots_before(due, interval, start), 0)
 
 
@@ -128,7 +128,7 @@ def _slots_before(due: datetime, interval: timedelta, end: datetime) -> int:
 
 
 def by_hour(slot: datetime, interval: timedelta, slots: int) -> Iterator[tuple[datetime, int]]:
-    """Share slots that lie one behind the other out to their hours."""
+    """Distribute consecutive slots over their hours."""
     while slots > 0:
         hour = hour_of(slot)
         count = min(slots, slots_between(slot, interval, hour, hour + HOUR))
@@ -138,7 +138,7 @@ def by_hour(slot: datetime, interval: timedelta, slots: int) -> Iterator[tuple[d
 
 
 def severity(completed: int, required: int) -> Severity | None:
-    """Return how bad it is that only so many were completed, or None if that is enough."""
+    """Return the severity for this many completed runs, or None if they are enough."""
     if required <= 0 or completed * 100 >= required * ENOUGH:
         return None
     if completed == 0 or completed * 4 < required:
@@ -149,7 +149,7 @@ def severity(completed: int, required: int) -> Severity | None:
 
 
 def verdict(completed: int, required: int) -> Verdict:
-    """Return how an hour is called that is over."""
+    """Return the final result of an hour."""
     if completed >= required:
         return Verdict.COMPLETED
     if completed == 0:
@@ -186,10 +186,10 @@ ADVICE = {
     "check_error": gettext_noop("%(task)s failed with %(error)s: look at the errors of its executions."),
 }
 
-# The cause, for advice only, of slots that are pending for no known cause.
+# Cause, for the advice only, of pending slots without a known cause.
 PENDING = "pending"
 
-# What helps against each cause, or kind of error; against any other, looking at the errors.
+# Advice for each cause or kind of error. For any other: check the errors.
 CURES: Mapping[str, str] = {
     Cause.UNREACHABLE: "check_reachability",
     Cause.BREAKER_OPEN: "check_reachability",
@@ -211,9 +211,9 @@ CURES: Mapping[str, str] = {
 def report(
     olt: str, task: str, count: Count, runs: Iterable[CountedRun], blocked_by: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return the report of an hour that was not met.
+    """Return the report of a violated hour.
 
-    `runs` are those of the whole OLT; `blocked_by` are the causes, where known, for which slots are still pending.
+    `runs` are those of the whole OLT. `blocked_by` are the known causes of pending slots.
     """
     runs = list(runs)
     slowest = _slowest(runs)
@@ -250,7 +250,7 @@ def _slowest(runs: Iterable[CountedRun]) -> list[dict[str, Any]]:
 
 
 def _worst_lateness(runs: Iterable[CountedRun]) -> dict[str, Any] | None:
-    """Return the run that began latest after its slot."""
+    """Return the run with the longest delay after its slot."""
     late = [(run.lateness, run) for run in runs if run.lateness is not None]
     if not late:
         return None
@@ -264,7 +264,7 @@ def _worst_lateness(runs: Iterable[CountedRun]) -> dict[str, Any] | None:
 
 
 def advice(olt: str, task: str, causes: Mapping[str, int], busiest: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what to do, what cures most first; `busiest` are the jobs of the OLT, most time first."""
+    """Return the advice, most effective first; `busiest` are the jobs of the OLT, most time first."""
     weights: dict[str, int] = {}
     errors: dict[str, str] = {}
     for cause, number in sorted(causes.items(), key=lambda item: -item[1]):
