@@ -1,1 +1,1 @@
-"""The only meeting of engine values and Django rows. Plain sync Django, crossed once a batch."""
+"""Storage: the only place that converts between engine values and Django rows. Sync Django, called once per batch."""

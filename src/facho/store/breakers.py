@@ -1,4 +1,4 @@
-"""The breaker of an OLT, as stored in its row. The rules are in `engine/scheduling/breaker.py`."""
+"""Breakers as stored in the rows of OLTs. The rules are in `engine/scheduling/breaker.py`."""
 
 import logging
 from collections.abc import Collection
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When a breaker opens, and whether it may close by itself."""
+    """Number of failures that open a breaker, and whether it closes automatically."""
 
     opens_after: int = OPENS_AFTER
     auto_recover: bool = True
@@ -30,7 +30,7 @@ USUAL_POLICY = BreakerPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """The breaker of an OLT as it stands."""
+    """Stored state of an OLT's breaker."""
 
     olt_id: int
     olt: str
@@ -39,13 +39,13 @@ class Breaker:
     answered_at: datetime | None
 
 
-# The columns of a `Breaker`, from the table of the OLTs.
+# Columns of a `Breaker` in the table of OLTs.
 COLUMNS = ("pk", "name", "failures", "breaker_opened_at", "breaker_answered_at")
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerTurn:
-    """What becomes of a breaker: columns to write, and an event to tell when they are committed."""
+    """Change of a breaker: columns to write, and an event to log after the commit."""
 
     breaker: Breaker
     columns: dict[str, Any]
@@ -62,7 +62,7 @@ class BreakerTurn:
 
 
 def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
-    """Return the change of a breaker by an attempt that ended so."""
+    """Return the change of a breaker after an attempt with this result."""
     said = heard(outcome)
     if said is Heard.ANSWER:
         return _came_back(breaker, policy, now) if breaker.opened_at else BreakerTurn(breaker, {"failures": 0})
@@ -75,7 +75,7 @@ def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetim
 
 
 def _came_back(breaker: Breaker, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
-    """Close an open breaker, or note that it could be, once."""
+    """Close an open breaker, or record once that it could be closed."""
     if policy.auto_recover:
         reachable = {"reachability": Olt.Reachability.REACHABLE}
         return BreakerTurn(breaker, {**Olt.CLOSED_BREAKER, **reachable}, Event.BREAKER_CLOSED)
@@ -85,7 +85,7 @@ def _came_back(breaker: Breaker, policy: BreakerPolicy, now: datetime) -> Breake
 
 
 def answered(olt_id: int, policy: BreakerPolicy, now: datetime) -> bool:
-    """Follow the answer to a probe, and return whether the breaker is closed now."""
+    """Apply the answer to a probe, and return whether the breaker is closed now."""
     with transaction.atomic():
         row = Olt.objects.filter(pk=olt_id).select_for_update().values_list(*COLUMNS).first()
         if row is None:

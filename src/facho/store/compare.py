@@ -1,7 +1,7 @@
-"""What a run changes: the inventory of an OLT compared with what was read, column by column. No I/O.
+"""Changes of a run: the inventory of an OLT compared with the readings, column by column. No I/O.
 
-Most values repeat those of the run before, so a column is compared as a whole first, and only the cells that differ
-are looked at. The result is everything that is to be written, events included.
+Most values repeat those of the last run, so a column is first compared as a whole, then only cells that differ. The
+result contains everything to write, including events.
 """
 
 from collections import defaultdict
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 Field, Presence = OnuEvent.Field, OnuEvent.Presence
 
-# Slot and port; None where the device does not report it.
+# Slot and port; None if the device does not report it.
 Port = tuple[int | None, int | None]
 
-# The number of the port of an ONU that has none yet.
+# Port number of an ONU without a port.
 NO_PORT = -1
 
-# The times of a port, and the columns of which one must be read to move it. `read_at` moves with any.
+# Times of a port, and the columns that update each of them. Any column updates `read_at`.
 TIMES: Mapping[str, frozenset[str]] = {"read_at": frozenset(), "state_at": frozenset({"state"}), "power_at": POWERS}
 
 # Each change of these is an event.
@@ -50,16 +50,16 @@ TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a run read, in columns: entry i of each is of the ONU with index i. No index comes twice."""
+    """Readings in columns: entry i of each is of the ONU with index i. Indexes are unique."""
 
     indexes: Sequence[str]
-    # Slot, port and onu; None where the run does not tell.
+    # Slot, port and onu; None if the run does not report it.
     places: Mapping[str, Sequence[int | None]]
     columns: Mapping[str, Sequence[Any]]
 
     @classmethod
     def of(cls, readings: Sequence[Reading]) -> "Columns":
-        """Return readings in columns. A batch has them already; none is made for each ONU then."""
+        """Return readings in columns. A batch already has them, so no object per ONU is created."""
         batch = readings if isinstance(readings, Batch) else Batch.of(readings)
         if len(set(batch.layout.indexes)) < len(batch):
             batch = Batch.of(merge_twins(tuple(batch)))
@@ -77,7 +77,7 @@ class Columns:
 
 @dataclass(slots=True)
 class OnuChange:
-    """A change of an ONU, named by its position in the inventory, or its index where it is new."""
+    """A change of an ONU, by its position in the inventory, or by its index if it is new."""
 
     onu: int | str
     field: str
@@ -88,18 +88,18 @@ class OnuChange:
 
 @dataclass(slots=True)
 class InventoryChanges:
-    """What is to be written, by position in the inventory and column."""
+    """Changes to write, by position in the inventory and column."""
 
     at: datetime
     cells: defaultdict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    # New ONUs in columns, and the numbers of their ports.
+    # New ONUs in columns, and their port numbers.
     found: dict[str, list[Any]] = field(default_factory=dict)
     found_ports: list[int] = field(default_factory=list)
     # ONUs that release their index before others take it.
     leaving: list[int] = field(default_factory=list)
     # Replaced ONUs, and the index that another one has now.
     replaced: dict[int, str] = field(default_factory=dict)
-    # Ports that had no row, numbered behind those of the inventory; ports whose times move; ONUs on another port.
+    # Ports without a row, numbered after those of the inventory; ports with new times; ONUs on another port.
     new_ports: list[Port] = field(default_factory=list)
     moved_times: dict[str, set[int]] = field(default_factory=dict)
     port_of: dict[int, int] = field(default_factory=dict)
@@ -109,19 +109,19 @@ class InventoryChanges:
 def compare(
     inventory: "Inventory", read: Columns, now: datetime, census: Census | None = None, known: "KnownOnus | None" = None
 ) -> InventoryChanges:
-    """Return what a run changes in an inventory that has the columns which were read."""
+    """Return the changes of a run. The inventory must have the columns that were read."""
     return _Comparison(inventory, read, now).run(census or Census(), known)
 
 
 class _Comparison:
-    """One comparison: collects the changes step by step. The inventory is only read."""
+    """One comparison, in steps. The inventory is only read."""
 
     def __init__(self, inventory: "Inventory", read: Columns, now: datetime) -> None:
         self._inventory = inventory
         self._read = read
         self._now = now
         self._changes = InventoryChanges(now)
-        # Positions at which something changed that makes an event, and those of them whose place changed.
+        # Positions with a change that makes an event, and those with a new place.
         self._tracked: set[int] = set()
         self._placed: set[int] = set()
         self._port_numbers = dict(inventory.port_numbers)
@@ -148,7 +148,7 @@ class _Comparison:
         return self._changes
 
     def _presence(self, census: Census, known: "KnownOnus") -> dict[str, int]:
-        """Take over what a census decided, and return the holder of each index after it."""
+        """Apply a census, and return the holder of each index after it."""
         changes, columns, position = self._changes, self._inventory.columns, known.positions
         gone = set(census.gone)
         for key in census.found:
@@ -165,7 +165,7 @@ class _Comparison:
             left = {columns["index"][each] for each in changes.leaving if not columns["place_taken"][each]}
             holders = {index: each for index, each in holders.items() if index not in left}
         for each in others:
-            # One that was missing before stays missing since then.
+            # An ONU that was missing before keeps its time.
             since = changes.cells[each].get("missing_since", columns["missing_since"][each])
             changes.cells[each] |= {"place_taken": True, "missing_since": since or self._now}
             index = changes.replaced[each] = columns["index"][each]
@@ -188,7 +188,7 @@ class _Comparison:
             self._tracked.add(position)
 
     def _compare(self, read: Columns) -> None:
-        """Find the cells of known ONUs that differ from what was read."""
+        """Find the cells of known ONUs that differ from the readings."""
         cells = self._changes.cells
         for name, column in read.places.items():
             for position, value in self._differing(name, column):
@@ -210,7 +210,7 @@ class _Comparison:
             self._compare_extras(extras)
 
     def _differing(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Return the positions and new values where a column differs from what is known."""
+        """Return the positions and new values where a column differs."""
         old = list(map(self._inventory.columns[name].__getitem__, self._met))
         if old == column:
             return []
@@ -218,7 +218,7 @@ class _Comparison:
         return [(self._met[entry], column[entry]) for entry in entries if column[entry] is not UNREAD]
 
     def _cells(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Return the same, in the form that the column of the table holds."""
+        """Return the same, in the form of the table column."""
         known, differing = self._inventory.columns[name], self._differing(name, column)
         stored = _stored(name, [value for _, value in differing])
         pairs = zip([position for position, _ in differing], stored, strict=True)
@@ -235,7 +235,7 @@ class _Comparison:
                     extra[name] = stored
 
     def _find(self, new: Columns) -> None:
-        """Make rows of ONUs that are read for the first time."""
+        """Create rows of new ONUs."""
         found: dict[str, list[Any]] = {"index": list(new.indexes), "first_seen_at": [self._now] * len(new.indexes)}
         found |= {name: normals(PLACE[name], column) for name, column in new.places.items()}
         found["state"] = [Onu.State.UNKNOWN.value] * len(new.indexes)
@@ -260,7 +260,7 @@ class _Comparison:
         return self._port_numbers[port]
 
     def _assign_ports(self) -> None:
-        """Find the ONUs that are on another port than before, or on none yet."""
+        """Find ONUs whose port changed, or that have none yet."""
         columns, port_of = self._inventory.columns, self._inventory.port_of
         strangers = [position for position in self._met if port_of[position] == NO_PORT] if NO_PORT in port_of else []
         for position in {*self._placed, *strangers}:
@@ -271,7 +271,7 @@ class _Comparison:
                 self._changes.port_of[position] = number
 
     def _move_times(self, met: Columns, new: Columns | None) -> None:
-        """Move the times of the ports that were read. ONUs that were left out keep the time they had."""
+        """Update the times of the ports that were read. ONUs that were left out keep their times."""
         everyone = set(range(len(self._inventory.ids)))
         readers_of_any = set(self._met)
         for time, fields in TIMES.items():
@@ -298,7 +298,7 @@ class _Comparison:
         return self._changes.port_of.get(position, self._inventory.port_of[position])
 
     def _keep_time(self, time: str, position: int, ports: set[int]) -> None:
-        """Give an ONU that was not read its own time, where that of its port is another one now."""
+        """Give an ONU that was not read its own time, if that of its port changes."""
         inventory, number = self._inventory, self._port_after(position)
         before = inventory.columns[f"own_{time}"][position]
         if number not in ports and position not in self._changes.port_of:
@@ -310,7 +310,7 @@ class _Comparison:
             self._changes.cells[position][f"own_{time}"] = own
 
     def _make_events(self) -> None:
-        """Make an event of each change of presence, place, serial, MAC, state and down cause."""
+        """Create an event for each change of presence, place, serial, MAC, state and down cause."""
         columns = self._inventory.columns
         for position in sorted(self._tracked):
             changed = self._changes.cells.get(position, {})
@@ -325,9 +325,10 @@ class _Comparison:
                     self._event(position, name, old or "", new or "", cause)
 
     def _is_first(self, position: int, name: str, changed: Mapping[str, Any]) -> bool:
-        """Return whether a value is the first one of its kind, and so no change of the ONU.
+        """Return whether a value is the first of its kind, and so not a change.
 
-        A first down cause is one if the state changed with it: otherwise it is of an outage before Facho knew the ONU.
+        A first down cause is a change if the state changed too; otherwise it belongs to an outage before Facho knew
+        the ONU.
         """
         was_state_read = self._inventory.was_state_read(position)
         if name == "state":
@@ -346,7 +347,7 @@ class _Comparison:
         new = presence(*(changed.get(name, value) for name, value in zip(names, before, strict=True)))
         cause = ""
         if new is Presence.PRESENT:
-            # One that came to another place has an event of its place, too.
+            # A found ONU at another place also has an event for its place.
             index = self._inventory.columns["index"][position]
             is_elsewhere = changed.get("index", index) != index
             cause = FOUND_AGAIN if is_elsewhere else self._arrival(index, FOUND_AGAIN)
@@ -362,7 +363,7 @@ class _Comparison:
         after = [changed.get(name, value) for name, value in zip(names, before, strict=True)]
         if before != after:
             old, new = place_name(*before), place_name(*after)
-            # An index may change although the place does not.
+            # The index may change while the place does not.
             old, new = (before[3], after[3]) if old == new else (old, new)
             cause = self._arrival(after[3], MOVED) if before[3] != after[3] else ""
             self._event(position, Field.PLACE, old, new, cause)
@@ -372,7 +373,7 @@ class _Comparison:
         return REPLACES + self._replaced_at[index] if index in self._replaced_at else otherwise
 
     def _down_cause(self, position: int) -> str:
-        """Return why an ONU went down, if this run read it: an older cause may be of an earlier outage."""
+        """Return the down cause, if this run read it: an older one may belong to an earlier outage."""
         if position not in self._entry_of or "down_cause" not in self._read.columns:
             return ""
         value = self._read.columns["down_cause"][self._entry_of[position]]
@@ -397,12 +398,12 @@ def presence(missing_since: datetime | None, place_taken: bool) -> OnuEvent.Pres
 
 
 def place_name(slot: int | None, port: int | None, onu: int | None, index: str) -> str:
-    """Return where an ONU is as people write it: the place, or the index where the place is not known."""
+    """Return the place of an ONU for display, or its index if the place is unknown."""
     return index if None in (slot, port, onu) else f"{slot}/{port}/{onu}"
 
 
 def _stored(name: str, values: Iterable[Any]) -> list[Any]:
-    """Return values of a column as the table holds them. The state is never empty."""
+    """Return values in the form of the table. The state is never empty."""
     stored = normals(FILLED[name], values)
     return [value or Onu.State.UNKNOWN.value for value in stored] if name == "state" else stored
 

@@ -1,4 +1,4 @@
-"""The database of this process: its threads, and what its errors mean."""
+"""Database access of a process: its threads, and the meaning of database errors."""
 
 import asyncio
 import os
@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, connections
 
-# A statement that takes longer than this is not answered any more, in seconds: the server hangs, or what lies between
-# has forgotten the connection. The system notices that only where nobody in between keeps it from doing so.
+# Seconds after which a statement counts as hung: the server hangs, or a firewall dropped the connection, which the
+# operating system may not notice.
 LONGEST_SILENCE = 60.0
 
 # A connection that was used within so many seconds is not tested by a statement before it is used again.
@@ -24,11 +24,10 @@ T = TypeVar("T")
 
 
 class DbThread:
-    """One thread with one connection, for sync ORM code that must not block the loop.
+    """One thread with one connection, for sync ORM code that must not block the event loop.
 
-    A connection that is silent for too long is broken off: the work ends in the
-    error that it would have got from a server that went away, and the next one
-    connects anew.
+    A hung connection is closed: the work fails as if the server were unavailable, and the next work opens a new
+    connection.
     """
 
     def __init__(self, name: str, longest_silence: float = LONGEST_SILENCE) -> None:
@@ -47,13 +46,13 @@ class DbThread:
         try:
             return await asyncio.wrap_future(result)
         finally:
-            # Who gave up waiting leaves the thread at its work, unless that had not begun: then it never does.
+            # A cancelled caller does not stop the thread, but work that has not started is skipped.
             if call.is_over or result.cancelled():
                 call.timer.cancel()
 
     @property
     def silence(self) -> float:
-        """Return for how many seconds the database has owed it an answer."""
+        """Return the seconds since the last answer of a running statement."""
         call = self._call
         return 0.0 if call is None or call.is_over else call.silence
 
@@ -65,7 +64,7 @@ class DbThread:
             self._used_at = monotonic()
 
     def _look(self, loop: asyncio.AbstractEventLoop, call: "_Call[Any]") -> None:
-        """Break off what has been silent for too long, and look again when it may be."""
+        """Close the connection if it hangs, and schedule the next check."""
         if call.is_over:
             return
         left = self._longest_silence - call.silence
@@ -74,7 +73,7 @@ class DbThread:
         call.timer = loop.call_later(left if left > 0 else self._longest_silence, self._look, loop, call)
 
     def close(self) -> None:
-        """Finish what was begun, and give the connection back."""
+        """Finish running work and close the connection."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -82,21 +81,21 @@ class DbThread:
         try:
             last.result(self._longest_silence)
         except TimeoutError:
-            # Nothing comes to its end behind a server that hangs.
+            # Work behind a hung server never ends.
             if self._call is not None:
                 self._call.break_off()
         self._pool.shutdown(wait=True)
 
 
 class _Call(Generic[T]):
-    """One piece of work, and when it last had an answer."""
+    """One piece of work, and the time of its last answer."""
 
     timer: asyncio.TimerHandle
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._connection: Any = None
-        # None: it waits for its turn.
+        # None: not started.
         self._heard_at: float | None = None
         self.is_over = False
 
@@ -104,7 +103,7 @@ class _Call(Generic[T]):
         self._connection = connections["default"]
         self._heard_at = monotonic()
         try:
-            # This thread lives for weeks; the server may have dropped its connection.
+            # The thread runs for weeks, and the server may have closed its connection.
             close_old_connections()
             if is_fresh and not self._has_input():
                 # After an error it has been tested already.
@@ -136,7 +135,7 @@ class _Call(Generic[T]):
 
     @property
     def silence(self) -> float:
-        """Return for how many seconds a statement has been waiting."""
+        """Return the seconds for which a statement has been running."""
         return 0.0 if self._heard_at is None else monotonic() - self._heard_at
 
     def break_off(self) -> None:
@@ -148,63 +147,63 @@ class _Call(Generic[T]):
             with socket.socket(fileno=os.dup(driver.socket)) as line:
                 line.shutdown(socket.SHUT_RDWR)
         except (self._connection.Database.Error, OSError):
-            # It has just been closed.
+            # Already closed.
             return
 
 
-# What SQLite says of a statement that it will never take: bad SQL, a table that is not there, too many variables.
+# SQLite error code of statements that can never succeed: bad SQL, missing table, too many variables.
 SQLITE_DEFECT = 1
 
-# Classes of SQLSTATE for what PostgreSQL will never take: a statement beyond its limits.
+# SQLSTATE classes of statements that can never succeed: beyond the limits of the server.
 POSTGRES_DEFECTS = ("54",)
 
-# What PostgreSQL says instead of doing its work, and psycopg does not count as operational: a server that only
-# reads after a failover, and a transaction that was idle for too long, because this process was paused.
+# PostgreSQL errors of an unavailable server that psycopg does not count as operational: read-only after a failover, and
+# a transaction that was idle for too long because this process was paused.
 POSTGRES_AWAY = frozenset({"25006", "25P03", "25P04"})
 
-# PostgreSQL short of memory, connections or disk, or with trouble of its system.
+# PostgreSQL without memory, connections or disk, or with a system error.
 POSTGRES_SHORT = ("53", "58")
 
 
-# What it says, in English and in Spanish, when it has as many connections as it may have.
+# Part of the message, in English and in Spanish, when the connection limit is reached.
 FULL = re.compile(r"too many|reserved|demasiad|reservad", re.IGNORECASE)
 
 
 def is_away(error: BaseException) -> bool:
-    """Return whether the same may succeed later. Locked, full, restarting and unreachable all mean away."""
+    """Return whether the same call may succeed later: locked, full, restarting or unreachable."""
     cause = error.__cause__
     state = getattr(cause, "sqlstate", None)
     if isinstance(error, DatabaseError) and state in POSTGRES_AWAY:
         return True
     if isinstance(error, InterfaceError):
-        # SQLite's own means a value that it cannot bind.
+        # SQLite's InterfaceError means a value that it cannot bind.
         return not isinstance(cause, sqlite3.InterfaceError)
     if not isinstance(error, OperationalError):
         return False
-    # The lowest byte is the kind of error; those above it say more of it.
+    # The lowest byte is the kind of error; the others are details.
     code = getattr(cause, "sqlite_errorcode", None)
     return not (state or "").startswith(POSTGRES_DEFECTS) and (code is None or code & 0xFF != SQLITE_DEFECT)
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether PostgreSQL chose this transaction to end a deadlock. The same may succeed at once."""
+    """Return whether PostgreSQL cancelled this transaction to end a deadlock. An immediate retry may succeed."""
     return getattr(error.__cause__, "sqlstate", None) in ("40P01", "40001")
 
 
 def is_short_of_something(error: BaseException) -> bool:
-    """Return whether a database that is away says itself that it is: a disk that is full, a lock that another has.
+    """Return whether the database reports a shortage itself: full disk, locked.
 
-    Not so a connection that breaks: it may be what was asked that breaks it.
+    A broken connection is not one: the request may be its cause.
     """
     state = getattr(error.__cause__, "sqlstate", None)
     return hasattr(error.__cause__, "sqlite_errorcode") or (state or "").startswith(POSTGRES_SHORT)
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether a connection failed although the server takes some: it does not take us, and waiting is in vain.
+    """Return whether the server refuses our connection while it accepts others, so that waiting does not help.
 
-    The driver has no code for why a connection fails, and tells it in the
-    language of the server. So the server is asked whether it takes anybody.
+    The driver has no code for the reason, and the text is in the language of the server. So the server is asked
+    whether it accepts connections at all.
     """
     cause = error.__cause__
     if not isinstance(error, OperationalError) or connection.vendor != "postgresql" or isinstance(cause, _timeout()):
@@ -213,14 +212,14 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def _timeout() -> type[BaseException]:
-    # Not before it is needed: an installation on SQLite has no such driver.
+    # Imported late: an installation with SQLite has no such driver.
     from psycopg.errors import ConnectionTimeout
 
     return ConnectionTimeout
 
 
 def _takes_connections() -> bool:
-    """Ask the server itself; it needs no account for that."""
+    """Ask the server itself, without an account."""
     from psycopg import conninfo, pq
 
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
@@ -229,6 +228,6 @@ def _takes_connections() -> bool:
 
 
 def ping() -> None:
-    """Ask the database for nothing, in a thread of its own; an error if it is away."""
+    """Run an empty query in a separate thread; raises an error if the database is unavailable."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")

@@ -1,7 +1,7 @@
-"""Which device each OLT is, kept up to date: host names are resolved again and again, and shared devices reported.
+"""Devices of OLTs: resolves host names regularly and reports shared devices.
 
-What runs uses the address in the row and holds the lease of that address, so a change of DNS takes effect between
-two runs. A name that cannot be resolved keeps its last address.
+A run uses the address in the row and the lease of that address, so a DNS change takes effect between two runs. A name
+that cannot be resolved keeps its last address.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# How often a name is resolved again, and one that could not be resolved.
+# Intervals between lookups of a name: resolved, and not resolved.
 REFRESH_EVERY = timedelta(seconds=60)
 RETRY_EVERY = timedelta(seconds=15)
 
-# How long a name server may take, in seconds, and how many names it is asked for at once.
+# Time limit of a lookup in seconds, and maximum number of lookups at once.
 TIMEOUT = 5.0
 AT_ONCE = 8
 
-# Rows that one transaction writes.
+# Rows per transaction.
 BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """An OLT, and the device that its row has."""
+    """An OLT and the device in its row."""
 
     id: int
     name: str
@@ -43,15 +43,15 @@ class DeviceRow:
 
 
 class DeviceWatch:
-    """Writes the device of each OLT to its row, and reports OLTs that are the same device, once."""
+    """Writes the device of each OLT to its row, and reports shared devices once."""
 
     def __init__(self, thread: DbThread, resolver: Resolver) -> None:
         self._thread = thread
         self._resolver = resolver
-        # When each name is resolved next, and the names that could not be resolved the last time.
+        # Next lookup of each name, and names whose last lookup failed.
         self._due: dict[str, datetime] = {}
         self._failing: set[str] = set()
-        # The OLTs of each shared device that was reported.
+        # OLTs of each reported shared device.
         self._reported: dict[str, list[int]] = {}
 
     async def step(self, now: datetime) -> None:
@@ -68,7 +68,7 @@ class DeviceWatch:
         self._report_shared({row.id: where.device for row, where in placed}, {row.id: row.name for row in rows})
 
     async def _resolve(self, rows: Sequence[DeviceRow], now: datetime) -> Mapping[str, Addresses]:
-        """Return the addresses of the names that are due and can be resolved. Names without any go first."""
+        """Return the addresses of due names. Names without an address go first."""
         new = {row.where.name for row in rows if not row.where.candidates}
         names = {row.where.name for row in rows} - {""}
         self._due = {name: self._due.get(name, now) for name in names}
@@ -102,7 +102,7 @@ class DeviceWatch:
 
 
 def _resolved(where: HostAddress, addresses: Addresses | None) -> HostAddress:
-    """Return a host with the addresses of its name; None: with those that it has. An IP address needs none."""
+    """Return a host with the addresses of its name; None: the current ones. An IP address needs none."""
     found = where.candidates if addresses is None else addresses
     if not where.name or not found:
         return replace(where, resolved_name="", addresses=())
@@ -131,6 +131,6 @@ def _read() -> list[DeviceRow]:
 @transaction.atomic
 def _write(changed: Collection[tuple[DeviceRow, HostAddress]]) -> None:
     for row, where in changed:
-        # Unless a person has changed it meanwhile: then it is for the next time.
+        # Unless it was edited in the meantime; then the next step handles it.
         rows = Olt.objects.filter(pk=row.id, host=row.where.host, port=row.where.port)
         rows.update(device=where.device, resolved_name=where.resolved_name, addresses=" ".join(where.addresses))

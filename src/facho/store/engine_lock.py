@@ -1,8 +1,7 @@
-"""Whose a PostgreSQL database is: that of one engine in one process, or that of the roles of scale-out. Never both.
+"""Advisory lock of a PostgreSQL database: one engine in one process, or the roles of scale-out, never both.
 
-An engine holds an exclusive lock as long as it lives, and takes it only while nobody has a lease. Whoever takes a lease
-shares that lock for as long as its transaction lasts. So the server decides between the two, also when both start in
-the same moment: with the lock there are no leases, and with a lease there is no lock.
+An engine holds an exclusive lock while it runs, and takes it only if there are no leases. Taking a lease shares that
+lock for its transaction. So the server decides, even if both start at the same moment.
 """
 
 from typing import Any
@@ -11,23 +10,23 @@ from django.db import connection
 
 from facho.engine.errors import OltBusy
 
-# Any number, as long as everybody asks for the same one: "facho" in ASCII.
+# Any number that all processes share: "facho" in ASCII.
 ENGINE_LOCK = 0x666163686F
 
 
 class EngineAtWork(OltBusy):
-    """An engine in one process has the database, and so every OLT."""
+    """An engine in one process has the database, and so all OLTs."""
 
     @property
     def for_roles(self) -> str:
-        """Return what to say to whoever has started a role beside it."""
+        """Return the message for a role that was started beside an engine."""
         return f"{self}: the roles of scale-out cannot work beside it. Stop it first."
 
 
 def refuse_beside_engine() -> None:
-    """Keep an engine from starting until the transaction is over; `EngineAtWork` if one has."""
+    """Prevent an engine from starting until the transaction ends; `EngineAtWork` if one is running."""
     if connection.vendor != "postgresql":
-        # A file beside SQLite is its lock, and there are no roles on it.
+        # SQLite uses a lock file, and has no roles.
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [ENGINE_LOCK])
@@ -37,7 +36,7 @@ def refuse_beside_engine() -> None:
 
 
 def take_for_engine(server: Any) -> bool:
-    """Take the lock for the life of a connection; True also if that has it already."""
+    """Take the lock for the life of a connection; True also if it has the lock already."""
     with server.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [ENGINE_LOCK])
         (is_ours,) = cursor.fetchone()
@@ -45,15 +44,15 @@ def take_for_engine(server: Any) -> bool:
 
 
 def give_back(server: Any) -> None:
-    """Let go of the lock, however often the connection has taken it."""
+    """Release the lock, even if the connection has taken it several times."""
     with server.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_unlock_all()")
 
 
 def holder_of_lease(server: Any) -> str | None:
-    """Return one who has a lease: a scheduler, if there is one."""
+    """Return a holder of a lease: a scheduler, if there is one."""
     with server.cursor() as cursor:
-        # A database that is not up to date may have no such table.
+        # A database before migration may not have this table.
         cursor.execute("SELECT to_regclass('leases') IS NOT NULL")
         (is_there,) = cursor.fetchone()
         if not is_there:

@@ -20,10 +20,10 @@ from facho.engine.ports import Clock, EventBus
 from facho.store.database import DbThread
 from facho.store.engine_lock import refuse_beside_engine
 
-# Pollers of which nothing was written for this long belong to a worker that is gone. Others may take their numbers.
+# Pollers without an update for this long belong to a dead worker, and their numbers are free.
 GONE_AFTER = timedelta(seconds=30)
 
-# Workers that start together may reach for the same numbers; all but one of them try again.
+# Attempts to get numbers: workers that start together may choose the same ones.
 TRIES = 20
 
 STATS = (
@@ -40,7 +40,7 @@ STATS = (
 
 
 class Pool:
-    """Keeps what snapshots say. Pollers that run elsewhere are kept by their workers; here the dead are struck out."""
+    """Stores snapshots. Workers store their own pollers; here dead ones are deleted."""
 
     def __init__(self, *, owns_pollers: bool = True) -> None:
         self._owns_pollers = owns_pollers
@@ -63,7 +63,7 @@ class Pool:
 
 
 def write_pollers(pollers: Iterable[Mapping[str, Any]], at: datetime) -> None:
-    """Write how pollers stand, whoever had their numbers before."""
+    """Write the state of pollers, whether or not their numbers existed."""
     rows = [
         Poller(
             poller_id=poller["id"],
@@ -89,7 +89,7 @@ def write_pollers(pollers: Iterable[Mapping[str, Any]], at: datetime) -> None:
 
 
 def keep_pollers(pollers: Sequence[Mapping[str, Any]], at: datetime) -> bool:
-    """Write how the pollers of a worker stand; False if it was silent for so long that others have their numbers."""
+    """Write the state of a worker's pollers; False if another worker has their numbers by now."""
     with transaction.atomic():
         refuse_beside_engine()
         rows = Poller.objects.select_for_update().filter(poller_id__in=[poller["id"] for poller in pollers])
@@ -101,7 +101,7 @@ def keep_pollers(pollers: Sequence[Mapping[str, Any]], at: datetime) -> bool:
 
 
 def enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
-    """Give a worker the lowest numbers that no other worker uses, and return them."""
+    """Assign a worker the lowest free numbers, and return them."""
     for _ in range(TRIES):
         try:
             with transaction.atomic():
@@ -125,19 +125,19 @@ def _enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
 
 
 def strike_out(worker: str, numbers: Sequence[int]) -> None:
-    """Let a worker that stops give its numbers back."""
+    """Release the numbers of a worker that stops."""
     Poller.objects.filter(worker=worker, poller_id__in=numbers).delete()
 
 
 logger = logging.getLogger(__name__)
 
-# How often, in seconds, pollers and events are written down.
+# Seconds between writes of pollers and events.
 EVERY = 5.0
 
-# Events kept while the database is away; beyond that the oldest are in the log file only.
+# Events to keep while the database is unavailable. Older ones are in the log file only.
 BACKLOG = 5000
 
-# Events written in one transaction: a backlog must not keep the engine from its own writes when the database is back.
+# Events per transaction: a backlog must not block the writes of the engine.
 BATCH = 500
 
 # The columns of a log entry, by name.
@@ -145,13 +145,13 @@ Columns = dict[str, Any]
 
 
 class EventRows(logging.Handler):
-    """Holds events, in the order in which they were told, until the journal has written them."""
+    """Buffers events, in order, until the journal has written them."""
 
     def __init__(self, backlog: int = BACKLOG) -> None:
         super().__init__()
         self._pending: deque[Columns] = deque(maxlen=backlog)
         self._dropped = 0
-        # Events are told in several threads, and written in one.
+        # Events come from several threads and are written in one.
         self._guard = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -160,7 +160,7 @@ class EventRows(logging.Handler):
         try:
             columns = _columns(record)
         except Exception:
-            # A sentence that cannot be said must not stop who says it; logging has its own way to complain.
+            # A message that cannot be formatted must not stop its caller; logging reports it.
             self.handleError(record)
             return
         with self._guard:
@@ -168,22 +168,22 @@ class EventRows(logging.Handler):
             self._pending.append(columns)
 
     def first(self, count: int) -> list[Columns]:
-        """Return the oldest events. They stay until they are `written`."""
+        """Return the oldest events. They stay until `written` is called."""
         with self._guard:
             return [self._pending[position] for position in range(min(count, len(self._pending)))]
 
     def written(self, rows: list[Columns]) -> None:
-        """Let go of events that are in the database now."""
+        """Remove events that are in the database now."""
         with self._guard:
             for row in rows:
                 if self._pending and self._pending[0] is row:
                     self._pending.popleft()
                 else:
-                    # A full backlog had let go of it while it was being written.
+                    # The buffer was full and had dropped it during the write.
                     self._dropped -= 1
 
     def take_dropped(self) -> int:
-        """Return how many events were lost since this was asked last."""
+        """Return the number of dropped events since the last call."""
         with self._guard:
             dropped, self._dropped = self._dropped, 0
             return dropped
@@ -201,7 +201,7 @@ def _columns(record: logging.LogRecord) -> Columns:
 
 
 def _plain(value: object) -> object:
-    """Return a detail as JSON can hold it, in every database."""
+    """Return a detail as plain JSON for any database."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, datetime):
@@ -210,12 +210,12 @@ def _plain(value: object) -> object:
 
 
 def _storable(text: str) -> str:
-    """Return a text without what a database refuses: a device may say anything, and an error may quote it."""
+    """Return a text without characters that a database refuses: it may quote a device."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 class Journal:
-    """Writes every few seconds what was told and what the bus last said. Losing a beat loses no fact."""
+    """Writes events and the last snapshot every few seconds. A missed beat loses nothing."""
 
     def __init__(
         self, *, bus: EventBus, clock: Clock, thread: DbThread, events: EventRows, pool: Pool | None = None
@@ -224,7 +224,7 @@ class Journal:
         self._clock = clock
         self._thread = thread
         self._events = events
-        # Who keeps the snapshots, where that is ours to do.
+        # Stores the snapshots, if this process is responsible for them.
         self._pool = pool
 
     async def run(self) -> None:
@@ -241,7 +241,7 @@ class Journal:
                 await self._write_events()
             await self._write_snapshot()
         except Exception:
-            # The database may be away; the events stay where they are until it is back.
+            # The database may be unavailable; the events stay in the buffer.
             logger.exception("the journal could not be written")
 
     async def _write_events(self) -> None:
@@ -249,10 +249,10 @@ class Journal:
             pass
 
     def _write_batch(self) -> int:
-        """Write the oldest events, and return how many there were.
+        """Write the oldest events, and return their number.
 
-        All of it in the thread, which finishes what it began: were the journal stopped
-        between the write and the note of it, the last beat would write them again.
+        All in the thread, which finishes its work: if the journal were stopped between the write and `written`, the
+        last beat would write them again.
         """
         rows = self._events.first(BATCH)
         if rows:
@@ -268,7 +268,7 @@ class Journal:
 
 @transaction.atomic
 def _write_events(rows: list[Columns]) -> None:
-    """Write events; one of an OLT that was deleted meanwhile is kept without it."""
+    """Write events. An event of a deleted OLT is stored without the OLT."""
     present = set(Olt.objects.filter(pk__in={row["olt_id"] for row in rows}).values_list("pk", flat=True))
     CoordinatorLog.objects.bulk_create(
         CoordinatorLog(**row | {"olt_id": row["olt_id"] if row["olt_id"] in present else None}) for row in rows

@@ -1,9 +1,8 @@
-"""The history of ONUs as rows: a run is appended in its own transaction, and a day that is over becomes chunks.
+"""History of ONUs as rows: a run is appended in its own transaction, and a finished day becomes chunks.
 
-Closing a day computes everything first. Then one short transaction deletes the runs, by their ids, and inserts the
-chunks and the daily values; if another process was faster, the count of deleted rows differs and nothing is changed.
-So a value is in a run or in a chunk, whenever a process dies. Runs that arrive after their day was closed are merged
-into its chunks by the next closing.
+Closing a day computes everything first. Then one short transaction deletes the runs by id and inserts the chunks and
+daily values. If another process was faster, the number of deleted rows differs and nothing is changed. So a value is
+always in a run or in a chunk. Runs that arrive later are merged by the next closing.
 """
 
 import logging
@@ -51,20 +50,20 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# ONUs of a chunk. One series costs the unpacking of its whole chunk; the times are stored once for all of them.
+# ONUs per chunk. Reading one series unpacks its whole chunk; the times are stored once for all.
 ONUS_OF_CHUNK = 128
 
-# A day is closed when it has been over for so long: results that waited for the database arrive late.
+# Delay before a day is closed, because spooled results arrive late.
 DAY_GRACE = timedelta(hours=1)
-# A month is closed later, because the first day of the next one continues its counters.
+# A month is closed later, because the first day of the next month continues its counters.
 MONTH_GRACE = timedelta(days=7)
 
-# After closing a day of an OLT the thread is left to others for this many times as long as that took.
+# After closing a day of an OLT the thread is free for this many times the duration.
 PAUSE_FACTOR = 3
 
 
 def append(olt_id: int, at: datetime, onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> None:
-    """Store what a run read, in the transaction that is open. A cell is a value, None (no value) or UNREAD."""
+    """Store the readings of a run in the open transaction. A cell is a value, None (no value) or UNREAD."""
     if not onu_ids or not columns:
         return
     table = connection.ops.quote_name(HistoryRun._meta.db_table)
@@ -77,7 +76,7 @@ def append(olt_id: int, at: datetime, onu_ids: Sequence[int], columns: Mapping[s
 
 
 class Closing:
-    """Closes periods that are over, one OLT after the other, with pauses in which others have the thread."""
+    """Closes finished periods, one OLT after the other, with pauses for other work in the thread."""
 
     def __init__(self, *, thread: DbThread, clock: Clock) -> None:
         self._thread = thread
@@ -89,13 +88,13 @@ class Closing:
             try:
                 await self._thread.run(partial(close, level, olt_id, start))
             except Exception:
-                # One OLT must not keep the others from being closed. It is tried again at the next run.
+                # One OLT must not block the others. The next run tries it again.
                 logger.exception("OLT %d: closing the history of %s failed", olt_id, start)
             await self._clock.sleep((self._clock.monotonic() - begun) * PAUSE_FACTOR)
 
 
 def due(now: datetime) -> Iterator[tuple[Level, int, datetime]]:
-    """Return the periods of each OLT that are over and not closed, the earliest first."""
+    """Return the finished periods of each OLT that are not closed, the earliest first."""
     limits = (RAW, start_of_day(now - DAY_GRACE)), (DAYS, start_of_month(now - MONTH_GRACE))
     for level, limit in limits:
         runs = level.open._default_manager.filter(at__lt=limit)
@@ -113,12 +112,12 @@ class Entry(NamedTuple):
     column: PackedColumn
 
 
-# Of each field; where two have a cell of the same ONU and time, the later one counts.
+# By field. For the same ONU and time, the later entry counts.
 Entries = dict[str, list[Entry]]
 
 
 def close(level: Level, olt_id: int, start: datetime) -> None:
-    """Pack the runs of a period into chunks, together with chunks of the same period that are there already."""
+    """Pack the runs of a period into chunks, merged with its existing chunks."""
     end = level.start(start + timedelta(days=32 if level is DAYS else 1))
     chunk_rows = level.closed._default_manager.filter(olt_id=olt_id, start=start)
     run_rows = level.open._default_manager.filter(olt_id=olt_id, at__gte=start, at__lt=end).order_by("at", "pk")
@@ -156,7 +155,7 @@ def _add_chunk(entries: Entries, field: str, chunk: Chunk | None) -> bool:
 
 def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: RunColumns | None) -> bool:
     if run is not None:
-        # Runs of an OLT mostly have the same ids: one list serves all of them.
+        # Runs of an OLT mostly have the same ids, so they share one list.
         ids = known_ids.get(run.packed_ids) or known_ids.setdefault(run.packed_ids, run.onu_ids)
         for field in run.forms:
             entries[field].append(Entry(at, ids, run.column(field)))
@@ -164,7 +163,7 @@ def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: 
 
 
 class Period:
-    """A period of one OLT as chunks, and a day also as daily values. Nothing is written before `insert`."""
+    """A period of one OLT as chunks, and a day also as daily values. Only `insert` writes."""
 
     def __init__(self, level: Level, olt_id: int, start: datetime) -> None:
         self._level, self._olt_id, self._start = level, olt_id, start
@@ -173,7 +172,7 @@ class Period:
         self._before = _last_counters(olt_id, start) if level is RAW else {}
 
     def add(self, entries: Entries) -> None:
-        """Pack all that there is of some ONUs."""
+        """Pack all values of some ONUs."""
         for field in sorted(entries):
             onu_ids, times, columns = _aligned(kind_of(field), entries[field])
             for first in range(0, len(onu_ids), ONUS_OF_CHUNK):
@@ -186,7 +185,7 @@ class Period:
     def _add_chunk(
         self, field: str, onu_ids: Sequence[int], times: Sequence[int], columns: Sequence[PackedColumn]
     ) -> None:
-        # Times at which none of these ONUs was read are left out.
+        # Times without a value of these ONUs are left out.
         read = [place for place, column in enumerate(columns) if column.mask.count(NOT_READ) < len(onu_ids)]
         if read:
             chunk = self._level.closed(olt_id=self._olt_id, field=field, start=self._start)
@@ -196,7 +195,7 @@ class Period:
             self._chunks.append(chunk)
 
     def insert(self) -> None:
-        """Write it, in the transaction that is open. Daily values of the same day are replaced."""
+        """Write in the open transaction. Daily values of the same day are replaced."""
         self._level.closed._default_manager.bulk_create(self._chunks)
         onu_ids = sorted(set().union(*self._daily.values()))
         if onu_ids:
@@ -206,7 +205,7 @@ class Period:
 
 
 def _aligned(kind: Kind, entries: Sequence[Entry]) -> tuple[list[int], list[int], list[PackedColumn]]:
-    """Return all ONUs by id, all times, and for each time a column with a cell for each ONU. All have one form."""
+    """Return all ONUs by id, all times, and for each time a column with a cell per ONU, in one form."""
     distinct = {id(entry.onu_ids): entry.onu_ids for entry in entries}
     onu_ids = sorted(set().union(*distinct.values()))
     places = {onu_id: place for place, onu_id in enumerate(onu_ids)}
@@ -218,7 +217,7 @@ def _aligned(kind: Kind, entries: Sequence[Entry]) -> tuple[list[int], list[int]
 
 
 def _of_one_form(kind: Kind, columns: Sequence[PackedColumn]) -> Sequence[PackedColumn]:
-    """Return columns with the same digits or words. Few periods have others than their first run."""
+    """Return columns with the same digits or words. Few periods differ from their first run."""
     if all(column.form == columns[0].form for column in columns):
         return columns
     form, numbers, mask = encode(kind, [cell for column in columns for cell in decode(kind, column)])
@@ -230,7 +229,7 @@ def _of_one_form(kind: Kind, columns: Sequence[PackedColumn]) -> Sequence[Packed
 
 
 def _spread(onu_ids: list[int], places: Mapping[int, int], entries: Sequence[Entry]) -> PackedColumn:
-    """Return what was read at one time as a column over all ONUs."""
+    """Return the readings of one time as a column over all ONUs."""
     if len(entries) == 1 and entries[0].onu_ids == onu_ids:
         return entries[0].column
     numbers, mask = array("q", bytes(8 * len(onu_ids))), bytearray([NOT_READ]) * len(onu_ids)
@@ -252,7 +251,7 @@ def _summarise(
     columns: Sequence[PackedColumn],
     before: Mapping[int, int],
 ) -> None:
-    """Add what a day keeps of a field, by ONU. One without a value that day is left out."""
+    """Add the daily values of a field, by ONU. ONUs without a value that day are left out."""
     kind, form = FIELDS[field], columns[0].form
     parts = {part: daily.setdefault(f"{field}:{part}", {}) for part in DAILY[kind]}
     series: Iterable[Sequence[int]] = zip(*(column.numbers for column in columns), strict=True)
@@ -272,7 +271,7 @@ def _summarise(
 def _summary(kind: Kind, form: Any, numbers: Sequence[int], before: int | None) -> Mapping[str, Cell]:
     if kind is Kind.COUNTER:
         values = [numbers[0] if before is None else before, *numbers]
-        # Most counters only grow, and a list that is in order is sorted in no time.
+        # Most counters only grow, and sorting an ordered list is cheap.
         grows = values == sorted(values)
         grown = values[-1] - values[0] if grows else sum(map(growth, values, numbers))
         return {"sum": grown, "last": numbers[-1]}
@@ -285,12 +284,12 @@ def _summary(kind: Kind, form: Any, numbers: Sequence[int], before: int | None) 
 
 def _extremes(numbers: Sequence[float], factor: int) -> Mapping[str, Cell]:
     mean = sum(numbers) / len(numbers) / factor
-    # Three digits are as many as most brands deliver.
+    # Most brands deliver at most three digits.
     return {"min": min(numbers) / factor, "mean": round(mean, 3), "max": max(numbers) / factor, "count": len(numbers)}
 
 
 def _last_counters(olt_id: int, start: datetime) -> dict[str, dict[int, int]]:
-    """Return the last value of each counter before a day, from the day before it that has any."""
+    """Return the last value of each counter before a day, from the last day that has one."""
     earlier = HistoryDay.objects.filter(olt_id=olt_id, at__lt=start).order_by("-at")
     for pk, data in earlier.values_list("pk", "data")[:1]:
         day = unpacked(RunColumns, HistoryDay, pk, data)

@@ -1,8 +1,8 @@
-"""The table of readings that earlier versions had, converted into chunks.
+"""Upgrade of the readings table of earlier versions into chunks.
 
-One day of one OLT is one transaction, so it can be interrupted at any time: the next start continues with the first
-day that has no chunks. At the end the values of each field are counted in both forms. Only if all counts are equal
-the old table is dropped. Nothing else writes history meanwhile: Facho does not start before this is done.
+One day of one OLT is one transaction, so it can be interrupted: the next start continues with the first day without
+chunks. At the end the values of each field are counted in both forms, and the old table is dropped only if all counts
+are equal. Facho does not start before this is done, so nothing else writes history.
 """
 
 from collections import Counter, defaultdict
@@ -21,12 +21,12 @@ from facho.store.history import ONUS_OF_CHUNK, Entries, Entry, Period
 OLD = "onu_history"
 DAY = timedelta(days=1)
 
-# The readings of one ONU at one time: a value or None for each of FIELDS.
+# Readings of one ONU at one time: a value or None for each of FIELDS.
 Row = Sequence[Any]
 
 
 class NotConverted(Exception):
-    """The counts of values before and after differ. The old table is as it was."""
+    """The counts before and after differ. The old table is unchanged."""
 
 
 def is_pending(using: Any = connection) -> bool:
@@ -34,7 +34,7 @@ def is_pending(using: Any = connection) -> bool:
 
 
 def convert(report: Callable[[str], None]) -> None:
-    """Convert the rest of the old table, and drop it. `report` gets a line for each day."""
+    """Convert the rest of the old table, and drop it. `report` gets a line per day."""
     if not is_pending():
         return
     rows, before = _count_old()
@@ -49,7 +49,7 @@ def convert(report: Callable[[str], None]) -> None:
     report("Comparing the values before and after")
     after = _count_new()
     if before != after:
-        # The old table is the truth. What was made of it must not stay, or the next try would count it again.
+        # The old table is authoritative. The chunks are deleted, or the next try would count them too.
         HistoryChunk.objects.all().delete()
         HistoryDay.objects.all().delete()
         raise NotConverted(
@@ -80,7 +80,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _time(value: Any) -> datetime:
-    """Return a time as the database gave it: SQLite has no zone, and a minimum is text."""
+    """Return a time from the database: SQLite has no zone, and a minimum is text."""
     at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
@@ -97,7 +97,7 @@ def _count_rows(start: datetime) -> int:
 
 
 def _count_new() -> Counter[str]:
-    """Count by unpacking what was stored."""
+    """Count by unpacking the stored chunks."""
     counts = Counter(dict.fromkeys(FIELDS, 0))
     for field, data in HistoryChunk.objects.values_list("field", "data").iterator(chunk_size=200):
         counts[field] += Chunk(bytes(data)).count()
@@ -105,7 +105,7 @@ def _count_new() -> Counter[str]:
 
 
 def _days() -> Iterator[datetime]:
-    """Return the days that have readings, the earliest first, found by the index on time."""
+    """Return the days with readings, the earliest first, by the index on time."""
     [(first,)] = _fetch(f"SELECT min(at) FROM {OLD}")  # noqa: S608
     while first is not None:
         start = start_of_day(_time(first))
@@ -114,7 +114,7 @@ def _days() -> Iterator[datetime]:
 
 
 def _convert(olt_id: int, start: datetime) -> None:
-    """Convert one day of one OLT, a block of ONUs after the other: a day of all of them may not fit into memory."""
+    """Convert one day of one OLT, one block of ONUs at a time, to limit memory."""
     onu_ids = list(Onu.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", flat=True))
     period = Period(RAW, olt_id, start)
     for first in range(0, len(onu_ids), ONUS_OF_CHUNK):
@@ -134,7 +134,7 @@ def _readings(onu_ids: Sequence[int], start: datetime) -> dict[int, dict[int, Ro
     readings: dict[int, dict[int, Row]] = defaultdict(dict)
     for onu_id, at, *values in rows:
         time = microseconds(_time(at))
-        # Two readings of one moment: none is lost.
+        # Two readings at the same time: keep both.
         while onu_id in readings[time]:
             time += 1
         readings[time][onu_id] = values
@@ -144,8 +144,8 @@ def _readings(onu_ids: Sequence[int], start: datetime) -> dict[int, dict[int, Ro
 def _entries(readings: dict[int, dict[int, Row]]) -> Entries:
     """Return readings as columns.
 
-    In the old table a value that was not read and one that the ONU did not have were both NULL. Here a field without
-    any value in a run was not read by it. A reading without any value is kept as a state without value.
+    The old table had NULL both for "not read" and for "no value". Here a field without any value in a run was not
+    read by it. A reading without any value is kept as a state without value.
     """
     entries: Entries = defaultdict(list)
     for time, by_onu in readings.items():

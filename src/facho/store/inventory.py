@@ -1,4 +1,4 @@
-"""The ONUs of an OLT in columns, as the database has them, kept between runs."""
+"""Inventory: the ONUs of an OLT in columns, as in the database, kept between runs."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable
@@ -14,16 +14,16 @@ from facho.store import sql
 from facho.store.compare import NO_PORT, TIMES, InventoryChanges, Port
 from facho.store.sql import FILLED, Rows, adapted, timestamp
 
-# What every comparison needs, whatever was read.
+# Columns that every comparison needs.
 ALWAYS = (
     "index", "place_taken", "slot", "port", "onu", "misses", "missing_since", *(f"own_{time}" for time in TIMES),
 )  # fmt: skip
 
-# The fields of a `KnownOnu`, and the columns by which it is decided who is one.
+# Fields of a `KnownOnu`, and the columns that decide which ONUs are known.
 KNOWN = ("index", "state", "slot", "port", "onu", "serial", "mac", "misses")
 OF_KNOWN = frozenset({*KNOWN, "place_taken", "missing_since"})
 
-# Columns whose values the driver does not take as they are.
+# Columns whose values must be converted for the driver.
 ADAPTED = {
     str(field.column)
     for field in Onu._meta.concrete_fields
@@ -32,24 +32,23 @@ ADAPTED = {
 
 
 class Inventory:
-    """The ONUs of one OLT: entry p of `ids`, `port_of` and each column is the same ONU.
+    """ONUs of one OLT: entry p of `ids`, `port_of` and each column is the same ONU.
 
-    Holds what the database holds as long as only `apply` writes ONUs of the OLT. After a transaction that failed it
-    must be loaded again.
+    Valid as long as only `apply` writes ONUs of the OLT. After a failed transaction it must be loaded again.
     """
 
     def __init__(self, olt_id: int) -> None:
         self.olt_id = olt_id
-        # What `olts.inventory_version` was when these rows were read or written.
+        # Value of `olts.inventory_version` when these rows were read or written.
         self.version: int | None = None
-        # Since when too many ONUs at once are gone to be believed.
+        # Start of an unconfirmed mass disappearance.
         self.suspect_since: datetime | None = None
         self._known: list[KnownOnu] | None = None
         self.ids: list[int] = []
         self.columns: dict[str, list[Any]] = {}
-        # The holder of each index.
+        # Position of the holder of each index.
         self.positions: dict[str, int] = {}
-        # Ports by number: their ids and times.
+        # Ports by number: ids and times.
         self.port_numbers: dict[Port, int] = {}
         self.port_ids: list[int] = []
         self.port_times: dict[str, list[datetime | None]] = {time: [] for time in TIMES}
@@ -61,7 +60,7 @@ class Inventory:
 
     @classmethod
     def load(cls, olt_id: int, fields: Collection[str] = ()) -> "Inventory":
-        """Read the ONUs and ports of an OLT by three queries; of the ONUs what every comparison needs, and `fields`."""
+        """Load the ONUs and ports of an OLT with three queries: the columns of every comparison, and `fields`."""
         self = cls(olt_id)
         self.suspect_since = Olt.objects.values_list("suspect_since", flat=True).get(pk=olt_id)
         ports = PonPort.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "slot", "port", *TIMES)
@@ -77,7 +76,7 @@ class Inventory:
         return self
 
     def ensure(self, fields: Collection[str]) -> None:
-        """Read columns that are not held yet."""
+        """Load missing columns."""
         names = [name for name in _stored_in(fields) if name not in self.columns]
         if names:
             rows = Onu.objects.filter(olt_id=self.olt_id).values_list("pk", *names)
@@ -86,7 +85,7 @@ class Inventory:
                 self.columns[name] = [by_id[pk][number] for pk in self.ids]
 
     def time_of(self, time: str, number: int) -> datetime | None:
-        """Return a time of a port; None for a port that has none, or is new."""
+        """Return a time of a port; None if it has none or is new."""
         return self.port_times[time][number] if 0 <= number < len(self.port_ids) else None
 
     def was_state_read(self, position: int) -> bool:
@@ -94,9 +93,9 @@ class Inventory:
         return own is not None and own != NEVER
 
     def known(self) -> list[KnownOnu]:
-        """Return the ONUs that can be polled. The same list as long as nothing about them changes.
+        """Return the ONUs that can be polled. The same list object while nothing changes.
 
-        An ONU whose index now belongs to another one cannot be polled until a run finds it elsewhere.
+        An ONU whose index belongs to another one cannot be polled until a run finds it elsewhere.
         """
         if self._known is None:
             self.ensure(KNOWN)
@@ -109,23 +108,23 @@ class Inventory:
         return KnownOnu(**values, is_missing=self.columns["missing_since"][position] is not None)
 
     def _renew_known(self, changes: InventoryChanges) -> None:
-        """Follow changes that were taken over: a few of the ONUs, or all of them where others may be polled now."""
+        """Update the known ONUs after a change: some of them, or all if others can be polled now."""
         changed = [position for position, cells in changes.cells.items() if not OF_KNOWN.isdisjoint(cells)]
         if changes.found or changes.leaving or (changed and any(self.columns["place_taken"])):
             self._known = None
         elif self._known is not None and changed:
-            # A copy: a run that is under way has the list as it was.
+            # A copy, because a run in progress uses the old list.
             self._known = self._known.copy()
             for position in changed:
                 self._known[position] = self._known_onu(position)
 
     def apply(self, changes: InventoryChanges) -> None:
-        """Write what a run changed, in the transaction that is open, and hold it from now on."""
+        """Write the changes of a run in the open transaction, and keep the new values."""
         self._write_ports(changes)
         for position, number in changes.port_of.items():
             changes.cells[position]["pon_port_id"] = self.port_ids[number]
             self.port_of[position] = number
-        # Indexes are released first: two ONUs that changed places would break the unique index halfway.
+        # Release indexes first: two ONUs that swap places would violate the unique index.
         Onu.objects.filter(pk__in=[self.ids[each] for each in changes.leaving]).update(place_taken=True)
         self._write_cells(changes.cells)
         self._insert(changes)
@@ -164,7 +163,7 @@ class Inventory:
             sql.set_columns(PonPort, ids, **dict.fromkeys(names, changes.at))
 
     def _write_cells(self, cells: dict[int, dict[str, Any]]) -> None:
-        """Write rows in which the same columns changed together, and each row once."""
+        """Write rows with the same changed columns together, each row once."""
         groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         for position, changed in cells.items():
             if changed:
@@ -219,21 +218,20 @@ class Inventory:
 
 
 def _stored_in(fields: Collection[str]) -> list[str]:
-    """Return the columns of the table that hold these fields."""
+    """Return the table columns of these fields."""
     names = [name for name in fields if name in FILLED]
     return names if len(names) == len(fields) else [*names, "extra"]
 
 
-# ONUs that are kept in memory, at most: about 1 kB each.
+# Maximum number of ONUs in memory: about 1 kB each.
 MOST_ONUS = 2_000_000
 
 
 class Inventories:
     """Inventories by OLT, the least recently used first.
 
-    One is valid as long as the database has the version that it was left with:
-    each result with readings raises `olts.inventory_version`, in every process.
-    The lease of the OLT keeps two runs from using one inventory at the same time.
+    An inventory is valid while the database has its version: each result with readings raises
+    `olts.inventory_version`. The lease of the OLT prevents two runs from using one inventory.
     """
 
     def __init__(self, most_onus: int = MOST_ONUS) -> None:
@@ -241,7 +239,7 @@ class Inventories:
         self._kept: OrderedDict[int, Inventory] = OrderedDict()
 
     def get(self, olt_id: int, version: int) -> Inventory:
-        """Return the inventory of an OLT whose version was read just now; from the database if it is not held."""
+        """Return the inventory of an OLT at this version; loaded if it is not in memory."""
         inventory = self._kept.get(olt_id)
         if inventory is None or inventory.version != version:
             inventory = self._kept[olt_id] = Inventory.load(olt_id)
@@ -256,7 +254,7 @@ class Inventories:
         return self.get(olt_id, found[0][0]).known() if found else []
 
     def drop(self, olt_id: int) -> None:
-        """Forget an inventory that may differ from the database: a transaction failed."""
+        """Drop an inventory after a failed transaction."""
         self._kept.pop(olt_id, None)
 
     def _make_room(self) -> None:

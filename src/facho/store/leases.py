@@ -1,4 +1,4 @@
-"""Leases as rows: at most one holder per key, by the clock of the database. The active scheduler holds one, too."""
+"""Leases as rows: at most one holder per key, by the clock of the database. The active scheduler also holds one."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ from facho.store.engine_lock import refuse_beside_engine
 
 logger = logging.getLogger(__name__)
 
-# The end of a lease that nobody holds.
+# End of a lease without a holder.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a lease lasts, how often it is renewed, and how much earlier its holder lets go of it."""
+    """Duration of a lease, interval of renewals, and safety margin of its holder."""
 
     ttl: timedelta
     renew_every: timedelta
@@ -41,17 +41,17 @@ class Terms:
 
     @classmethod
     def lasting(cls, seconds: float) -> "Terms":
-        """Return terms under which some renewals may fail before the lease is over."""
+        """Return terms under which some renewals may fail before the lease ends."""
         ttl = timedelta(seconds=seconds)
         return cls(ttl, ttl / 6, ttl / 6)
 
     @property
     def trusted(self) -> float:
-        """Return for how many seconds after a renewal was asked for the holder is certain of it."""
+        """Return the seconds after a renewal request for which the holder trusts the lease."""
         return (self.ttl - self.margin).total_seconds()
 
 
-# A worker that dies keeps its OLTs from others for this long. One that loses the database may finish what takes less.
+# OLTs of a dead worker stay blocked for this long. A worker without the database can finish shorter runs.
 OLT_TERMS = Terms.lasting(30)
 
 
@@ -89,7 +89,7 @@ def _take(key: str, holder: str, ttl: timedelta) -> int | None:
 
 
 def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
-    """Prolong leases, and return those that are still ours."""
+    """Renew leases, and return those that are still held."""
     ours = Q(pk__in=())
     for key, token in tokens.items():
         ours |= Q(key=key, token=token)
@@ -107,17 +107,17 @@ def release(key: str, token: int) -> None:
 
 
 def live() -> dict[str, int]:
-    """Return the leases that somebody holds, and their tokens."""
+    """Return the leases with a holder, and their tokens."""
     return dict(LeaseRow.objects.filter(expires_at__gt=Now()).values_list("key", "token"))
 
 
 def holders() -> dict[str, str]:
-    """Return who had each lease last."""
+    """Return the last holder of each lease."""
     return dict(LeaseRow.objects.values_list("key", "holder"))
 
 
 class Needed(NamedTuple):
-    """An open execution, and the key of the lease under which it runs or will run."""
+    """An open execution, and the key of its lease."""
 
     execution_id: int
     olt_id: int
@@ -127,19 +127,19 @@ class Needed(NamedTuple):
 
 
 def needed() -> list[Needed]:
-    """Return the leases that the open executions need."""
+    """Return the leases that open executions need."""
     rows = Execution.objects.filter(status__in=OPEN_STATUSES).order_by("pk")
     columns = ("pk", "olt_id", "status", "lease_token", "device", "master_execution__device")
     where = (f"olt__{column}" for column in HOST_ADDRESS)
     return [
-        # A link runs where its master did. What has not begun will run where its OLT is now.
+        # A link runs on the device of its master. An unstarted execution will run on the current device of its OLT.
         Needed(id_, olt_id, status, token, key_of(own or masters or host_address(*olt).device))
         for id_, olt_id, status, token, own, masters, *olt in rows.values_list(*columns, *where)
     ]
 
 
 def revoke(held: Iterable[tuple[str, int]]) -> None:
-    """Let nobody renew the leases of these devices with these tokens. Another OLT may have the device by now."""
+    """Prevent renewals of these leases with these tokens. Another OLT may have the device by now."""
     for device, token in held:
         LeaseRow.objects.filter(key=key_of(device), token=token).update(revoked=True)
 
@@ -150,7 +150,7 @@ def lock(key: str, token: int) -> bool:
 
 
 def is_superseded(lease: Lease) -> bool:
-    """Return whether another holder had the device since: then nothing written under this lease counts."""
+    """Return whether another holder had the device since: then writes under this lease do not count."""
     later = "SELECT 1 FROM leases WHERE key = %s AND token > %s"
     return bool(sql.fetch(later, key_of(lease.device), lease.token))
 
@@ -166,12 +166,12 @@ def _in(ttl: timedelta) -> Any:
 @dataclass(slots=True)
 class _Held:
     lease: Lease
-    # By the monotonic clock.
+    # Monotonic.
     valid_until: float
 
 
 class DbLeases:
-    """The leases that this process holds, renewed together."""
+    """Leases of this process, renewed together."""
 
     def __init__(self, thread: DbThread, clock: Clock, terms: Terms = OLT_TERMS) -> None:
         self._thread = thread
@@ -185,7 +185,7 @@ class DbLeases:
         try:
             yield lease
         finally:
-            # One that was lost may be held again by now, by this very process.
+            # A lost lease may be held again by this process.
             if self._holding(lease) is not None:
                 del self._held[device]
             await asyncio.shield(self._release(device, lease.token))
@@ -196,7 +196,7 @@ class DbLeases:
         try:
             token = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # It may be ours by now, and nobody would release it.
+            # It may be held by now, and must be released.
             await self._put_back(device, taking)
             raise
         if token is None:
@@ -210,7 +210,7 @@ class DbLeases:
         try:
             token = await taking
         except (Error, OltBusy) as error:
-            # If it was taken all the same, it expires.
+            # If it was taken nevertheless, it expires.
             logger.info("%s was not taken: %s", device, error)
             return
         if token is not None:
@@ -231,13 +231,13 @@ class DbLeases:
         return held if held is not None and held.lease == lease else None
 
     async def run(self) -> None:
-        """Renew for ever."""
+        """Renew forever."""
         while True:
             await self._clock.sleep(self._terms.renew_every.total_seconds())
             await self.renew()
 
     async def renew(self) -> None:
-        """Prolong what is held. What can not be is over: its holder finds that out before its next request."""
+        """Renew the held leases. If that fails, they end; the holder notices before its next request."""
         held = list(self._held.values())
         if not held:
             return
@@ -258,19 +258,19 @@ class DbLeases:
 
 KEY = "scheduler"
 
-# A standby takes over in less than ten seconds: when the lease of one that died is over, and at its next try.
+# A standby takes over within ten seconds: after the lease of a dead scheduler ended, at its next try.
 TERMS = Terms(timedelta(seconds=8), timedelta(seconds=2), timedelta(seconds=2))
 TRY_EVERY = 1.0
 
 
 class SchedulerTurn:
-    """The right to schedule. Everything that is written with it passes `fence` in its own transaction."""
+    """The right to schedule. Every write checks it with `fence` in its own transaction."""
 
     def __init__(
         self, thread: DbThread, clock: Clock, holder: str, terms: Terms = TERMS, outages: Outages | None = None
     ) -> None:
         self.holder = holder
-        # Called when the database does not answer, so that slots lost meanwhile get the right cause.
+        # Records database outages, so that lost slots get the right cause.
         self.outages = outages or Outages()
         self._thread = thread
         self._clock = clock
@@ -280,11 +280,11 @@ class SchedulerTurn:
 
     @property
     def is_ours(self) -> bool:
-        """Return whether it is our turn for certain."""
+        """Return whether the lease is certainly held."""
         return self._token is not None and self._clock.monotonic() < self._valid_until
 
     async def wait(self) -> None:
-        """Stand by until it is our turn."""
+        """Wait on standby until the lease is held."""
         while not await self._try():
             await self._clock.sleep(TRY_EVERY)
 
@@ -300,12 +300,12 @@ class SchedulerTurn:
         return self._token is not None
 
     async def keep(self) -> None:
-        """Renew as long as it is our turn, and return when it no longer is."""
+        """Renew the lease, and return when it is lost."""
         while self.is_ours:
             await self._clock.sleep(self._terms.renew_every.total_seconds())
             asked = self._clock.monotonic()
             try:
-                # A database that does not answer must not keep us from noticing that the time is up.
+                # A hung database must not hide that the lease has ended.
                 with self.outages.watch(KEY, self._clock):
                     is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
             except (Error, TimeoutError) as error:
@@ -322,12 +322,12 @@ class SchedulerTurn:
         return token is not None and bool(await self._thread.run(lambda: renew({KEY: token}, self._terms.ttl)))
 
     def fence(self) -> None:
-        """Pass only if it is our turn, and keep it ours until the transaction is over. In a thread of the database."""
+        """Check and lock the lease until the transaction ends. Called in a database thread."""
         if self._token is None or not lock(KEY, self._token):
             raise LeaseLost("another scheduler has taken over; nothing was written")
 
     async def give_back(self) -> None:
-        """Let another one begin at once."""
+        """Release the lease, so that a standby can start at once."""
         token, self._token = self._token, None
         if token is None:
             return

@@ -1,4 +1,4 @@
-"""Nodes with what is known of how long they take, and how they fail: what plans and forecasts are made from."""
+"""Nodes with their measured durations and failures, as input of plans and forecasts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -17,15 +17,15 @@ from facho.engine.forecast.fleet import Durations, Fleet
 from facho.engine.model import JobKind, Node, Status
 from facho.engine.quota.durations import USUAL, Prediction, expected
 
-# How runs fail is learned from so long. A day: what happens every night has then happened once.
+# Failures are learned from this time span. A day contains nightly events once.
 RECENT = timedelta(days=1)
 
-# Errors by their names, as attempts have them, that the next try would run into again.
+# Names of errors that a retry would meet again.
 LASTING = tuple(
     name for name, error in vars(errors).items() if isinstance(error, type) and not getattr(error, "is_temporary", True)
 )
 
-# Read as plain values: thousands of model instances once a minute would be felt.
+# Read as plain values: thousands of model instances once a minute would be slow.
 COLUMNS = (
     "pk",
     "olt_id",
@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 def enabled_nodes(olt_ids: Collection[int] | None = None) -> list[Node]:
-    """Return every node that is polled, on these OLTs or on all, in one query. What it asks for is left out."""
+    """Return every polled node of these OLTs or of all, in one query, without its columns."""
     settings = {"interval": in_effect.interval_seconds(), "priority": in_effect.priority()}
     rows = WorkflowNode.objects.polled()
     if olt_ids is not None:
@@ -67,12 +67,12 @@ def _node(row: Mapping[str, Any]) -> Node:
 
 
 def profiles() -> dict[int, Mapping[str, Any]]:
-    """Return what was learned of the durations of nodes."""
+    """Return the learned durations of nodes."""
     return dict(WorkflowNode.objects.filter(olt__enabled=True).values_list("pk", "durations"))
 
 
 def profiles_for(hours: Collection[datetime], olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
-    """Return as much of the profiles of nodes, of these OLTs or of all, as predictions for these hours need.
+    """Return the parts of the profiles that predictions for these hours need.
 
     Decoding whole profiles takes six times as long, and plans need them once a minute.
     """
@@ -95,14 +95,14 @@ def profiles_for(hours: Collection[datetime], olt_ids: Collection[int] | None = 
 
 
 def prediction(node: Node, profile: Mapping[str, Any], at: datetime) -> Prediction:
-    """Return how long a node takes, or what is usual where it never ran."""
+    """Return the expected duration of a node, or the default if it never ran."""
     return expected(profile, at) or USUAL[node.kind]
 
 
 def fleet(now: datetime) -> Fleet:
-    """Return the OLTs of this installation as a forecast wants them, with how they fared until now.
+    """Return the OLTs of this installation for a forecast, with their recent failures.
 
-    One that is away, and of which nothing says that it ever came back, is dead to it.
+    An unreachable OLT without any sign of recovery counts as dead.
     """
     broken = frozenset(Olt.objects.filter(enabled=True, breaker_opened_at__isnull=False).values_list("pk", flat=True))
     known = records(now, broken)
@@ -116,7 +116,7 @@ def _durations() -> Durations:
     seen: dict[tuple[int, int], Prediction] = {}
 
     def durations(node: Node, at: datetime) -> Prediction:
-        # A profile says the same for a whole hour of the day, and is asked for it thousands of times.
+        # A profile is constant for an hour of the day and used thousands of times.
         key = (node.id, at.hour)
         if key not in seen:
             seen[key] = prediction(node, known.get(node.id, {}), at)
@@ -126,7 +126,7 @@ def _durations() -> Durations:
 
 
 def records(now: datetime, broken: Collection[int] = ()) -> dict[int, RunRecord]:
-    """Return how the runs of OLTs fail. One without a failure is not in here, and its runs are not even read."""
+    """Return the failures of OLTs. OLTs without failures are left out, and their runs are not read."""
     recent = ExecutionAttempt.objects.filter(
         execution__slot__gte=now - RECENT, execution__olt__enabled=True, execution__node__isnull=False
     )
@@ -138,7 +138,7 @@ def records(now: datetime, broken: Collection[int] = ()) -> dict[int, RunRecord]
 
 
 def _attempts(rows: "QuerySet[ExecutionAttempt]") -> Iterator[tuple[int, Attempt]]:
-    """Yield attempts with their OLTs, those that ended by themselves."""
+    """Yield finished attempts with their OLTs."""
     ended = rows.filter(ended_at__isnull=False, status__in=(Status.SUCCESS, Status.PARTIAL, Status.FAILED))
     columns = ("execution__olt_id", "execution__node_id", "started_at", "ended_at", "status", "error_class")
     for olt_id, node_id, began, over, status, error in ended.order_by().values_list(*columns).iterator():

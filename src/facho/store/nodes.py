@@ -1,4 +1,4 @@
-"""What an operator wants polled, from rows to engine values."""
+"""Nodes and OLTs to poll, from rows to engine values."""
 
 import logging
 from collections import defaultdict
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
 
-# What a person sets up. Whatever the engine writes itself must not be among it: that would be no change.
+# Settings of an OLT. Columns that the engine writes must not be included: they are not changes.
 OLT_SETTINGS = (
     "name",
     "brand",
@@ -52,9 +52,9 @@ OID_SETTINGS = ("id", "name", "oid", "decode", "scalar")
 
 
 class DbNodeSource:
-    """Reads nodes and OLTs. One query a tick says who changed, three read the OLTs that did.
+    """Reads nodes and OLTs. One query per tick finds the changed OLTs, three read them.
 
-    What was changed behind our back shows in the fingerprints: four queries, whatever the size of the fleet.
+    Direct changes to the rows are found by fingerprints: four queries for any fleet size.
     """
 
     def __init__(self, thread: DbThread) -> None:
@@ -83,14 +83,14 @@ def _standings() -> Mapping[int, Standing]:
 
 
 def _fingerprints() -> Mapping[int, str]:
-    """Return a digest of all settings of each enabled OLT, from four queries for the whole fleet."""
+    """Return a digest of all settings of each enabled OLT, with four queries for the whole fleet."""
     jobs = _job_fingerprints()
     nodes: defaultdict[int, list[object]] = defaultdict(list)
     for olt_id, job_id, *settings in (
         WorkflowNode.objects.filter(olt__enabled=True).order_by("id").values_list("olt_id", "job_id", *NODE_SETTINGS)
     ):
         nodes[olt_id] += [settings, jobs.get(job_id)]
-    # The ciphertext as it lies there: a secret is not opened to see whether it was changed.
+    # The ciphertext is compared, so secrets are not decrypted for this.
     ciphertexts = [Cast(name, TextField()) for name in SECRETS]
     olts = inventory.Olt.objects.filter(enabled=True).order_by().values_list("id", *OLT_SETTINGS, *ciphertexts)
     return {id_: fingerprint([settings, *nodes[id_]]) for id_, *settings in olts}
@@ -116,19 +116,19 @@ def _state(row: inventory.Olt, nodes: Iterable[Node]) -> OltState:
 
 
 def _credentials(row: inventory.Olt) -> str:
-    """Return a digest of what we show the OLT, the same under whatever key it is kept."""
+    """Return a digest of the credentials, independent of the encryption key."""
     users = (row.version, row.v3_user, row.v3_auth, row.v3_priv)
     secrets = [getattr(row, name) for name in SECRETS]
     try:
         return fingerprint([users, *(secret.reveal() for secret in secrets)])
     except WrongKeyError as error:
-        # Its runs will say so as well. The rest of the fleet must not stand still for it.
+        # Its runs report the error too. The rest of the fleet must continue.
         logger.error("%s: %s", row.name, error)
         return fingerprint([users, *(secret.token for secret in secrets)])
 
 
 def _nodes(olts: Mapping[int, str]) -> dict[int, list[Node]]:
-    """Return the enabled nodes of OLTs, of which the names are given."""
+    """Return the enabled nodes of these OLTs, given with their names."""
     raw_oids = _raw_oids(olts)
     now = timezone.now()
     nodes: defaultdict[int, list[Node]] = defaultdict(list)
@@ -145,7 +145,7 @@ def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
         try:
             parsed = oid.parse(row.oid)
         except ValueError as error:
-            # Forms and API refuse it, so somebody went past them; the rest of the fleet must not stand still for it.
+            # Forms and API refuse it, so it was written directly. The rest of the fleet must continue.
             logger.error("%s of job %d is left out: %s", row.name, row.job_id, error)
             continue
         raw_oids.setdefault(row.job_id, []).append(RawOid(row.name, parsed, row.decode, row.scalar))

@@ -1,4 +1,4 @@
-"""How executions end or wait for a retry: their rows, quotas, durations and breakers."""
+"""Ends and retries of executions: their rows, quotas, durations and breakers."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ from facho.engine.remarks import count_blank_runs
 from facho.store import breakers, leases, plans, quotas, sql
 from facho.store.breakers import Breaker, BreakerPolicy, BreakerTurn
 
-# A run in which everything failed has thousands of these; a person reads the first ones.
+# Maximum number of failed ONUs to store per run.
 MOST_FAILED = 100
 LONGEST_REASON = 300
 
 
 def summary(coverage: Sequence[Coverage]) -> dict[str, Any]:
-    """Return the coverage of a run as `Execution.coverage` keeps it; nothing for a run that covers nothing."""
+    """Return the coverage of a run for `Execution.coverage`; empty if there is none."""
     if not coverage:
         return {}
     columns: dict[str, dict[str, int]] = {}
@@ -47,22 +47,22 @@ def _failed(each: Coverage) -> dict[str, Any]:
 
 
 def first(names: Iterable[str]) -> list[str]:
-    """Return the first names of what may be thousands, as the database can hold them."""
+    """Return the first names, in a form that the database accepts."""
     return [name.replace("\0", "")[:LONGEST_REASON] for name in list(names)[:MOST_FAILED]]
 
 
 NEVER = datetime.min.replace(tzinfo=UTC)
 
-# An OLT whose answers take this long is shown as slow.
+# Seconds. An OLT with a longer round trip is shown as slow.
 SLOW_RTT = 2.0
 
-# What a run that read nothing has collected.
+# Result of a run without readings.
 NOTHING = Collected(Completeness.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenExecution:
-    """An execution that has not ended, with the columns of its node and OLT that its end needs."""
+    """An open execution, with the columns of its node and OLT that its end needs."""
 
     id: int
     node_id: int | None
@@ -71,7 +71,7 @@ class OpenExecution:
     trigger: str
     is_running: bool
     has_begun: bool
-    # Only a master is in a plan; the links behind it are in its entry.
+    # Only a master is in a plan; its links are part of its entry.
     is_master: bool
     claimed_at: datetime | None
     durations: Mapping[str, Any]
@@ -83,7 +83,7 @@ class OpenExecution:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How long an execution ran in all, and in its last attempt, which began then."""
+    """Total duration of an execution, and start and duration of its last attempt."""
 
     total: timedelta = timedelta(0)
     last: timedelta | None = None
@@ -91,7 +91,7 @@ class Attempts:
 
 
 def _read(ids: Sequence[int], mine: str = "", *values: Any) -> list[OpenExecution]:
-    """Read open executions in one query, and lock them, so that no other process counts their slots."""
+    """Read and lock open executions in one query, so that no other process counts their slots."""
     if not ids:
         return []
     found = sql.fetch(
@@ -145,7 +145,7 @@ def _open_execution(
 
 
 def ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecution]:
-    """Return the executions that are open and that a holder of this lease may end. They are locked."""
+    """Return and lock the open executions that a holder of this lease may end."""
     if lease is None:
         return _read(list(execution_ids), " AND e.lease_token IS NULL")
     if leases.is_superseded(lease):
@@ -154,7 +154,7 @@ def ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecut
 
 
 def is_stored(result: RunResult) -> bool:
-    """Return whether the result of a run was stored before: its execution ended so, or waits for the same retry."""
+    """Return whether the result of a run is already stored: its execution ended so, or waits for the same retry."""
     lease, outcome = result.lease, result.outcome
     rows = Execution.objects.filter(pk=result.execution_ids[0])
     if outcome.retry_at is not None:
@@ -199,7 +199,7 @@ def put_off(rows: Sequence[OpenExecution], outcome: Outcome, policy: BreakerPoli
 
 
 def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) -> list[OpenExecution]:
-    """End executions that no process runs any more, or that a person does not want, and return them."""
+    """End executions that no process runs or that were disabled, and return them."""
     rows = _read(list(executions.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True)))
     if rows:
         outcome = Outcome(Status.INTERRUPTED, cause)
@@ -212,12 +212,12 @@ def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) ->
 
 
 def _storable(outcome: Outcome) -> Outcome:
-    """Return an outcome that any database holds: an error may quote anything, and must not keep an execution open."""
+    """Return an outcome that any database accepts: an error text must not keep an execution open."""
     return replace(outcome, error=outcome.error.replace("\0", ""), error_class=outcome.error_class[:60])
 
 
 def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime) -> dict[int, Attempts]:
-    """End the attempts that run, and return how long each execution ran."""
+    """End the running attempts, and return the duration of each execution."""
     begun = [row.id for row in rows if row.has_begun]
     if not begun:
         return {}
@@ -250,7 +250,7 @@ def _end_attempts(rows: Sequence[OpenExecution], outcome: Outcome, now: datetime
 
 
 def move_waiting(execution_ids: Collection[int], by: timedelta) -> None:
-    """Move the times of executions that wait for another attempt, for the clock was set."""
+    """Shift the times of pending retries after the clock was set."""
     with transaction.atomic():
         waiting = Execution.objects.filter(pk__in=execution_ids, status=Status.PENDING, retry_at__isnull=False)
         ids = list(waiting.select_for_update().values_list("pk", flat=True))
@@ -268,7 +268,7 @@ def _move(execution_ids: Collection[int], by: timedelta) -> None:
 
 
 def _ended(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> list[quotas.Ended]:
-    """Return the slots that are over by it. What a person asked for is no slot."""
+    """Return the finished slots. A manual run has no slot."""
     return [
         quotas.Ended(
             row.breaker.olt_id,
@@ -285,7 +285,7 @@ def _ended(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[in
 
 
 def _planned(rows: Iterable[OpenExecution]) -> list[plans.PlannedRun]:
-    """Return those that plans have an entry for."""
+    """Return the executions with an entry in a plan."""
     return [
         plans.PlannedRun(row.breaker.olt_id, row.slot, row.claimed_at)
         for row in rows
@@ -296,9 +296,9 @@ def _planned(rows: Iterable[OpenExecution]) -> list[plans.PlannedRun]:
 def _learn(
     rows: Iterable[OpenExecution], outcome: Outcome, collected: Collected, attempts: Mapping[int, Attempts]
 ) -> None:
-    """Store how long nodes took, and which of their columns had no value.
+    """Store the durations of nodes, and their columns without a value.
 
-    A run that sent no request, or failed, took no typical time.
+    A run that sent no request or failed has no typical duration.
     """
     if outcome.status not in (Status.SUCCESS, Status.PARTIAL) or not outcome.traffic.pdus:
         return
@@ -312,10 +312,9 @@ def _learn(
 
 
 def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: BreakerPolicy, now: datetime) -> list[BreakerTurn]:
-    """Write what attempts that ran show about their OLTs, and return the changes of breakers.
+    """Apply the results of attempts to their OLTs, and return the changes of breakers.
 
-    Executions that were waiting for an attempt, or never had one, show nothing new. So an end that is delivered
-    twice counts once.
+    Executions without a running attempt prove nothing new, so an end that is delivered twice counts once.
     """
     turns = [breakers.turn(row.breaker, outcome, policy, now) for row in rows if row.is_running]
     observed = _observed(outcome, now)
@@ -350,7 +349,7 @@ def _columns(outcome: Outcome, collected: Collected) -> dict[str, Any]:
 
 
 def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
-    """Return what an outcome tells of the OLT itself. Only silence counts against it."""
+    """Return the effect of an outcome on the OLT. Only a missing answer counts against it."""
     if outcome.status in (Status.INTERRUPTED, Status.SKIPPED):
         return {}
     if outcome.cause is Cause.UNREACHABLE:
@@ -358,7 +357,7 @@ def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
     if outcome.status not in (Status.SUCCESS, Status.PARTIAL):
         return {"last_error": outcome.error}
     if not outcome.traffic.pdus:
-        # Nothing was asked, so nothing was heard: no ONU was known, or all of them are dark.
+        # Nothing was sent: no ONU was known, or all are dark.
         return {}
     slow = (outcome.traffic.rtt_p95 or 0.0) > SLOW_RTT
     reachability = Olt.Reachability.SLOW if slow else Olt.Reachability.REACHABLE

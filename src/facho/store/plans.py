@@ -1,8 +1,8 @@
-"""The plans of the hour as rows: made before it begins, made again when something changes, and compared with what was.
+"""Plans of the hour as rows: made in advance, made again after changes, and compared with the result.
 
-A plan depends on three things, which its fingerprint has side by side: the jobs and their grid, which of them have
-ever run, and whether the breaker of the OLT is open. It is also made again when the measured durations have moved its
-utilisation (`is_material`), and when several runs of the OLT failed in a row.
+The fingerprint of a plan has three parts: the jobs and their grid, which of them have ever run, and whether the
+breaker is open. A plan is also made again when measured durations changed its utilisation (`is_material`), and after
+several failed runs of the OLT in a row.
 """
 
 import logging
@@ -29,20 +29,20 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# From this long before an hour on it has a plan, so that what cannot be met is said beforehand.
+# An hour gets its plan this long before it starts, so that problems are reported in advance.
 AHEAD = timedelta(minutes=10)
 
-# How often all OLTs are looked at. Those that changed, or that fail, are looked at with every step.
+# Interval between checks of all OLTs. OLTs that changed or fail are checked in every step.
 SWEEP_EVERY = timedelta(minutes=1)
 
-# OLTs that are planned in one transaction.
+# OLTs per transaction.
 BATCH = 100
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Reason = ExecutionPlan.Reason
 
-# The parts of a fingerprint, and why a plan is made again when one of them differs.
+# Parts of a fingerprint, and the reason for a new plan if one differs.
 PARTS = (Reason.CHANGED, Reason.DURATIONS, Reason.REACHABILITY)
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is polled on an OLT, how long that takes, and a digest of what a plan depends on."""
+    """Nodes of an OLT, their durations, and a digest of everything that a plan depends on."""
 
     olt_id: int
     name: str
@@ -74,14 +74,14 @@ class Setup:
                 tuple(predictions[link.id] for link in (master, *chain)),
             )
             for master, chain in group_chains(self.nodes).values()
-            # One that has just been enabled is not on the grid yet; when it is, the plan is made again.
+            # A new node is not on the grid yet; the plan is made again when it is.
             if master.next_check is not None
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePlan:
-    """A plan that is active, without its slots."""
+    """An active plan, without its slots."""
 
     id: int
     olt_id: int
@@ -98,7 +98,7 @@ class ActivePlan:
 
 
 class Planner:
-    """Keeps the plans up to date: of OLTs that changed or fail within seconds, of all once a minute."""
+    """Keeps plans up to date: within seconds for OLTs that changed or fail, once a minute for all."""
 
     def __init__(self, thread: DbThread) -> None:
         self._thread = thread
@@ -106,12 +106,12 @@ class Planner:
         self._sweep_at: datetime | None = None
 
     def changed(self, olt_ids: Iterable[int]) -> None:
-        """Note OLTs whose plans may be out of date."""
+        """Record OLTs whose plans may be outdated."""
         self._changed.update(olt_ids)
 
     async def step(self, now: datetime) -> None:
         if self._sweep_at is None or self._sweep_at <= now or now < self._sweep_at - SWEEP_EVERY:
-            # What changes from here on is looked at again.
+            # Later changes are handled in the next step.
             self._changed.clear()
             await self._thread.run(lambda: make_plans(now))
             self._sweep_at = now + SWEEP_EVERY
@@ -125,7 +125,7 @@ class Planner:
 
 
 def _make_some(olt_ids: Collection[int], now: datetime) -> None:
-    """Bring the plans of these OLTs, and of those whose runs fail, up to date."""
+    """Update the plans of these OLTs, and of those with failing runs."""
     failing = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE, failures_in_row__gte=SEVERAL_FAILURES)
     wanted = {*olt_ids, *failing.exclude(reason=Reason.FAILURES).order_by().values_list("olt_id", flat=True)}
     if wanted:
@@ -133,7 +133,7 @@ def _make_some(olt_ids: Collection[int], now: datetime) -> None:
 
 
 def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
-    """Bring the plans of these OLTs, or of all, up to date, and return how many were made."""
+    """Update the plans of these OLTs, or of all, and return the number of new plans."""
     hours = [hour_of(now)]
     if hours[0] + HOUR - now <= AHEAD:
         hours.append(hours[0] + HOUR)
@@ -146,7 +146,7 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
     stale = _stale([plan for plan in present if plan.olt_id in setups], setups, now)
     _close(_settled(past, now), ExecutionPlan.Status.COMPLETED, now)
     _close([plan for plan in gone if plan.olt_id in off], ExecutionPlan.Status.ABORTED, now)
-    # An OLT that is left without a job is not off, and has no plan any more.
+    # An enabled OLT without jobs has no plan.
     superseded = [plan for plan in gone if plan.olt_id not in off] + [plan for plan, _ in stale.values()]
     _close(superseded, ExecutionPlan.Status.SUPERSEDED, now)
     left = {plan.key for plan in present} - {plan.key for plan in gone} - stale.keys()
@@ -156,12 +156,12 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
     return len(wanted)
 
 
-# Plans that are out of date, each with why, by OLT and hour.
+# Outdated plans with the reason, by OLT and hour.
 Stale = Mapping[tuple[int, datetime], tuple[ActivePlan, Reason]]
 
 
 def _stale(plans: Sequence[ActivePlan], setups: Mapping[int, Setup], now: datetime) -> Stale:
-    """Return the plans that are to be made again, and why."""
+    """Return the outdated plans, and the reason."""
     reasons = {plan.key: (plan, _reason(plan, setups[plan.olt_id], now)) for plan in plans}
     return {key: (plan, reason) for key, (plan, reason) in reasons.items() if reason is not None}
 
@@ -169,7 +169,7 @@ def _stale(plans: Sequence[ActivePlan], setups: Mapping[int, Setup], now: dateti
 def _reason(plan: ActivePlan, setup: Setup, now: datetime) -> Reason | None:
     before, after = plan.fingerprint.split("."), setup.fingerprint.split(".")
     if len(before) != len(after):
-        # Of an earlier version.
+        # From an earlier version.
         return Reason.CHANGED
     for reason, was, part in zip(PARTS, before, after, strict=True):
         if was != part:
@@ -214,7 +214,7 @@ def _setups(hours: Collection[datetime], olt_ids: Collection[int] | None) -> dic
 
 
 def _settings(node: Node) -> tuple[object, ...]:
-    """Return what a plan depends on. When a node is due moves with every run; its grid does not."""
+    """Return the settings that a plan depends on. The due time of a node moves with every run; its grid does not."""
     grid = None if node.next_check is None else ((node.next_check - EPOCH) % node.interval).total_seconds()
     return node.id, node.name, node.interval.total_seconds(), node.priority, node.master_id, grid
 
@@ -265,7 +265,7 @@ def _tell_of_short_hour(setup: Setup, plan: HourPlan) -> None:
 
 
 def _running(olt_ids: Collection[int]) -> dict[int, tuple[int | None, datetime]]:
-    """Return what each OLT is busy with, and since when."""
+    """Return the current run of each OLT and its start."""
     rows = Execution.objects.filter(olt_id__in=olt_ids, status=Status.RUNNING)
     values = rows.values_list("olt_id", "node_id", "started_at")
     return {olt_id: (node_id, since) for olt_id, node_id, since in values if since is not None}
@@ -303,7 +303,7 @@ def _row(setup: Setup, hour: datetime, plan: HourPlan, reason: Reason, now: date
 
 
 def _settled(past: Sequence[ActivePlan], now: datetime) -> list[ActivePlan]:
-    """Return the plans of hours that are over, and of which nothing is open; after some minutes nobody waits."""
+    """Return the plans of finished hours without open executions; after some minutes these are ignored."""
     if not past:
         return []
     still_open = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("olt_id", "slot")
@@ -312,10 +312,10 @@ def _settled(past: Sequence[ActivePlan], now: datetime) -> list[ActivePlan]:
 
 
 def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
-    """End plans, with what really happened beside each of their slots."""
+    """End plans, and add the actual result to each of their slots."""
     for part in _batches(plans):
         with transaction.atomic():
-            # In the order in which `count` locks them. What ends from here on finds no active plan.
+            # In the lock order of `count`. Runs that end from here on find no active plan.
             active = ExecutionPlan.objects.filter(pk__in=[plan.id for plan in part]).select_for_update()
             ids = list(active.order_by("olt_id", "period_start").values_list("pk", flat=True))
             ExecutionPlan.objects.filter(pk__in=ids).update(status=status, updated_at=now)
@@ -328,7 +328,7 @@ def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run of a master in a slot, and when it was claimed."""
+    """A run of a master in a slot, and the time of its claim."""
 
     olt_id: int
     slot: datetime
@@ -336,15 +336,15 @@ class PlannedRun:
 
 
 def count(runs: Iterable[PlannedRun], status: Status) -> None:
-    """Count runs that end in the active plan of their hour, in the transaction in which they end.
+    """Count finished runs in the active plan of their hour, in the transaction that ends them.
 
-    One that was claimed before the plan was made is not in it.
+    A run that was claimed before the plan was made is not in it.
     """
     share = SHARES[status]
     if share is Share.COMPLETED:
         counted = "completed_tasks = completed_tasks + 1, failures_in_row = 0"
     elif share is Share.FAILED:
-        # What was interrupted failed, but not because of the OLT.
+        # An interrupted run failed, but not because of the OLT.
         more = int(status is Status.FAILED)
         counted = f"failed_tasks = failed_tasks + 1, failures_in_row = failures_in_row + {more}"
     else:
@@ -363,12 +363,12 @@ def count(runs: Iterable[PlannedRun], status: Status) -> None:
 CLOSED_COLUMNS = ["plan_data", "completed_tasks", "failed_tasks"]
 ACTUAL_COLUMNS = ("slot", "slots", "status", "cause", "started_at", "ended_at")
 
-# What became of a slot: of a node, at a time.
+# Result of a slot, by node and time.
 Actual = Mapping[tuple[int, datetime], Mapping[str, Any]]
 
 
 def _actual(plans: Sequence[ExecutionPlan]) -> Actual:
-    """Return how the executions of these hours ended, by node and slot, in one query."""
+    """Return the results of the executions of these hours, by node and slot, in one query."""
     if not plans:
         return {}
     start, end = min(plan.period_start for plan in plans), max(plan.period_end for plan in plans)
@@ -377,7 +377,7 @@ def _actual(plans: Sequence[ExecutionPlan]) -> Actual:
     ).values("node_id", *ACTUAL_COLUMNS, interval=in_effect.interval_seconds("node__"))
     found = {}
     for row in rows:
-        # That of a node that was deleted nobody knows.
+        # The interval of a deleted node is unknown.
         every = timedelta(seconds=row["interval"] or 0)
         for number in range(row["slots"]):
             found[row["node_id"], row["slot"] + number * every] = row

@@ -1,4 +1,4 @@
-"""What a run means for the presence of ONUs, as `engine/presence.py` decides it by the inventory of the OLT."""
+"""Effect of a run on the presence of ONUs, decided by `engine/presence.py` from the inventory."""
 
 import logging
 from collections.abc import Sequence
@@ -15,25 +15,25 @@ from facho.store.inventory import Inventory
 
 logger = logging.getLogger(__name__)
 
-# Names an ONU without an index in a census, where all others are named by theirs. No OID has it.
+# Name of an ONU without an index in a census; all others are named by their index. No OID has it.
 NO_INDEX = "~"
 
-# How many ONUs an event names.
+# Maximum number of ONU names in an event.
 NAMED = 5
 
 
-# What a census needs of an ONU beside what every comparison does.
+# Fields for a census, besides those of every comparison.
 FIELDS = ("name", "state", "serial", "mac")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownOnus:
-    """The ONUs of an OLT by the name they have in a census."""
+    """ONUs of an OLT by their name in a census."""
 
     onus: list[KnownOnu]
-    # In the inventory.
+    # Position in the inventory.
     positions: dict[str, int]
-    # The last index on the device.
+    # Last index on the device.
     indexes: dict[str, str]
     names: dict[str, str]
 
@@ -50,17 +50,17 @@ class KnownOnus:
         return known
 
     def is_elsewhere(self, move: Move) -> bool:
-        """Return whether a mover has another index now. One that was replaced may return to its own."""
+        """Return whether a moved ONU has another index now. A replaced ONU may return to its own."""
         return self.indexes[move.known.index] != move.reading.index
 
     def origin(self, move: Move) -> str:
-        """Return where a mover came from."""
+        """Return the previous place of a moved ONU."""
         return place_name(move.known.slot, move.known.port, move.known.onu, self.indexes[move.known.index])
 
 
 @dataclass(frozen=True, slots=True)
 class PresenceVerdict:
-    """A census, the ONUs that were known before it, and the readings of its run."""
+    """A census, the ONUs known before it, and the readings of its run."""
 
     census: Census
     known: KnownOnus
@@ -68,9 +68,9 @@ class PresenceVerdict:
 
 
 def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Sequence[str]) -> bool:
-    """Return whether a run finds every ONU where it was, under the serial it had: then there is nothing to decide.
+    """Return whether a run finds every ONU at its index with its serial: then there is nothing to decide.
 
-    So it is in most runs, and each ONU would have to be looked at to find out the same.
+    This is the case in most runs, and saves checking each ONU.
     """
     named = [name for name in ("serial", "mac") if name in read.columns]
     if kind is not JobKind.DISCOVERY and not named:
@@ -88,7 +88,7 @@ def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Seque
 
 
 def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:
-    """Decide by a discovery which ONUs moved, were replaced, are missing or back."""
+    """Decide from a discovery which ONUs moved, were replaced, are missing or are back."""
     known = KnownOnus.of(inventory)
     was_suspect = inventory.is_suspect
     census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
@@ -97,9 +97,9 @@ def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now
 
 
 def follow_moves(inventory: Inventory, collected: Collected) -> PresenceVerdict:
-    """Let rows follow their ONUs also where a run that is not a discovery reads serials.
+    """Move rows with their ONUs if a run other than a discovery reads serials.
 
-    Its readings would otherwise give the serial of one ONU to the row of another.
+    Otherwise its readings would write the serial of one ONU to the row of another.
     """
     known = KnownOnus.of(inventory)
     census = find_moves(known.onus, collected.readings)
@@ -127,7 +127,7 @@ def _write_suspicion(inventory: Inventory, census: Census, now: datetime) -> Non
 
 
 def tell_census(node: Node, verdict: PresenceVerdict) -> None:
-    """Log what a run found, as one event of each kind. Called when it is committed."""
+    """Log the changes found by a run, one event per kind. Called after the commit."""
     census, names = verdict.census, verdict.known.names
     _tell_vanishing(node, census)
     moved = [move.known.index for move in census.moved if verdict.known.is_elsewhere(move)]
@@ -156,7 +156,7 @@ def _tell_vanishing(node: Node, census: Census) -> None:
     if event is not None:
         missed = len(census.missed)
         if event is Event.VANISHING_OVER:
-            # Replaced ONUs did not vanish, but they are not there either.
+            # Replaced ONUs did not disappear, but are not present either.
             missed += len(census.replaced)
         tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
 

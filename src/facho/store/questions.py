@@ -1,4 +1,4 @@
-"""Questions of people to OLTs, as rows."""
+"""Users' questions to OLTs, as rows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ State = inventory.Question.State
 class DbQuestions:
     """Takes questions by a conditional update, so that each is answered once.
 
-    Looking for them is one read of a partial index, which is empty nearly always.
+    Each check is one read of a partial index, which is nearly always empty.
     """
 
     def __init__(self, reader: DbThread, writer: DbThread) -> None:

@@ -1,4 +1,4 @@
-"""Quotas as rows: counted where executions start and end, judged when the hour is over."""
+"""Quotas as rows: counted when executions start and end, judged when the hour is over."""
 
 import logging
 from collections import Counter, defaultdict
@@ -43,10 +43,10 @@ logger = logging.getLogger(__name__)
 IN_PROGRESS = QuotaTracker.Status.IN_PROGRESS.value
 INTERRUPTED = QuotaTracker.Status.INTERRUPTED.value
 
-# An OLT, a job's name, and the beginning of an hour.
+# An OLT, a job name, and the start of an hour.
 Key = tuple[int, str, datetime]
 
-# Rows that one statement may touch when an hour is opened for the whole fleet.
+# Maximum rows per statement when an hour is opened for the whole fleet.
 KEYS_PER_QUERY = 1000
 
 COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
@@ -56,7 +56,7 @@ WRITTEN = ("quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_a
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Slots of a node that are over, all in one hour and all in the same way."""
+    """Finished slots of a node, all in one hour and with the same result."""
 
     olt_id: int
     node_id: int | None
@@ -64,7 +64,7 @@ class Ended:
     hour: datetime
     status: Status
     slots: int = 1
-    # A cause, or else the kind of an error.
+    # A cause, or the kind of an error.
     cause: str = ""
     milliseconds: int = 0
 
@@ -75,7 +75,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What a node still owes to an hour. One that is off the grid owes nothing."""
+    """Pending slots of a node in an hour. A node off the grid has none."""
 
     node_id: int | None
     slots: int
@@ -86,7 +86,7 @@ OFF = Owed(None, 0, False)
 
 
 def skipped_slots(skipped: Iterable[Skipped]) -> list[Ended]:
-    """Return the slots of masters that will not run, and of their chains, by the hour."""
+    """Return skipped slots of masters and of their chains, by hour."""
     return [
         Ended(link.olt_id, link.id, link.name, hour, Status.SKIPPED, slots, item.cause.value)
         for item in skipped
@@ -100,7 +100,7 @@ def _links(item: Skipped) -> tuple[Node, ...]:
 
 
 def count(ended: Sequence[Ended]) -> None:
-    """Count slots that are over. One that no row knows of raises what was required."""
+    """Count finished slots. A slot that is in no row raises `required`."""
     if not ended:
         return
     rows = _open_rows({each.key: each.node_id for each in ended})
@@ -119,12 +119,12 @@ def _count(row: QuotaTracker, ended: Ended) -> None:
         cause = ended.cause or ended.status.lower()
         row.causes = {**row.causes, cause: row.causes.get(cause, 0) + ended.slots}
     if row.status != INTERRUPTED:
-        # Also of an hour that was judged already: the next turn judges it anew.
+        # Also of a judged hour: the next step judges it again.
         row.status = IN_PROGRESS
 
 
 def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
-    """Return a row for each, locked; those that are not there are opened first, so that there is one to lock."""
+    """Return a locked row for each key; missing rows are created first."""
     rows = _rows(nodes.keys())
     missing = nodes.keys() - rows.keys()
     if missing:
@@ -134,7 +134,7 @@ def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
 
 
 def _create(nodes: Mapping[Key, int | None]) -> None:
-    """Open rows of nothing, as far as nobody else has."""
+    """Create missing rows with zero counters."""
     new = [
         QuotaTracker(olt_id=olt_id, node_id=node_id, task_type=task, period_start=hour, period_end=hour + HOUR)
         for (olt_id, task, hour), node_id in nodes.items()
@@ -143,7 +143,7 @@ def _create(nodes: Mapping[Key, int | None]) -> None:
 
 
 def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
-    """Return the rows that there are, locked until the end of the transaction."""
+    """Return the existing rows, locked until the end of the transaction."""
     if not keys:
         return {}
     olts, tasks, hours = (list(set(part)) for part in zip(*keys, strict=True))
@@ -162,7 +162,7 @@ def key_of(row: QuotaTracker) -> Key:
 
 
 def write(rows: Iterable[QuotaTracker]) -> None:
-    """Write rows that are locked. What is required, and the mean time, follow from the rest, only here."""
+    """Write locked rows. `required` and the mean time are computed only here."""
     now = timezone.now()
     written = []
     for row in rows:
@@ -175,16 +175,16 @@ def write(rows: Iterable[QuotaTracker]) -> None:
 
 
 def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
-    """Set anew what the nodes of these OLTs still owe to the hour of `now`; return those with an interrupted row.
+    """Update the pending slots of these OLTs in the hour of `now`; return those with an interrupted row.
 
-    What was disabled, or deleted, owes nothing but what still runs.
+    Disabled or deleted nodes have no pending slots except running ones.
     """
     hour = hour_of(now)
     owed, known, running = _owed(olt_ids, hour), _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
     missing = {key: due.node_id for key, due in owed.items() if key not in known and due.slots + running[key]}
     if missing:
         _create(missing)
-        # Only with a row to lock nobody else can count in the meantime.
+        # Only with a locked row no other process can count in the meantime.
         known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
     wanted = {key: _wanted(owed.get(key, OFF), running[key]) for key in known}
     changed = {key: want for key, want in wanted.items() if want != known[key]}
@@ -196,37 +196,37 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
 
 
 def orphaned(now: datetime) -> set[int]:
-    """Return the OLTs with rows of this hour that wait for a node which was deleted."""
+    """Return the OLTs with rows of this hour that wait for a deleted node."""
     rows = QuotaTracker.objects.filter(period_start=hour_of(now), node__isnull=True, quota_pending__gt=0)
     return set(rows.order_by().values_list("olt_id", flat=True))
 
 
 def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str]]:
-    """Return what is pending in each row of the hour, and its status; of most of them nothing else is needed."""
+    """Return the pending slots and the status of each row of the hour; most rows need nothing else."""
     rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()
     columns = ("olt_id", "task_type", "quota_pending", "status")
     return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
 
 
 def _wanted(due: Owed, running: int) -> tuple[int, str]:
-    """Return what should be pending in a row of the running hour, and its status."""
+    """Return the expected pending slots and status of a row of the current hour."""
     return running + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
 
 
 def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
-    """Return the slots to come of each node in the hour."""
+    """Return the remaining slots of each node in the hour."""
     owed: dict[Key, Owed] = {}
     for node in grid_nodes(olt_ids):
         key = node.olt_id, node.task, hour
         before = owed.get(key, Owed(node.id, 0, False))
-        # Two jobs of one name share a row.
+        # Two jobs with one name share a row.
         owed[key] = Owed(before.node_id, before.slots + node.slots(hour), before.is_on or node.due is not None)
     return owed
 
 
 @dataclass(frozen=True, slots=True)
 class GridNode:
-    """A node as far as its grid goes: that of its master, where it has one. `due` None: off the grid."""
+    """Grid of a node, or of its master. `due` None: off the grid."""
 
     id: int
     olt_id: int
@@ -241,7 +241,7 @@ class GridNode:
 def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
     """Return the nodes of these OLTs with their grid."""
     columns = ("id", "olt_id", "olt__enabled", "job__name", "master_id")
-    # A node's own, and the same of its master.
+    # Settings of a node, and the same of its master.
     settings_of = ("next_run_at", in_effect.enabled(), in_effect.interval_seconds())
     rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns, *settings_of))
     settings = {row[0]: row[5:] for row in rows}
@@ -252,27 +252,27 @@ def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
 
 
 def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) -> tuple[datetime | None, timedelta]:
-    """Return when a node is due next, None if it is not, and its interval."""
+    """Return the next due time of a node, None if there is none, and its interval."""
     due, master_enabled, interval = masters or own
     is_on = olt_enabled and masters is not None and own[1] and master_enabled
     return (due if is_on else None), timedelta(seconds=interval)
 
 
 def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
-    """Return how many slots of these hours have an execution that is not over."""
+    """Return the number of slots of these hours with an open execution."""
     columns = open_executions(olt_ids, first, last).values_list("olt_id", "node_name", "slot")
     return Counter((olt_id, name, hour_of(slot)) for olt_id, name, slot in columns)
 
 
 def open_executions(olt_ids: Collection[int], first: datetime, last: datetime) -> "QuerySet[Execution]":
-    """Return the executions of slots in these hours that are not over. A manual run has no slot."""
+    """Return the open executions of slots in these hours. A manual run has no slot."""
     return Execution.objects.filter(
         olt_id__in=olt_ids, status__in=OPEN_STATUSES, trigger=Trigger.SCHEDULE, slot__gte=first, slot__lt=last + HOUR
     ).order_by()
 
 
 def heal(rows: Collection[QuotaTracker]) -> None:
-    """Set right what rows of hours that are over wait for: a slot that nobody will run or account for is not owed."""
+    """Correct pending slots of finished hours: a slot that will never run is not pending."""
     if not rows:
         return
     olt_ids = {row.olt_id for row in rows}
@@ -287,31 +287,30 @@ def heal(rows: Collection[QuotaTracker]) -> None:
 
 
 def tell_interrupted(olt_ids: Collection[int]) -> None:
-    """Tell of quotas that a person has interrupted. Called when it is committed."""
+    """Log quotas interrupted by a user. Called after the commit."""
     if olt_ids:
         for olt_id, name in Olt.objects.filter(pk__in=olt_ids).values_list("pk", "name"):
             tell(logger, Event.QUOTA_INTERRUPTED, olt_id=olt_id, olt=name)
 
 
-# What one transaction takes on, so that a large fleet does not keep the database from others for long: OLTs
-# whose hour begins, rows that are judged.
+# Limits per transaction, so that a large fleet does not block the database: OLTs whose hour starts, and rows to judge.
 OLTS = 100
 BATCH = 250
-# After an outage there may be many thousands; those that are left wait for the next time, the newest come first.
+# After an outage there may be many thousands. The newest come first, the rest in the next step.
 AT_ONCE = 8 * BATCH
 
-# How long ago an hour may have ended that a person interrupted, to be looked at again.
+# Maximum age of an hour interrupted by a user that is checked again.
 INTERRUPTED_FOR = timedelta(days=1)
 
-# Violations of older hours are kept, and not told: after an outage of days they are no news.
+# Violations of older hours are stored but not reported.
 NEWS_FOR = timedelta(hours=2)
 
-# An OLT and the beginning of an hour.
+# An OLT and the start of an hour.
 OltHour = tuple[int, datetime]
 
 
 def open_hour(now: datetime) -> None:
-    """Give every node that is on the grid its row of this hour, and set right what each owes."""
+    """Create the row of this hour for every node on the grid, and correct its pending slots."""
     olt_ids = list(Olt.objects.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(olt_ids), OLTS):
         with transaction.atomic():
@@ -320,12 +319,11 @@ def open_hour(now: datetime) -> None:
 
 
 def settle(now: datetime) -> int:
-    """Judge hours that are over, and return how many rows were looked at.
+    """Judge finished hours, and return the number of rows checked.
 
-    A row gets its verdict as soon as nothing in it is pending. Five minutes
-    after the end of its hour it may get a violation before that; the row is then looked at
-    every time until nothing is pending, and the violation is corrected or
-    deleted with it.
+    A row gets its verdict when nothing in it is pending. Five minutes after the end of its hour it may get a
+    violation before that. The row is then checked every time until nothing is pending, and the violation is corrected
+    or deleted.
     """
     ripe = _ripe(now)
     new: list[QuotaViolation] = []
@@ -339,19 +337,19 @@ def settle(now: datetime) -> int:
 def _ripe(now: datetime) -> list[int]:
     """Return the rows to judge, newest first. An OLT with pending slots gets five minutes to finish them."""
     over = QuotaTracker.objects.filter(period_end__lte=now)
-    # By the beginning of the hour, which has an index: there are millions of rows, and this is asked every minute.
+    # By the start of the hour, which has an index: there are millions of rows, and this runs every minute.
     fresh = over.filter(period_start__gt=now - GRACE - HOUR)
     waited_for = fresh.filter(quota_pending__gt=0).order_by().values_list("olt_id", flat=True)
     rows = over.filter(Q(status=QuotaTracker.Status.IN_PROGRESS) | _interrupted(now))
     rows = rows.exclude(period_end__gt=now - GRACE, olt_id__in=set(waited_for))
     rows = rows.order_by("status", "-period_start", "olt_id")
-    # Rows with pending slots come back every time, so they must not take the places of others.
+    # Rows with pending slots return every time, so they must not displace others.
     pending = rows.filter(quota_pending__gt=0).values_list("pk", flat=True)
     return [*pending, *rows.filter(quota_pending=0).values_list("pk", flat=True)[:AT_ONCE]]
 
 
 def _interrupted(now: datetime) -> Q:
-    """Return which interrupted hours to judge: those with pending slots, and recent ones that may lack a violation."""
+    """Return the interrupted hours to judge: those with pending slots, and recent ones that may lack a violation."""
     violations = QuotaViolation.objects.filter(
         olt=OuterRef("olt"), task_type=OuterRef("task_type"), period_start=OuterRef("period_start")
     )
@@ -362,7 +360,7 @@ def _interrupted(now: datetime) -> Q:
 
 
 def _judge(ids: Sequence[int]) -> list[QuotaViolation]:
-    """Give rows their status, and those that got too little their violation; return the violations that are new."""
+    """Set the status of rows and create violations; return the new violations."""
     rows = list(
         QuotaTracker.objects.filter(pk__in=ids)
         .annotate(olt_name=F("olt__name"))
@@ -389,9 +387,9 @@ def _count_of(row: QuotaTracker) -> Count:
 
 
 def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
-    """Let each violation say what its row says, and return those that are new.
+    """Update each violation from its row, and return the new ones.
 
-    A run that ended late may have made good for one: it is taken back, so that the two never disagree.
+    A late run may have fulfilled the quota: then the violation is deleted.
     """
     known = _known_quotas(rows)
     wanted, over = [], []
@@ -437,7 +435,7 @@ def _has_changed(violation: QuotaViolation, count: Count) -> bool:
 
 
 def _blocked_by(rows: Collection[QuotaTracker]) -> "defaultdict[Key, Counter[str]]":
-    """Return why slots are pending, by cause, as far as the database knows."""
+    """Return the causes of pending slots, as far as the database knows them."""
     causes: defaultdict[Key, Counter[str]] = defaultdict(Counter)
     if not rows:
         return causes
@@ -467,7 +465,7 @@ def _violation(
 
 
 def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[CountedRun]]:
-    """Return what ran on these OLTs in these hours."""
+    """Return the runs on these OLTs in these hours."""
     runs: defaultdict[OltHour, list[CountedRun]] = defaultdict(list)
     if not rows:
         return runs
@@ -484,7 +482,7 @@ def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[CountedRun]]:
 
 
 def _seconds(executions: "QuerySet[Execution]") -> dict[int, float]:
-    """Return how long executions ran, the time between attempts left out."""
+    """Return the durations of executions, without the time between attempts."""
     attempts = ExecutionAttempt.objects.filter(execution__in=executions).order_by()
     seconds: defaultdict[int, float] = defaultdict(float)
     for execution_id, started_at, ended_at in attempts.values_list("execution_id", "started_at", "ended_at"):

@@ -1,4 +1,4 @@
-"""Executions that were left open: found at a start, and while the engine runs."""
+"""Recovery of open executions: at a start, and while the engine runs."""
 
 import logging
 from collections import defaultdict
@@ -22,7 +22,7 @@ COLUMNS = ("id", "olt_id", "node_id", "master_execution_id", "slot", "claimed_at
 
 @transaction.atomic
 def recover(now: datetime, *, is_shared: bool) -> Recovery:
-    """Interrupt what was running here, and return what goes on elsewhere or waits for an attempt."""
+    """Interrupt the executions of this process, and return those that continue elsewhere or wait for an attempt."""
     held = _held(is_shared=is_shared)
     running, waiting, dead = [], [], []
     for composite in _open_composites():
@@ -43,10 +43,10 @@ def recover(now: datetime, *, is_shared: bool) -> Recovery:
 
 
 def _held(*, is_shared: bool) -> set[int]:
-    """Return the OLTs that another process may be at work on."""
+    """Return the OLTs that another process may be polling."""
     live = leases.live()
-    # A database that was unavailable outlasts every lease, and what began before it may be in the spool of a worker.
-    # The lease reaper gives workers time to deliver it.
+    # A database outage is longer than every lease, and earlier results may be in the spool of a worker. The lease
+    # reaper gives workers time to deliver them.
     return {
         each.olt_id for each in leases.needed() if each.key in live or (is_shared and each.status == Status.RUNNING)
     }
@@ -64,7 +64,7 @@ def _ids(composites: Sequence[Sequence[Execution]]) -> list[int]:
 
 
 def _wait(execution_ids: Collection[int], now: datetime) -> None:
-    """Let what was given out and never begun wait for an attempt, which is due at once."""
+    """Make unstarted executions wait for an attempt, which is due at once."""
     given = Execution.objects.filter(pk__in=execution_ids, retry_at__isnull=True)
     given.filter(cause="").update(cause=Cause.ENGINE_DOWN)
     given.update(retry_at=now)
@@ -89,20 +89,19 @@ def _left_over(rows: Sequence[Execution], attempts: dict[int, int], now: datetim
 
 logger = logging.getLogger(__name__)
 
-# Beyond all that its set-up allows for: a database, or a machine, that stalled for a while.
+# Tolerance for a stalled database or machine.
 SLACK = timedelta(minutes=10)
 
-# What is assumed of a node that was deleted: the longest interval of most, and the longest time limit there is.
+# Assumed interval and time limit of a deleted node, in seconds.
 UNKNOWN = 3600
 
 
 def reap(now: datetime, gap: Gap | None = None) -> int:
-    """End what can no longer be running or waiting, and return how much that was.
+    """End executions that can no longer be running or waiting, and return their number.
 
-    A last attempt begins before the next slot, and each link ends at its time
-    limit; nobody holds an execution for longer than that. A holder who does
-    after all finds it ended, and writes nothing. `gap` is where the clock was
-    set forward: what was claimed before is not older by that.
+    A last attempt starts before the next slot, and each link ends at its time limit; no execution lasts longer. A
+    holder that does nevertheless finds it ended, and writes nothing. `gap` is a forward clock step: earlier claims
+    are not older by that.
     """
     with transaction.atomic():
         left = _left(now, gap)
@@ -114,7 +113,7 @@ def reap(now: datetime, gap: Gap | None = None) -> int:
 
 
 def _left(now: datetime, gap: Gap | None) -> list[int]:
-    """Return the open executions whose composite is older than it can get."""
+    """Return the open executions whose composite exceeds its maximum age."""
     is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK)
     members: defaultdict[int, list[int]] = defaultdict(list)
     ages: dict[int, timedelta] = {}
@@ -127,7 +126,7 @@ def _left(now: datetime, gap: Gap | None) -> list[int]:
 
 
 def _limits(composites: Collection[int]) -> dict[int, timedelta]:
-    """Return how old composites can get, the links that have ended included: the last one begins after them."""
+    """Return the maximum age of composites, including finished links: the last one starts after them."""
     links = Execution.objects.filter(Q(pk__in=composites) | Q(master_execution__in=composites)).values_list(
         "pk",
         "master_execution_id",
@@ -141,30 +140,28 @@ def _limits(composites: Collection[int]) -> dict[int, timedelta]:
     return limits
 
 
-# When the database was away, every lease is over when it is back. Who holds readings for it has this many seconds to
-# bring them in.
+# After a database outage every lease has expired. Workers with readings have this many seconds to deliver them.
 GRACE = 15.0
-# As long as one says that it has some, it gets more time for it; a worker that is cut off would say so for ever.
+# A worker that reports spooled results gets more time, but not unlimited: a disconnected one would report forever.
 LONG_GRACE = 60.0
 
-# Looks that are further apart than this have seen nothing of what was between them.
+# If checks are further apart, the time between them is not counted.
 LONGEST_GAP = 12.0
 
 
 class LeaseReaper:
-    """Looks every few seconds, and remembers since when it has found each execution without a holder."""
+    """Checks every few seconds, and remembers since when each execution has had no holder."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # Since when each is known to be held by nobody, by the monotonic clock.
+        # Monotonic time since which each execution has had no holder.
         self._since: dict[int, float] = {}
         self._looked_at = 0.0
 
     def reap(self, now: datetime, *, answered_for: Collection[int], spooling: Collection[str]) -> int:
-        """End what has been held by nobody for long enough, and return how much that was.
+        """End executions that were without a holder for long enough, and return their number.
 
-        The scheduler has in hand what it answers for: executions that nobody has
-        begun. Workers that are `spooling`, by name, say that they have readings left.
+        The scheduler is responsible for unstarted executions. Workers in `spooling` have reported spooled results.
         """
         looked_at = self._clock.monotonic()
         if looked_at - self._looked_at > LONGEST_GAP:
@@ -182,12 +179,12 @@ class LeaseReaper:
 
 
 def _grace(holder: str, spooling: Collection[str]) -> float:
-    # A holder is the name of a worker, and which of its pollers it is.
+    # A holder is the name of a worker and the number of a poller.
     return LONG_GRACE if holder.rpartition("/")[0] in spooling else GRACE
 
 
 def _orphans() -> dict[int, str]:
-    """Return the open executions that no holder of a lease can be at work on, and who held their devices last."""
+    """Return the open executions without a valid lease, and the last holders of their devices."""
     held, holders = leases.live(), leases.holders()
     return {
         each.execution_id: holders.get(each.key, "")
@@ -197,5 +194,5 @@ def _orphans() -> dict[int, str]:
 
 
 def _is_orphan(status: str, token: int | None, held: int | None) -> bool:
-    # A link that waits behind a running one has no token of its own yet.
+    # A link after a running one has no token yet.
     return held is None or (status == Status.RUNNING and token != held)

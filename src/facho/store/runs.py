@@ -1,7 +1,7 @@
-"""Runs of executions: how one starts, and its result, which is stored in one transaction.
+"""Runs of executions: start, and result, which is stored in one transaction.
 
-A result may be delivered any number of times. The row of the execution, locked
-and guarded by its status and the token of the lease, decides whether it is new.
+A result may be delivered any number of times. The locked row of the execution, with its status and lease token,
+decides whether it is new.
 """
 
 import asyncio
@@ -35,23 +35,23 @@ from facho.store.presence import PresenceVerdict, follow_moves, is_settled, take
 from facho.store.slots import count_ended
 from facho.store.sql import plain
 
-# Results that share a commit, at most: more would hold the write lock for too long.
+# Maximum results per commit, to limit the time under the write lock.
 LARGEST_GROUP = 16
 
 T = TypeVar("T")
 
 
 class Results(Protocol):
-    """Where results go: into the database, or into a spool in front of it."""
+    """Destination of results: the database, or a spool in front of it."""
 
     async def finish(self, result: RunResult) -> None: ...
 
     async def flush(self) -> None:
-        """Store results that wait; the error of the database if it is still unavailable."""
+        """Store pending results; raises the database error if it is still unavailable."""
 
 
 class DbRuns:
-    """The runs of one process. Nothing starts before results that wait for the database are stored."""
+    """Runs of one process. Nothing starts before pending results are stored."""
 
     def __init__(
         self, reader: DbThread, writer: DbThread, results: Results, inventories: Inventories | None = None
@@ -59,7 +59,7 @@ class DbRuns:
         self._reader = reader
         self._writer = writer
         self._results = results
-        # Those of the process that also stores the results.
+        # Shared with the code that stores the results.
         self._inventories = inventories or Inventories()
 
     async def known(self, olt_id: int) -> Sequence[KnownOnu]:
@@ -74,7 +74,7 @@ class DbRuns:
 
 
 class DbResults:
-    """Stores results in the database, each whole or not at all."""
+    """Stores results in the database, each completely or not at all."""
 
     def __init__(
         self,
@@ -110,17 +110,17 @@ class DbResults:
         stored.tell(result)
 
     async def flush(self) -> None:
-        """Do nothing: no result waits here."""
+        """Do nothing: there are no pending results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What storing a result changed: the executions it ended, and what there is to log after the commit."""
+    """Effect of storing a result: ended executions, and events to log after the commit."""
 
     executions: Sequence[OpenExecution] = ()
     turns: Sequence[BreakerTurn] = ()
     verdict: PresenceVerdict | None = None
-    # The jobs that an OLT got with its brand; None: it has no new brand.
+    # Jobs that were created with a new brand; None: no new brand.
     jobs: list[str] | None = None
 
     def tell(self, result: RunResult) -> None:
@@ -136,7 +136,7 @@ class Stored:
 def store(
     result: RunResult, inventories: Inventories, rules: Rules = USUAL_RULES, policy: BreakerPolicy = USUAL_POLICY
 ) -> Stored:
-    """Store a result unless it is stored already; `LeaseLost` if it has data and the run is not ours any more."""
+    """Store a result unless it is already stored; `LeaseLost` if it has data and the lease is lost."""
     rows = outcomes.ours(result.execution_ids, result.lease)
     if result.has_data and not any(row.is_running for row in rows):
         if outcomes.is_stored(result):
@@ -153,7 +153,7 @@ def store(
     if result.node is not None and result.identification is not None:
         merge_scalars(result.node.olt_id, result.identification.seen)
         if result.identification.brand:
-            # Takes the node of this run off the OLT, so its execution must have ended before.
+            # This removes the node of this run from the OLT, so its execution must have ended before.
             jobs = put_to_work(result.node.olt_id, result.identification.brand)
     return Stored(rows, turns, verdict, jobs)
 
@@ -162,7 +162,7 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
     try:
         with transaction.atomic():
             if leases.is_superseded(lease):
-                # The request was delayed, and another process holds the OLT now: it may start the execution.
+                # The call was delayed, and another process holds the OLT now.
                 return False
             # The result of an earlier holder was never stored: its row must not block the device forever.
             left = [
@@ -177,8 +177,8 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
             ]
             if left:
                 outcomes.interrupt(Execution.objects.filter(pk__in=left, status=Status.RUNNING), Cause.LEASE_LOST, now)
-            # The first start is what a slot had to wait for; later ones are attempts. One that waits for a retry is
-            # claimed by the scheduler again before it is started.
+            # The first start ends the wait of a slot; later ones are attempts. The scheduler claims a retry again
+            # before it is started.
             started = sql.execute(
                 "UPDATE snmp_executions SET status = 'RUNNING', started_at = COALESCE(started_at, %s),"
                 " lease_token = %s, device = %s, poller_id = COALESCE(%s, poller_id)"
@@ -215,7 +215,7 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
 
 @dataclass(eq=False, slots=True)
 class _Job:
-    """Work that is ready to be committed, and who awaits it."""
+    """Work that is ready to be committed, and the future of its caller."""
 
     work: Callable[[], Any]
     done: "asyncio.Future[Any]"
@@ -224,10 +224,9 @@ class _Job:
 class GroupCommit:
     """Runs work in a `DbThread`; work that is ready together shares one commit.
 
-    While a commit is under way, work gathers for the next one, so that none waits
-    longer for it. Each piece has a savepoint: one that fails does not undo the
-    others. If the commit itself fails, all of them have failed. If the group met
-    a deadlock with another process, its pieces are tried again one by one.
+    Work that arrives during a commit is collected for the next one. Each piece has a savepoint: a failure does not
+    undo the others. If the commit fails, all have failed. After a deadlock with another process, the pieces are
+    repeated one by one.
     """
 
     def __init__(self, thread: DbThread) -> None:
@@ -240,7 +239,7 @@ class GroupCommit:
         self._ready.append(job)
         if self._task is None:
             self._task = asyncio.create_task(self._commit_all(), name="group-commit")
-        # Work that was handed over is done, even if its caller is stopped.
+        # Submitted work is done, even if its caller is cancelled.
         done: T = await asyncio.shield(job.done)
         return done
 
@@ -274,14 +273,14 @@ def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
         return
     if isinstance(outcome, BaseException):
         future.set_exception(outcome)
-        # Its caller may have been stopped.
+        # Its caller may have been cancelled.
         future.exception()
     else:
         future.set_result(outcome)
 
 
 def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Do several pieces of work in one transaction, and return what each returned or raised."""
+    """Run several pieces of work in one transaction, and return the result or error of each."""
     if len(works) == 1:
         return [works[0]()]
     outcomes: list[Any] = []
@@ -293,7 +292,7 @@ def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
             except Exception as error:
                 if is_away(error):
                     raise
-                # It is undone by its savepoint, and its caller gets the error.
+                # Undone by its savepoint; its caller gets the error.
                 outcomes.append(error)
     return outcomes
 
@@ -301,7 +300,7 @@ def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
 def write_collected(
     inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime
 ) -> PresenceVerdict | None:
-    """Write what a run read, in the transaction that is open. A discovery also decides which ONUs are present."""
+    """Write the readings of a run in the open transaction. A discovery also decides which ONUs are present."""
     verdict = None
     read = Columns.of(collected.readings)
     inventory.ensure(read.columns)
@@ -323,7 +322,7 @@ def write_collected(
 
 
 def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
-    """Write values of the OLT itself over those that are there."""
+    """Merge values of the OLT itself into the stored ones."""
     olt = Olt.objects.select_for_update().only("extra").get(pk=olt_id)
     Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **plain(scalars)})
 
@@ -331,14 +330,14 @@ def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
 def write_readings(
     inventory: Inventory, readings: Sequence[Reading], now: datetime, verdict: PresenceVerdict | None = None
 ) -> None:
-    """Write readings in the transaction that is open, together with what they mean for the presence of ONUs."""
+    """Write readings in the open transaction, and update the presence of ONUs."""
     read = Columns.of(readings)
     inventory.ensure(read.columns)
     write_columns(inventory, read, now, verdict)
 
 
 def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: PresenceVerdict | None = None) -> None:
-    """Write the cells that changed, and append the run to the history. The inventory has the columns of `read`."""
+    """Write the changed cells, and append the run to the history. The inventory has the columns of `read`."""
     decided = (verdict.census, verdict.known) if verdict else ()
     inventory.apply(compare(inventory, read, now, *decided))
     columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
@@ -351,24 +350,24 @@ logger = logging.getLogger(__name__)
 
 
 def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
-    """Give the OLT its brand and the usual jobs of it, and return their names.
+    """Set the brand of an OLT, create its usual jobs, and return their names.
 
-    None where a person was faster: the brand that somebody chose meanwhile stands.
+    None if a user has set the brand in the meantime.
     """
     olt = Olt.objects.select_for_update().get(pk=olt_id)
     if olt.brand:
         return None
     olt.brand = brand_id
-    # Takes the identification off, too.
+    # This also removes the identification node.
     olt.save(update_fields=["brand", "updated_at"])
     return apply_usual_jobs(brand_id, [olt])
 
 
 @transaction.atomic
 def repair(now: datetime) -> None:
-    """Add identification nodes that are missing, and delete those that are not needed.
+    """Add missing identification nodes, and delete those that are not needed.
 
-    Saving an OLT does this now. An earlier version that was killed in between could leave an OLT that was never asked.
+    Saving an OLT does this now. An earlier version that was killed in between could leave an OLT without one.
     """
     left = list(WorkflowNode.unsettled().select_for_update())
     if left:
@@ -377,7 +376,7 @@ def repair(now: datetime) -> None:
 
 
 def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:
-    """Tell what was found, and what follows from it. Called when it is committed."""
+    """Log the detected brand and the new jobs. Called after the commit."""
     tell(
         logger,
         Event.OLT_IDENTIFIED,

@@ -1,4 +1,4 @@
-"""The slots of the grid as rows: claims, skipped slots, recovery. Each step is one transaction."""
+"""Slots of the grid as rows: claims, skipped slots, recovery. Each step is one transaction."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from facho.store.database import DbThread
 from facho.store.outcomes import OpenExecution
 from facho.store.recovery import recover
 
-# Nodes that one statement puts on the grid: a whole fleet, when an engine starts for the first time.
+# Nodes per statement when a whole fleet is put on the grid.
 AT_ONCE = 250
 
 T = TypeVar("T")
@@ -32,18 +32,18 @@ async def nothing_to_settle() -> None:
 
 
 class Fence:
-    """Lets every write pass: this process is the only one that schedules, and runs what it claims."""
+    """Allows every write: this process is the only scheduler and runs its own claims."""
 
-    # Whether other processes schedule, too, and workers run the claims.
+    # Whether other processes schedule too, and workers run the claims.
     is_shared = False
 
     def passed(self) -> AbstractContextManager[None]:
-        """Write inside a `with`; `LeaseLost` if another process schedules now."""
+        """Write inside a `with`; `LeaseLost` if another process is the scheduler now."""
         return nullcontext()
 
 
 class TurnFence(Fence):
-    """Lets writes pass while this process has its turn as the scheduler."""
+    """Allows writes while this process is the active scheduler."""
 
     is_shared = True
 
@@ -58,11 +58,10 @@ class TurnFence(Fence):
 
 
 class DbSlots:
-    """Claims by conditional update: the process that changes the row first has the slot.
+    """Claims by conditional update: the first process that changes the row has the slot.
 
-    Each write passes the `fence` in its own transaction. `settle` is
-    awaited before executions are claimed or recovered: results that wait in the
-    spool of this process must be stored first, or they would count as lost.
+    Each write checks the `fence` in its own transaction. `settle` is awaited before executions are claimed or
+    recovered: spooled results of this process must be stored first, or they would count as lost.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class DbSlots:
         return await self._write(lambda: _reclaim(claim, self._runs_it(poller_id)))
 
     def _runs_it(self, poller_id: int | None) -> int | None:
-        """Return the poller that will run a claim. Where workers do, it is known when one has started it."""
+        """Return the poller of a claim. With workers it is unknown until one has started it."""
         return None if self._fence.is_shared else poller_id
 
     async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
@@ -170,7 +169,7 @@ def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped
 
 def _taken(node_ids: Collection[int], after: datetime) -> dict[int, set[datetime]]:
     slots: defaultdict[int, set[datetime]] = defaultdict(set)
-    # By the slot alone: there are none unless the clock was set back, and a fleet has more ids than a query takes.
+    # By slot only: there are none unless the clock was set back, and a fleet has too many ids for a query.
     for node_id, slot in Execution.objects.filter(slot__gt=after).order_by().values_list("node_id", "slot"):
         if node_id in node_ids:
             slots[node_id].add(slot)
@@ -183,9 +182,9 @@ def _set_checks(checks: Mapping[int, datetime | None]) -> None:
 
 
 def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
-    """Record slots that will not run, and return those that were recorded.
+    """Record skipped slots, and return the new ones.
 
-    A deleted node has none any more; a slot that has a row is recorded already.
+    A deleted node has none, and a slot with a row is already recorded.
     """
     lost = [item for item in skipped if item.slots > 0]
     if not lost:
@@ -217,7 +216,7 @@ def _skipped_row(item: Skipped) -> Execution:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A slot that was taken: its executions, the next slot, and the slots that passed meanwhile."""
+    """A claimed slot: its executions, the next slot, and the slots that passed."""
 
     execution_ids: tuple[int, ...]
     next_check: datetime | None
@@ -227,7 +226,7 @@ class Claimed:
 def _claim(
     composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
 ) -> Claimed | None:
-    """Take a slot; None if another process has it or it is not due any more."""
+    """Claim a slot; None if it is taken or not due."""
     try:
         with transaction.atomic():
             if not _take(composite, now):
@@ -238,13 +237,13 @@ def _claim(
                 skipped = _skip(_slept_through(composite, now, waits))
             ids = _open(composite, poller_id, now, waits)
     except IntegrityError:
-        # The slot has its execution already, or the node was deleted while it waited.
+        # The slot already has an execution, or the node was deleted.
         return None
     return Claimed(ids, check, skipped)
 
 
 def _take(composite: CompositeNode, now: datetime) -> bool:
-    """Take the slot, or the wish of a person, if it is still there. A run that begins now serves both."""
+    """Take the slot or the manual request, if it is still there. One run serves both."""
     master = composite.master
     if composite.trigger is Trigger.MANUAL:
         rows = WorkflowNode.objects.filter(pk=master.id, olt__enabled=True)
@@ -260,7 +259,7 @@ def _take(composite: CompositeNode, now: datetime) -> bool:
 
 
 def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause, float]) -> list[Skipped]:
-    """Return the slots that passed while the composite waited, put down to what it waited for longest."""
+    """Return the slots that passed while the composite waited, with the main cause of the wait."""
     master = composite.master
     cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
     slots = missed_slots(composite.slot, master.interval, now)
@@ -270,7 +269,7 @@ def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause
 def _open(
     composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
 ) -> tuple[int, ...]:
-    """Write one pending execution for each link; the first one is the master's."""
+    """Create one pending execution per link, the master's first."""
     ids: list[int] = []
     for node in composite.links:
         execution_id = sql.insert(
@@ -310,7 +309,7 @@ def _close(execution_ids: Sequence[int], outcome: Outcome, policy: BreakerPolicy
 
 
 def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -> list[OpenExecution]:
-    # Executions outlive their node: those that are pending for a deleted one would be pending forever.
+    # Executions outlive their node: pending ones of a deleted node would be pending forever.
     nodes = Q(node__in=node_ids) | Q(master_execution__node__in=node_ids) | Q(node__isnull=True)
     unwanted = Q(olt__in=olt_ids)
     if node_ids:

@@ -1,4 +1,4 @@
-"""Results that wait on disk while the database is unavailable. Each is stored once."""
+"""Spool: results on disk while the database is unavailable. Each is stored once."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 MEGABYTE = 2**20
 LIMIT = 256 * MEGABYTE
 
-# The part of the limit that is only for results without data.
+# Share of the limit that is reserved for results without data.
 RESERVE = 1 / 16
 
-# Results without data that wait in memory because the disk takes no more.
+# Maximum results without data in memory when the disk is full.
 MOST_HELD = 10_000
 
-# Results that cannot be stored because of a defect are kept for a person to look at: the newest of them.
+# Results that cannot be stored because of a bug are kept for analysis: the newest of them.
 MOST_REFUSED = 50
 
 SCHEMA = """
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS refused (id INTEGER PRIMARY KEY, reason TEXT NOT NULL
 
 
 class NotKept(FachoError):
-    """What was read could not be kept: the database is unavailable, and the spool is full or cannot be written."""
+    """Readings could not be kept: the database is unavailable, and the spool is full or cannot be written."""
 
 
 class SpoolTaken(FachoError):
@@ -48,7 +48,7 @@ class SpoolTaken(FachoError):
 
 
 class Spool:
-    """Results in order, oldest first. Not for several threads at once, nor for several processes."""
+    """Results in order, oldest first. For one thread at a time and one process."""
 
     def __init__(self, path: Path, limit_bytes: int = LIMIT) -> None:
         self.path = path
@@ -57,14 +57,14 @@ class Spool:
         path.parent.chmod(0o700)
         self._file = _open(path)
         self._sizes: dict[int, int] = dict(self._file.execute("SELECT id, length(body) FROM results ORDER BY id"))
-        # Bytes that wait on the disk.
+        # Bytes on disk.
         self.size = sum(self._sizes.values())
-        # By number, results that are not on the disk. Their numbers follow those of the file.
+        # Results that are only in memory, by number. Their numbers follow those of the file.
         self._held: dict[int, RunResult] = {}
 
     @classmethod
     def take(cls, folder: Path, limit_bytes: int = LIMIT) -> Self:
-        """Open the first spool of a folder that no living process has, with the results that a dead one left in it."""
+        """Open the first spool of a folder that no live process has, including the results in it."""
         for number in itertools.count(1):
             try:
                 return cls(folder / f"{number}.sqlite3", limit_bytes)
@@ -80,7 +80,7 @@ class Spool:
         return next(iter(self._sizes), None) or next(iter(self._held), None)
 
     def read(self, number: int) -> RunResult:
-        """Return a result; `UnreadableMessage` if it is damaged or of a version that this one does not know."""
+        """Return a result; `UnreadableMessage` if it is damaged or of an unknown version."""
         if number in self._held:
             return self._held[number]
         try:
@@ -90,7 +90,7 @@ class Spool:
         return decode(body)
 
     def append(self, result: RunResult) -> None:
-        """Add a result behind the others, safe on the disk; `NotKept` if there is no room for what was read."""
+        """Append a result, synced to disk; `NotKept` if there is no room for its readings."""
         try:
             self._append(encode(result), self.limit_bytes * (1 - RESERVE if result.has_data else 1))
         except NotKept:
@@ -115,18 +115,18 @@ class Spool:
         self._held[max([*self._held, *self._sizes], default=0) + 1] = result
 
     def remove(self, number: int) -> None:
-        """Forget a result that is stored."""
+        """Remove a stored result."""
         if self._held.pop(number, None) is None:
             self.size -= self._sizes.pop(number)
             try:
                 with self._file:
                     self._file.execute("DELETE FROM results WHERE id = ?", (number,))
             except sqlite3.Error as error:
-                # A disk that is read-only. The result is delivered again after a restart, and changes nothing then.
+                # The disk is read-only. After a restart the result is delivered again, which changes nothing.
                 logger.warning("result %d could not be removed from the spool: %s", number, error)
 
     def refuse(self, number: int, reason: str) -> None:
-        """Set a result aside that cannot be stored as it is."""
+        """Set a result aside that cannot be stored."""
         if self._held.pop(number, None) is not None:
             return
         self.size -= self._sizes.pop(number)
@@ -144,7 +144,7 @@ class Spool:
             logger.warning("result %d could not be set aside: %s", number, error)
 
     def refused(self) -> list[tuple[int, str]]:
-        """Return the numbers of results that were set aside, oldest first, each with the reason."""
+        """Return the numbers of results that were set aside, oldest first, with the reason."""
         return list(self._file.execute("SELECT id, reason FROM refused ORDER BY id"))
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ def encode(result: RunResult) -> bytes:
 
 
 def decode(body: bytes) -> RunResult:
-    """Return a result as it was encoded; `UnreadableMessage` if it cannot be read."""
+    """Decode a result; `UnreadableMessage` if it cannot be read."""
     try:
         message = json.loads(body)
     except ValueError as error:
@@ -166,7 +166,7 @@ def decode(body: bytes) -> RunResult:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Open a spool and lock it for as long as this process lives. A damaged file is set aside."""
+    """Open a spool and lock it while this process lives. A damaged file is set aside."""
     try:
         return _connect(path)
     except sqlite3.OperationalError as error:
@@ -181,15 +181,15 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # One thread uses it at a time, but not always the same one.
+    # Used by one thread at a time, but not always the same one.
     file = sqlite3.connect(path, timeout=0, check_same_thread=False)
     try:
         path.chmod(0o600)
-        # Pages of removed results are given back to the disk.
+        # Pages of removed results are returned to the file system.
         file.execute("PRAGMA auto_vacuum = FULL")
         file.execute("PRAGMA locking_mode = EXCLUSIVE")
         file.execute("PRAGMA synchronous = EXTRA")
-        # Takes the lock, which is kept until the file is closed.
+        # Takes the lock, which is held until the file is closed.
         file.executescript(f"BEGIN EXCLUSIVE; {SCHEMA} COMMIT")
     except sqlite3.Error:
         with contextlib.suppress(sqlite3.Error):
@@ -203,7 +203,7 @@ NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def import_old(folder: Path, spool: Spool) -> None:
-    """Move the records of old spools below a folder into a new one, in order, and remove their files."""
+    """Move the records of old spools below a folder into a new one, in order, and delete their files."""
     for old in sorted(folder.glob("[0-9]*/")):
         paths = sorted(old.glob("*-*.json"))
         if paths:
@@ -211,12 +211,12 @@ def import_old(folder: Path, spool: Spool) -> None:
 
 
 def _import_folder(folder: Path, paths: list[Path], spool: Spool) -> None:
-    # By execution: readings wait for the outcome that follows them.
+    # By execution: readings come before their outcome.
     read: dict[int, RunResult] = {}
     done = []
     for path in paths:
         try:
-            # 0.4 had another name for this cause.
+            # Version 0.4 had another name for this cause.
             record = json.loads(path.read_bytes().replace(b'"database_away"', b'"database_unavailable"'))
             _add(record["kind"], record["entry"], read, spool)
         except (OSError, ValueError, KeyError, TypeError, UnreadableMessage) as error:
@@ -235,7 +235,7 @@ def _add(kind: str, entry: Mapping[str, Any], read: dict[int, RunResult], spool:
     if kind in ("harvest", "identification"):
         read[entry["execution_id"]] = RunResult(
             (entry["execution_id"],),
-            # The engine died before it wrote the outcome, unless that follows.
+            # Used if the engine died before it wrote the outcome.
             Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN),
             lease,
             from_wire(datetime, entry["now"]) if kind == "harvest" else NO_TIME,
@@ -251,14 +251,14 @@ def _add(kind: str, entry: Mapping[str, Any], read: dict[int, RunResult], spool:
     spool.append(replace(result, execution_ids=ids, outcome=outcome, lease=lease, at=from_wire(datetime, at)))
 
 
-# A result that fails so often, while the database answers other requests, is itself the cause.
+# A result that fails this often, while the database answers other requests, is itself the cause.
 MOST_FAILURES = 10
 
 NOT_STORED = "the readings could not be stored when the database was available again; the spool keeps them"
 
 
 class ResultDelivery:
-    """Brings results to the database, now or later. One per process, so that results keep their order."""
+    """Delivers results to the database, now or later. One per process, to keep their order."""
 
     def __init__(
         self,
@@ -275,13 +275,13 @@ class ResultDelivery:
         self._ping = ping
         self._flushing: asyncio.Task[None] | None = None
         self._failures: Counter[int] = Counter()
-        # Since the database was last available: results that were stored late, and those that came too late.
+        # Results stored late and results that came too late, since the database was last available.
         self._stored = self._dropped = 0
         self._is_away = self._is_full = False
 
     @property
     def waiting(self) -> int:
-        """Return the number of results that wait for the database."""
+        """Return the number of pending results."""
         return len(self._spool)
 
     @property
@@ -289,7 +289,7 @@ class ResultDelivery:
         return self._spool.size
 
     async def finish(self, result: RunResult) -> None:
-        """Store a result now, or keep it for later; `NotKept` if there is no room for what was read."""
+        """Store a result now, or keep it for later; `NotKept` if there is no room for its readings."""
         if not self.waiting:
             try:
                 await self._store(result)
@@ -321,23 +321,23 @@ class ResultDelivery:
             tell(logger, Event.SPOOLING, error=_sentence(error))
 
     async def flush(self) -> None:
-        """Store all results that wait, in order; the error of the database if it is still unavailable."""
+        """Store all pending results in order; raises the database error if it is still unavailable."""
         if not self.waiting:
             return
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush(), name="spool")
             self._flushing.add_done_callback(self._flushed)
-        # Several callers may await it, and one that is cancelled must not stop it for the others.
+        # Several callers may await it; a cancelled one must not stop it for the others.
         await asyncio.shield(self._flushing)
 
     def _flushed(self, task: "asyncio.Task[None]") -> None:
         self._flushing = None
         if not task.cancelled():
-            # Its callers get the error; without one, asyncio must not warn about it.
+            # Its callers get the error; without callers, asyncio must not warn.
             task.exception()
 
     async def step(self, now: datetime) -> None:
-        """Flush, as a chore. That the database is still unavailable has been logged."""
+        """Flush, as a chore. The outage is already logged."""
         try:
             await self.flush()
         except Exception as error:
@@ -346,13 +346,13 @@ class ResultDelivery:
             logger.debug("%d results still wait: %s", self.waiting, error)
 
     async def close(self) -> None:
-        """Wait for a flush that is under way, and leave the rest to the next process."""
+        """Wait for a flush in progress, and leave the rest to the next process."""
         if self._flushing is not None:
             await asyncio.gather(self._flushing, return_exceptions=True)
         await self._thread.run(self._spool.close)
 
     async def _flush(self) -> None:
-        # Results that come in meanwhile are behind the others, and are stored as well.
+        # Results that arrive in the meantime are appended and stored as well.
         while (number := await self._thread.run(self._spool.first)) is not None:
             await self._deliver(number)
         if self._stored:
@@ -363,7 +363,7 @@ class ResultDelivery:
         self._is_away = self._is_full = False
 
     async def _deliver(self, number: int) -> None:
-        """Store the result with this number, and remove it; the error of the database if it is unavailable."""
+        """Store the result with this number and remove it; raises the database error if it is unavailable."""
         try:
             result = await self._thread.run(lambda: self._spool.read(number))
         except UnreadableMessage as error:
@@ -377,7 +377,7 @@ class ResultDelivery:
         except Exception as error:
             if is_away(error) and not await self._is_to_blame(number, error):
                 raise
-            # A defect of ours, or of one row: the results behind it must not wait for it.
+            # A bug, or one bad row: the results after it must not wait.
             logger.exception("the result of execution %s could not be stored", result.execution_ids)
             await self._store_without_data(result)
             await self._refuse(number, error)
@@ -387,7 +387,7 @@ class ResultDelivery:
         await self._thread.run(lambda: self._spool.remove(number))
 
     async def _store_without_data(self, result: RunResult) -> None:
-        """End the executions of a result that cannot be stored whole: they must not report readings that are lost."""
+        """End the executions of a result that cannot be stored as failed, since the readings are lost."""
         if result.has_data:
             try:
                 await self._store(result.without_data(NOT_STORED, NotKept.__name__))
@@ -398,7 +398,7 @@ class ResultDelivery:
                 logger.exception("executions %s could not be ended", result.execution_ids)
 
     async def _is_to_blame(self, number: int, error: Exception) -> bool:
-        """Return whether a database that answers other requests has failed for this result again and again."""
+        """Return whether the database answers other requests but fails for this result repeatedly."""
         if is_short_of_something(error):
             return False
         try:

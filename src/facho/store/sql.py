@@ -1,4 +1,4 @@
-"""SQL that every run executes, and values in the form that each database takes."""
+"""SQL of every run, and conversion of values for each database."""
 
 import json
 import math
@@ -17,11 +17,11 @@ from facho.engine.model import Reading
 
 POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
 
-# A counter past 9 exabytes, or a port past 2 ** 31, is a device's garbage, and no database's integer.
+# A counter above 9 exabytes or a port above 2 ** 31 is invalid, and fits no integer column.
 LARGEST_COUNTER = 2**63 - 1
 LARGEST_PLACE = 2**31 - 1
 
-# Columns of `Onu` that a reading may fill. All other values that were read go into `extra`.
+# Columns of `Onu` that a reading may fill. All other values go into `extra`.
 FILLED = {field.name: field for field in Onu._meta.concrete_fields if field.name in ONU_FIELDS}
 PLACE = {field.name: field for field in Onu._meta.concrete_fields if field.name in ("slot", "port", "onu")}
 
@@ -36,7 +36,7 @@ class Rows:
 
 
 def merge_twins(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return one reading per index: where an ONU was read twice, the last value of each column."""
+    """Return one reading per index. If an ONU was read twice, the last value of each column counts."""
     if len({reading.index for reading in readings}) == len(readings):
         return readings
     merged: dict[str, Reading] = {}
@@ -59,18 +59,18 @@ def timestamp(value: datetime) -> Any:
 
 
 def cell(field: "models.Field[Any, Any]", value: Any) -> Any:
-    """Return a value as it is written into its column."""
+    """Return a value in the form of its column."""
     return adapted(normal(field, value))
 
 
 def normal(field: "models.Field[Any, Any]", value: Any) -> Any:
-    """Return a value as its column can hold it. A value that does not fit is cut; the row is never lost."""
+    """Return a value that fits its column. A value that does not fit is cut; the row is never lost."""
     if value is None or _is_no_number(value):
         return None
     if isinstance(field, models.CharField):
         return _text(value)[: field.max_length]
     if isinstance(value, float) and isinstance(field, models.IntegerField):
-        # PostgreSQL takes no fraction into a column of integers.
+        # PostgreSQL accepts no fraction in an integer column.
         value = round(value)
     largest = LARGEST_PLACE if field.name in PLACE else LARGEST_COUNTER
     if isinstance(value, int) and abs(value) > largest:
@@ -79,7 +79,7 @@ def normal(field: "models.Field[Any, Any]", value: Any) -> Any:
 
 
 def normals(field: "models.Field[Any, Any]", values: Iterable[Any]) -> list[Any]:
-    """Return many values of a column in that form. Most have it already, and are spared the call."""
+    """Return many values of a column in that form. Most have it already and are not converted."""
     if isinstance(field, models.FloatField):
         return [v if v.__class__ is float and v - v == 0.0 else normal(field, v) for v in values]
     if isinstance(field, models.CharField):
@@ -89,7 +89,7 @@ def normals(field: "models.Field[Any, Any]", values: Iterable[Any]) -> list[Any]
 
 
 def adapted(value: Any) -> Any:
-    """Return a value as the database driver takes it."""
+    """Return a value for the database driver."""
     if isinstance(value, datetime):
         return timestamp(value)
     if isinstance(value, Enum):
@@ -98,7 +98,7 @@ def adapted(value: Any) -> Any:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON can hold them, in every database."""
+    """Return values as plain JSON for any database."""
     return {key: plain_value(value) for key, value in values.items()}
 
 
@@ -116,11 +116,11 @@ def _text(value: Any) -> str:
 
 
 def _is_no_number(value: Any) -> bool:
-    """Infinity and NaN are no JSON, and no measurement either."""
+    """Return whether a value is infinity or NaN, which are not valid JSON."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
-# With fewer rows a statement each is quicker on PostgreSQL: they are sent together.
+# With fewer rows, single statements are faster on PostgreSQL, because they are sent together.
 FEWEST_IN_ARRAYS = 20
 
 
@@ -137,7 +137,7 @@ def prepared() -> Any:
 
 
 def write(rows: Rows) -> None:
-    """Insert rows in the transaction that is open, all of them or none."""
+    """Insert rows in the open transaction, all or none."""
     if not rows.values:
         return
     if connection.vendor == "postgresql":
@@ -151,7 +151,7 @@ def write(rows: Rows) -> None:
 
 def copy(rows: Rows, table: str) -> None:
     statement = f"COPY {_names([table])} ({_names(rows.columns)}) FROM STDIN"
-    # Django turns the errors of its own methods into its own, but does not know this one.
+    # Django converts the errors of its own methods, but not of this one.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as stream:
         for values in rows.values:
             stream.write_row(values)
@@ -213,7 +213,7 @@ def fetch(statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 def marks(values: Sequence[Any]) -> str:
-    """Return a list of placeholders for an IN."""
+    """Return placeholders for an IN."""
     return f"({', '.join(['%s'] * len(values))})"
 
 
@@ -225,7 +225,7 @@ def among(ids: Collection[int]) -> tuple[str, Sequence[Any]]:
 
 
 def moment(value: Any) -> datetime | None:
-    """Return a time that `fetch` found."""
+    """Return a time from `fetch`."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
@@ -239,7 +239,7 @@ def in_seconds() -> str:
 
 
 def locked(alias: str) -> str:
-    """Return the end of a query that locks its rows. SQLite has locked the whole database already."""
+    """Return the clause that locks the rows of a query. SQLite has locked the whole database already."""
     return f" FOR UPDATE OF {alias}" if connection.vendor == "postgresql" else ""
 
 
@@ -255,7 +255,7 @@ def _update_from_arrays(model: type[models.Model], columns: Sequence[str]) -> st
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """Return an array as psycopg takes it. Numbers are written here: psycopg takes four times as long for each."""
+    """Return an array for psycopg. Numbers are formatted here, because psycopg takes four times as long."""
     if {*map(type, values)} <= {int, float, type(None)}:
         return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
     return list(values)
