@@ -1,1 +1,1 @@
-"""Puts the parts together. The only place that knows the mode Facho runs in."""
+"""Assembly of the parts. The only place that knows the mode."""

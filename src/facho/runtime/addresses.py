@@ -1,4 +1,4 @@
-"""Where the database and Redis are, and how Facho uses them."""
+"""Addresses and options of the database and Redis."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -9,13 +9,13 @@ import dj_database_url
 
 
 class ConfigError(Exception):
-    """A setting that Facho cannot start with. The message names it and says what to write instead."""
+    """A setting that Facho cannot start with. The message names it and a valid value."""
 
 
 def redis_url(environ: Mapping[str, str], mode: str) -> str:
     url = environ.get("FACHO_REDIS_URL", "").strip()
     if mode == "embedded":
-        # One process needs no news from others.
+        # One process needs no bus.
         return ""
     # The address may carry a password, so it is not repeated here.
     if urlsplit(url).scheme not in ("redis", "rediss") or not urlsplit(url).hostname:
@@ -66,11 +66,10 @@ def database(environ: Mapping[str, str], data_dir: Path, mode: str) -> dict[str,
 
 
 def postgres_options() -> dict[str, object]:
-    """Return how Facho uses PostgreSQL.
+    """Return the options of PostgreSQL.
 
-    A process that is paused in the middle of a transaction must not keep others
-    waiting for its locks, and one whose network is gone must find that out:
-    leases are a matter of seconds.
+    A process that is paused inside a transaction must not block others with its locks, and a broken connection must
+    be noticed within seconds, as leases require.
     """
     return {
         "connect_timeout": 5,
@@ -85,11 +84,11 @@ def postgres_options() -> dict[str, object]:
 
 
 def sqlite_options() -> dict[str, object]:
-    """Return how Facho uses SQLite.
+    """Return the options of SQLite.
 
-    IMMEDIATE takes the write lock at the start of a transaction: with the
-    default, two that read and then write make one fail as locked. FULL costs
-    one fsync a commit and keeps every closed execution when the plug is pulled.
+    IMMEDIATE takes the write lock at the start of a transaction; with the default, one of two transactions that read
+    and then write fails as locked. FULL costs one fsync per commit and keeps every ended execution after a power
+    failure.
     """
     return {
         "transaction_mode": "IMMEDIATE",

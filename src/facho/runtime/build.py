@@ -1,4 +1,4 @@
-"""Puts an engine together from its parts: the embedded one, and what the roles have in common with it."""
+"""Assembly of an engine: the embedded one, and the parts shared with the roles."""
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -54,16 +54,16 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
 
-# How soon the engine notices an address that was changed past the forms.
+# Interval between checks for addresses that were changed directly in the database.
 DEVICES_EVERY = 5 * SECOND
 
-# How often results that wait for the database are delivered again.
+# Interval between deliveries of spooled results.
 DELIVER_EVERY = 2 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The parts that have a life of their own."""
+    """Parts with a life cycle."""
 
     scheduler: Scheduler
     prober: Prober
@@ -81,7 +81,7 @@ class Engine:
     clock_watch: ClockWatch
 
     async def close(self) -> None:
-        """Stop in the order in which nothing is lost: first the work, then what it is written down with."""
+        """Stop in an order that loses nothing: first the work, then the storage."""
         await self.chores.stop()
         await self.prober.stop()
         await self.answerer.stop()
@@ -89,7 +89,7 @@ class Engine:
         await self.alerts.close()
         self.bus.close()
         await self.snmp.close()
-        # No component is left that would report anything.
+        # Nothing is left that would report.
         await self.delivery.close()
         await self.journal.step()
         logs.remove_events(self.events)
@@ -105,7 +105,7 @@ def make_policy(config: Config) -> BreakerPolicy:
 def make_delivery(
     config: Config, writer: DbThread, disk: DbThread, meters: Meters, inventories: Inventories
 ) -> ResultDelivery:
-    """Return the way of results into the database, for a process that runs composites."""
+    """Return the delivery of results to the database, for a process that runs composites."""
     results = DbResults(
         GroupCommit(writer),
         rules=Rules(config.misses, config.mass_vanishing),
@@ -177,7 +177,7 @@ def engine(config: Config) -> Engine:
         helper=helper,
         planner=planner,
         gap=lambda: scheduler.gap,
-        # Executions whose results wait on disk are about to end by themselves.
+        # Executions with spooled results are about to end by themselves.
         may_reap=lambda: not delivery.waiting,
         also=also,
     )
@@ -211,7 +211,7 @@ def engine(config: Config) -> Engine:
 
 
 class Ports(TypedDict):
-    """The ports of a component that asks OLTs."""
+    """Ports of a component that polls OLTs."""
 
     nodes: NodeSource
     runs: Runs
@@ -223,7 +223,7 @@ class Ports(TypedDict):
 
 
 def deliver(delivery: ResultDelivery) -> Chore:
-    """Return the chore that stores results that waited for the database."""
+    """Return the chore that delivers spooled results."""
     return Chore("spool", DELIVER_EVERY, delivery.step)
 
 
@@ -233,7 +233,7 @@ def olt_figures(olts: OltCollector, thread: DbThread) -> Chore:
 
 
 def _on_tick(manager: PollerManager, delivery: ResultDelivery, bus: EventBus, worker: str, now: datetime) -> None:
-    # Nothing starts while results wait for the database.
+    # Nothing starts while results are spooled.
     manager.outages.note("spool", Cause.DATABASE_UNAVAILABLE if delivery.waiting else None, now)
     bus.publish("snapshot", _own_snapshot(manager, worker, now))
 
@@ -255,7 +255,7 @@ def make_runner(
     observer: Observer,
     give_up: GiveUp | None = None,
 ) -> Runner:
-    """Return a runner of composites that knows all brands."""
+    """Return a runner with all brands."""
     return Runner(
         name=name,
         nodes=nodes,
@@ -286,12 +286,12 @@ def make_answerer(
     writer: DbThread,
     observer: Observer,
 ) -> Answerer:
-    """Return the part that answers questions of people to OLTs, between the runs of the scheduler."""
+    """Return the component that answers users' questions between the runs of the scheduler."""
     return Answerer(
         name=name,
         questions=DbQuestions(reader, writer),
         nodes=nodes,
-        # Without a cache: the inventories belong to the runs, and no lease is held yet.
+        # Without a cache: inventories belong to the runs, and no lease is held yet.
         known=lambda olt_id: reader.run(lambda: Inventory.load(olt_id).known()),
         leases=leases,
         snmp=snmp,
@@ -314,10 +314,10 @@ def make_chores(
     may_reap: Callable[[], bool] = lambda: True,
     also: Sequence[Chore] = (),
 ) -> Chores:
-    """Return what is done beside polling.
+    """Return the periodic tasks beside polling.
 
-    Quotas are written by the thread that writes slots, a little behind the turn of the minute, and so of the
-    hour. The plans of a large fleet take seconds, in many short transactions: they have a thread of their own.
+    Quotas are written by the thread that writes slots, shortly after each full minute. Plans of a large fleet take
+    seconds in many short transactions, so they have their own thread.
     """
     keep = rules(
         logs=config.keep_logs,
@@ -348,7 +348,7 @@ def make_chores(
 
 
 def in_thread(thread: DbThread, work: Callable[[datetime], object]) -> Callable[[datetime], Awaitable[None]]:
-    """Return work on the database as a chore of this thread."""
+    """Return database work as a chore of this thread."""
 
     async def chore(now: datetime) -> None:
         await thread.run(lambda: work(now))

@@ -36,7 +36,7 @@ def make_app(config: Config, queues: Sequence[str] = QUEUES) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         worker_prefetch_multiplier=1,
-        # Not even one ahead: another worker may be free for it now.
+        # No prefetch: another worker may be free now.
         worker_disable_prefetch=True,
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
@@ -67,7 +67,7 @@ def _queue(name: str) -> Queue:
 
 
 class Sender:
-    """Puts messages into queues, in a thread of its own: a broker that is away must not hold up the engine."""
+    """Sends messages in a separate thread: an unavailable broker must not block the engine."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""What `facho check` looks at, and every start with it: ids and hints as Django's own."""
+"""System checks of `facho check` and of every start, with ids and hints like Django's own."""
 
 import os
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from django.db.migrations.executor import MigrationExecutor
 from facho.runtime import config, server_checks
 from facho.store import history_upgrade
 
-# The database lacks migrations: a start applies them, other commands refuse to work on it.
+# Pending migrations: a start applies them, other commands refuse to run.
 OUTDATED = "facho.W001"
 
 
 @register
 def environment(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
-    """Find settings that nobody reads: a misspelt one would silently not hold."""
+    """Find unknown settings: a misspelt one would be ignored silently."""
     return [
         Error(
             f"{name} is not a setting of Facho.",
@@ -33,7 +33,7 @@ def environment(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
 
 @register("database")
 def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckMessage]:
-    """Find a database that is not there, or not up to date, or whose secrets we cannot read."""
+    """Find a database that is missing or outdated, or whose secrets cannot be decrypted."""
     if not databases:
         return []
     if connection.vendor == "sqlite" and (closed := unwritable(Path(connection.settings_dict["NAME"]))):
@@ -65,7 +65,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
 
 
 def unwritable(file: Path) -> Sequence[CheckMessage]:
-    """Find a database that somebody else put there: it can be read, and the first write would fail."""
+    """Find a database that is read-only for this user: the first write would fail."""
     needed = [path for path in (file.parent, file, file.with_name(f"{file.name}-wal")) if path.exists()]
     return [
         Error(
@@ -79,7 +79,7 @@ def unwritable(file: Path) -> Sequence[CheckMessage]:
 
 
 def _brands() -> list[CheckMessage]:
-    """Find OLTs whose profile somebody has taken away: nothing can be read from them."""
+    """Find OLTs whose brand profile was removed: they cannot be read."""
     from facho.brands import BRANDS
 
     olts = apps.get_model("inventory", "Olt").objects.using(DEFAULT_DB_ALIAS).exclude(brand__in=["", *BRANDS])
@@ -94,7 +94,7 @@ def _brands() -> list[CheckMessage]:
 
 
 def _identification() -> list[CheckMessage]:
-    """Find OLTs without a brand that are never asked for it."""
+    """Find OLTs without a brand and without an identification node."""
     olts = apps.get_model("jobs", "WorkflowNode").unsettled().filter(brand="").order_by("name")
     return [
         Warning(
@@ -107,14 +107,14 @@ def _identification() -> list[CheckMessage]:
 
 
 def shared_devices() -> list[CheckMessage]:
-    """Find OLTs that are one device. Told by `facho check` alone: they are polled in turns, so nothing is wrong."""
+    """Find OLTs with the same device. Only in `facho check`: they are polled in turns, so this is not an error."""
     from facho.apps.inventory.models import HOST_ADDRESS, host_address
     from facho.engine.device import olts_by_device
 
     try:
         rows = list(apps.get_model("inventory", "Olt").objects.values_list("pk", "name", *HOST_ADDRESS))
     except DatabaseError:
-        # It is unavailable, or not up to date, and that has been said.
+        # Unavailable or outdated, which another check reports.
         return []
     names = {id_: name for id_, name, *_ in rows}
     devices = olts_by_device({id_: host_address(*where).device for id_, _, *where in rows})
@@ -144,7 +144,7 @@ def _jobs() -> list[CheckMessage]:
 
 
 def secrets(using: str = DEFAULT_DB_ALIAS) -> list[CheckMessage]:
-    """Find a secret that our keys do not open."""
+    """Find a secret that the keys do not decrypt."""
     from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
 
     for model, names in tables_with_secrets():

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from facho.runtime.config import Config
 
-# Commands that can do without a database, by their module in `runtime/commands`. A module is only loaded when its
-# command is typed: they are used in loops of a shell, and start in a fraction of the time that Django takes.
+# Commands without a database, by their module in `runtime/commands`. A module is loaded only for its command: these are
+# used in shell loops and start much faster than Django.
 LIGHT_COMMANDS = {
     "collect": "read the ONUs of one OLT, and print them",
     "probe": "say what an OLT is, which tables it answers, and how often they can be read",
@@ -28,7 +28,7 @@ LIGHT_COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a subcommand. What a person did wrong ends it with a sentence, not with a traceback."""
+    """Run a subcommand. A user error ends it with a message, not with a traceback."""
     words = sys.argv[1:] if argv is None else list(argv)
     typed = next((word for word in words if not word.startswith("-")), "")
     arguments = _parser(typed).parse_args(words)
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Who read the output has seen enough. Nobody is left to tell, nor must Python try when it ends.
+        # The reader closed the pipe. Python must not report that at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 
@@ -94,7 +94,7 @@ def _add_light(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", 
 
 
 def _run_light(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> None:
-    """Run a command that says by its status how it ended."""
+    """Run a command whose result is its exit status."""
     from facho.runtime.commands.screen import CommandError
 
     try:
@@ -118,7 +118,7 @@ def _command(
 
 
 def _run_with_database(function: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
-    """Run a command that needs an installation. What is wrong with that ends it with a sentence."""
+    """Run a command that needs an installation. A problem with it ends the command with a message."""
     from facho.runtime.config import ConfigError
 
     try:
@@ -128,7 +128,7 @@ def _run_with_database(function: Callable[[argparse.Namespace], None], arguments
 
 
 def prepare() -> "Config":
-    """Make sure that there is a data directory and a key, then start Django."""
+    """Create the data directory and key if needed, then start Django."""
     from facho.runtime import config as facho_config
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
@@ -143,7 +143,7 @@ def prepare() -> "Config":
 
 
 def _take_settings(arguments: argparse.Namespace, *names: str) -> None:
-    """Let what was typed go before the environment."""
+    """Let command line options override the environment."""
     for name in names:
         value = getattr(arguments, name)
         if value is not None:
@@ -151,7 +151,7 @@ def _take_settings(arguments: argparse.Namespace, *names: str) -> None:
 
 
 def _prepare_role(role: str) -> "Config":
-    """Make ready for a role of scale-out, as far as that takes no server: those it waits for."""
+    """Prepare a role of scale-out without contacting a server."""
     config = prepare()
     from facho.runtime import logs
     from facho.runtime.config import ConfigError
@@ -212,7 +212,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
         )
     logs.configure(config)
     refuse_on_errors()
-    # Before the migrations: a database must not change under an engine that runs.
+    # Before the migrations: a database must not change under a running engine.
     with EngineLock(config) as lock:
         upgrade(config, verbosity=0, is_locked=True)
         if not get_user_model().objects.exists():
@@ -239,7 +239,7 @@ def migrate_to(arguments: argparse.Namespace) -> None:
     from facho.runtime import config as facho_config
 
     source = facho_config.load({**os.environ, "FACHO_MODE": "embedded"})
-    # Django itself is started on the target: that is where everything is written.
+    # Django itself uses the target, where everything is written.
     os.environ.update(DATABASE_URL=arguments.url, FACHO_MODE="embedded")
     target = prepare()
     refuse_on_errors()
@@ -274,16 +274,16 @@ def open_shell(arguments: argparse.Namespace) -> None:
 
     from facho.runtime.shell import Shell
 
-    # All that is imported is printed, unless the output is that of a program.
+    # The imports are printed, unless the output is for a program.
     call_command(Shell(), command=arguments.code, verbosity=0 if arguments.code else 2)
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Say everything there is to say, of the servers too, whatever is wrong with one of them."""
+    """Report all problems, including those of the servers."""
     from facho.runtime import config as facho_config
 
     data_dir = facho_config.load().data_dir
-    # A check changes nothing. Where an installation was deleted, a new and empty one would hide that.
+    # A check changes nothing. A new, empty directory would hide that an installation was deleted.
     if not data_dir.is_dir():
         raise facho_config.ConfigError(
             f"The data directory {data_dir} does not exist. If it was deleted, restore a backup. For a new "
@@ -307,7 +307,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def rotate_keys(arguments: argparse.Namespace) -> None:
     config = prepare()
-    # Before a new key is made: with a secret that cannot be read there is nothing to rotate.
+    # Before a new key is created: with an unreadable secret there is nothing to rotate.
     refuse_on_errors(outdated_too=True)
     from facho.runtime import keys
 
@@ -316,7 +316,7 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
 
 
 def refuse_on_errors(*, outdated_too: bool = False, databases: Sequence[str] = ("default",)) -> None:
-    """End the command if a check finds an error, or, if asked, a database that lacks migrations."""
+    """End the command if a check finds an error or, if requested, pending migrations."""
     from django.core import checks
 
     from facho.runtime.checks import OUTDATED

@@ -1,4 +1,4 @@
-"""Whether another machine's clock agrees with ours, and whether ours was set."""
+"""Clocks: difference from other machines, and steps of our own."""
 
 import logging
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from facho.engine.ports import Clock
 
 logger = logging.getLogger(__name__)
 
-# How often the machine's clock is read, in seconds.
+# Seconds between readings of the system clock.
 WATCH_EVERY = 1.0
 
-# Clocks that are set by NTP agree to milliseconds. From here on something is wrong, and from there on it hurts:
-# a slot lies elsewhere, messages seem older than they are, and what is fresh looks stale.
+# Clocks under NTP agree to milliseconds. The first difference is reported; the second is harmful: slots move, messages
+# seem too old, and fresh data looks stale.
 NOTICEABLE = timedelta(seconds=2)
 HARMFUL = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How far another clock is ahead of ours, at least: what the question itself took is in our favour."""
+    """Minimum lead of another clock over ours, without the time of the query."""
 
     ahead: timedelta
 
@@ -43,7 +43,7 @@ class Skew:
         return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours"
 
     def messages(self, whose: str, *, error: str, warning: str) -> list[CheckMessage]:
-        """Say how far the clocks are apart, if that is more than is good."""
+        """Return a message if the clocks differ too much."""
         if not self.is_noticeable:
             return []
         said = f"The clock of {whose} is {self.described}."
@@ -52,7 +52,7 @@ class Skew:
 
 
 def measure(ask: Callable[[], datetime], clock: Clock) -> Skew:
-    """Ask another clock. It was read at some moment between our question and its answer: the nearest one counts."""
+    """Query another clock. It was read between request and answer; the nearest time counts."""
     began = clock.now()
     told = ask()
     ended = clock.now()
@@ -60,7 +60,7 @@ def measure(ask: Callable[[], datetime], clock: Clock) -> Skew:
 
 
 def skew_of_database() -> Skew:
-    """Ask PostgreSQL for its time. By a clock of its own: that of the process may have a step still to follow."""
+    """Query the time of PostgreSQL. Uses the system clock, because the process clock may have a pending step."""
     connection.ensure_connection()
     return measure(_now_in_database, SystemClock())
 
@@ -73,9 +73,9 @@ def _now_in_database() -> datetime:
 
 
 class ClockWatch:
-    """Follows the machine's clock. One in a process: `now` of its clock steps here and nowhere else.
+    """Follows the system clock. One per process: `now` of its clock steps only here.
 
-    `on_set` is called in the same moment, so that no other task sees times of both clocks.
+    `on_set` is called at the same moment, so that no other task sees times of both clocks.
     """
 
     def __init__(self, clock: SystemClock, process: str, on_set: Callable[[timedelta], None]) -> None:

@@ -1,4 +1,4 @@
-"""Facho's own settings, from the environment. A bad value stops the start with a sentence, never a guess."""
+"""Settings from the environment. An invalid value stops the start with a message."""
 
 import contextlib
 import difflib
@@ -21,7 +21,7 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_FORMATS = ("line", "json")
 LANGUAGES = ("en", "es")
 MOST_POLLERS = 1000
-# Without FACHO_POLLERS: an embedded engine has as many as it needs between these, a worker has a fixed number.
+# Without FACHO_POLLERS: range of an embedded engine, and fixed number of a worker.
 AUTOMATIC_POLLERS = (10, 200)
 WORKER_POLLERS = 32
 MOST_MISSES = 100
@@ -30,7 +30,7 @@ MOST_DAYS = 3650
 MOST_OLTS_IN_METRICS = 2000
 MODES = ("embedded", "scale")
 
-# Read by the commands that need no database, and by the test suite; none of them is a setting.
+# Used by commands without a database and by the tests; not settings.
 FOREIGN_NAMES = {
     "FACHO_COMMUNITY",
     "FACHO_AUTH_KEY",
@@ -43,44 +43,44 @@ FOREIGN_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What `FACHO_*` and `DATABASE_URL` say."""
+    """Values of `FACHO_*` and `DATABASE_URL`."""
 
-    # Everything in one process, or in roles on several machines.
+    # One process, or roles on several machines.
     mode: str
     data_dir: Path
     host: str
     port: int
-    # None: as many as the engine needs.
+    # None: automatic.
     pollers: int | None
     language: str
     time_zone: str
     log_level: str
     allowed_hosts: tuple[str, ...]
     public_url: str
-    # Discoveries in a row that do not find an ONU, until it counts as missing.
+    # Consecutive discoveries without an ONU before it is missing.
     misses: int
-    # In percent of an OLT's ONUs: more than this vanishing at once is suspect.
+    # Percentage of an OLT's ONUs: a larger disappearance at once is suspect.
     mass_vanishing: int
     log_format: str
-    # Silent attempts in a row that open the breaker of an OLT.
+    # Consecutive attempts without an answer that open the breaker of an OLT.
     breaker_after: int
-    # Whether the breaker of an OLT that answers again closes by itself.
+    # Whether a breaker closes automatically when the OLT answers again.
     auto_recover: bool
-    # Days after which rows go: of the log, of executions, and of readings, quotas and plans.
+    # Days to keep: log, executions, and readings with quotas and plans.
     keep_logs: int
     keep_executions: int
     keep_history: int
     keep_daily: int
-    # Megabytes of readings that wait on disk while the database is away.
+    # Maximum size of the spool in MB.
     spool_mb: int
-    # How long the OLTs of a worker that dies are kept from others, in seconds.
+    # Seconds for which the OLTs of a dead worker stay blocked.
     lease_seconds: int
-    # Where scheduler and worker answer /metrics, /healthz and /readyz; None: nowhere.
+    # Port of /metrics, /healthz and /readyz of a scheduler or worker; None: not served.
     metrics_port: int | None
-    # How many OLTs have series of their own in /metrics, at most.
+    # Maximum number of OLTs with their own series in /metrics.
     metrics_per_olt: int
     worker_name: str
-    # These may carry passwords.
+    # May contain passwords.
     metrics_token: str = field(repr=False)
     redis_url: str = field(repr=False)
     database: dict[str, object] = field(repr=False)
@@ -92,12 +92,12 @@ class Config:
 
     @property
     def brands_dir(self) -> Path:
-        """Return where an admin puts profiles of brands that Facho does not come with."""
+        """Return the directory of the admin's brand profiles."""
         return self.data_dir / "brands"
 
     @property
     def public_host(self) -> str:
-        """Return the host of `public_url` as browsers write it in their requests."""
+        """Return the host of `public_url` as browsers send it."""
         host = urlsplit(self.public_url).hostname or ""
         return f"[{host}]" if ":" in host else host
 
@@ -107,7 +107,7 @@ class Config:
 
     @property
     def spool_dir(self) -> Path:
-        """Return where readings wait; each process has a place of its own below it."""
+        """Return the directory of the spools; each process has its own below it."""
         return self.data_dir / "spool"
 
     @property
@@ -147,7 +147,7 @@ KNOWN_NAMES = {
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Config:
-    """Read and check everything. Nothing is created here; see `prepare`."""
+    """Read and check all settings. Nothing is created here; see `prepare`."""
     data_dir = _data_dir(environ)
     mode = _choice(environ, "FACHO_MODE", "embedded", MODES)
     return Config(
@@ -183,18 +183,18 @@ def load(environ: Mapping[str, str] = os.environ) -> Config:
 
 
 def unknown_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return each FACHO_ variable that nobody reads, with the name that was probably meant, or nothing."""
+    """Return each unknown FACHO_ variable with the most similar name, or empty."""
     strangers = {name for name in environ if name.startswith("FACHO_")} - KNOWN_NAMES - FOREIGN_NAMES
     return {name: next(iter(difflib.get_close_matches(name, KNOWN_NAMES, 1)), "") for name in sorted(strangers)}
 
 
 def prepare(config: Config) -> None:
-    """Make the data directory and, where the environment gives no key, a key of its own."""
+    """Create the data directory and, without a key in the environment, a key file."""
     try:
         config.data_dir.mkdir(parents=True, exist_ok=True)
         probe = config.data_dir / ".writable"
         probe.touch()
-        # Several roles may share the directory, and start together.
+        # Several roles may share the directory and start together.
         probe.unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
@@ -206,7 +206,7 @@ def prepare(config: Config) -> None:
 
 
 def make_key(path: Path) -> None:
-    """Make a key file with a new key, unless a process that starts beside us has just done so: then its key counts."""
+    """Create a key file with a new key, unless another process has just done so: then its key counts."""
     ours = path.with_suffix(f".{os.getpid()}")
     write_keys(ours, [Fernet.generate_key().decode()])
     with contextlib.suppress(FileExistsError):
@@ -215,7 +215,7 @@ def make_key(path: Path) -> None:
 
 
 def write_keys(path: Path, keys: list[str]) -> None:
-    """Write the key file in one step, readable for its owner only."""
+    """Write the key file atomically, readable only by its owner."""
     temporary = path.with_name(f"{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -274,7 +274,7 @@ def _public_url(environ: Mapping[str, str]) -> str:
 
 
 def _is_origin(url: str) -> bool:
-    """Return whether an address is a scheme, a host and perhaps a port, and nothing more."""
+    """Return whether an address is a scheme, a host and optionally a port."""
     try:
         parts = urlsplit(url)
         is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
@@ -299,7 +299,7 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
     if not keys and file.exists():
         source = str(file)
         try:
-            # Whatever is no text in it is no key either, and is named as such below.
+            # Undecodable text is not a key and is reported as such below.
             keys = file.read_text(errors="replace").split()
         except OSError as error:
             raise ConfigError(
@@ -319,8 +319,8 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
 
 
 def register_brands(config: Config) -> None:
-    """Add the profiles that an admin has put into the data directory to the brands there are."""
-    # Not before they are needed: there are commands that start without any.
+    """Register the admin's profiles in the data directory as brands."""
+    # Imported late: some commands need no brands.
     from facho import brands
     from facho.brands.files import load_folder
     from facho.brands.profile import BadProfile

@@ -1,4 +1,4 @@
-"""The demonstration: simulated OLTs in a process of their own, and a whole Facho that polls them."""
+"""Demo: simulated OLTs in their own process, and a complete Facho that polls them."""
 
 import contextlib
 import json
@@ -17,26 +17,25 @@ if TYPE_CHECKING:
 
 USER = PASSWORD = "demo"  # noqa: S105 - printed on the screen; the demonstration listens on loopback only
 
-# Somebody who watches wants to see something happen: everything runs this much more often than on real OLTs.
+# Jobs run this many times more often than on real OLTs, so that there is something to see.
 HURRY = 10
 SHORTEST = timedelta(seconds=30)
 
-# The first runs begin right after the start, spread over a few seconds; a discovery goes first, for the others
-# ask for the ONUs that it has found.
+# The first runs start a few seconds after the start. A discovery goes first, because the others need its ONUs.
 FIRST_AFTER = timedelta(seconds=2)
 SPREAD = timedelta(seconds=5)
 
-# In the history of an OLT, so that a later start can tell which OLTs the visitor added or disabled.
+# Reason in the history of an OLT, to recognize OLTs that the user added or disabled.
 ADDED_BY_US = "Added by the demonstration."
 DISABLED_BY_US = "Disabled by the demonstration: not simulated."
 ENABLED_BY_US = "Enabled by the demonstration: simulated again."
 
-# Where the simulated OLTs listen if nobody else does.
+# First port of the simulated OLTs, if free.
 FIRST_UDP_PORT = 16101
 
 
 def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Config]) -> None:
-    """Run the demonstration until it is stopped."""
+    """Run the demo until it is stopped."""
     for name, value, least in (("--olts", olts, 1), ("--onus", onus, 1), ("--port", port, 1)):
         if value < least:
             raise ConfigError(f"{name} is {value}. Write a number from {least} on.")
@@ -49,7 +48,7 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
 
     logs.configure(config)
     with EngineLock(config):
-        # Nothing is set up for a port that somebody else has.
+        # Fail before the setup if the port is in use.
         listen(config.host, config.port).close()
         upgrade(config, verbosity=0, is_locked=True)
         with simulated(olts, onus) as fleet:
@@ -58,7 +57,7 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
 
 
 def _isolate(port: int, data: Path) -> None:
-    """Let the demonstration see nothing of an installation that the environment may describe."""
+    """Hide the settings of another installation in the environment."""
     for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
         del os.environ[name]
     os.environ |= {
@@ -70,10 +69,10 @@ def _isolate(port: int, data: Path) -> None:
 
 @contextlib.contextmanager
 def simulated(olts: int, onus: int) -> Iterator[list[dict[str, Any]]]:
-    """Run a fleet as long as the block lasts. It ends with us, however we end: its standard input is ours."""
+    """Run a fleet during a `with`. It ends with this process in any case, because its standard input is ours."""
     ports = ",".join(str(FIRST_UDP_PORT + number) for number in range(olts))
     command = [sys.executable, "-m", "facho.simulator", f"--olts={olts}", f"--onus={onus}", f"--ports={ports}"]
-    # In a session of its own: a Ctrl-C is for us, and the fleet goes last.
+    # In its own session: Ctrl-C is for this process, and the fleet ends last.
     with subprocess.Popen(  # noqa: S603 - our own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -83,21 +82,21 @@ def simulated(olts: int, onus: int) -> Iterator[list[dict[str, Any]]]:
         try:
             yield json.loads(line)
         finally:
-            # Leaving the block closes its standard input, and waits for it.
+            # Leaving the block closes its standard input and waits for it.
             process.terminate()
 
 
 def set_up(fleet: list[dict[str, Any]]) -> None:
-    """Create the user, the OLTs and their jobs, as far as an earlier demonstration has not.
+    """Create the user, the OLTs and their jobs, if they do not exist.
 
-    OLTs that the visitor added are left alone.
+    OLTs added by the user are not changed.
     """
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
     users = get_user_model().objects
     user = users.filter(username=USER).first() or users.create_superuser(USER, password=PASSWORD)
-    # All or nothing: an OLT that a killed start left without jobs would never get any.
+    # All or nothing: an OLT without jobs after a killed start would never get any.
     with transaction.atomic():
         ours = _own_olts(fleet, user.pk)
         _follow_fleet(fleet, ours, user.pk)
@@ -108,7 +107,7 @@ def set_up(fleet: list[dict[str, Any]]) -> None:
 
 
 def _own_olts(fleet: list[dict[str, Any]], user_id: int) -> dict[str, "Olt"]:
-    """Return the OLTs that a demonstration added, by the names that it gave them: as the history of changes has it."""
+    """Return the OLTs added by the demo, by their original names, from the history of changes."""
     from django.contrib.admin.models import LogEntry
 
     from facho.apps.inventory.models import Olt
@@ -117,14 +116,14 @@ def _own_olts(fleet: list[dict[str, Any]], user_id: int) -> dict[str, "Olt"]:
     names = {int(id_): name for id_, name in added.values_list("object_id", "object_repr") if id_}
     if names:
         return {names[row.pk]: row for row in Olt.objects.filter(pk__in=names)}
-    # Earlier versions recorded nothing, and went by the name.
+    # Earlier versions recorded nothing and used the name.
     rows = Olt.objects.filter(name__in=[olt["name"] for olt in fleet])
     _record(rows, user_id, ADDED_BY_US)
     return {row.name: row for row in rows}
 
 
 def _record(olts: "Iterable[Olt]", user_id: int, change: str) -> None:
-    """Write a change by the demonstration into the history of these OLTs."""
+    """Record a change by the demo in the history of these OLTs."""
     from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 
     for olt in olts:
@@ -133,11 +132,11 @@ def _record(olts: "Iterable[Olt]", user_id: int, change: str) -> None:
 
 
 def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"], user_id: int) -> None:
-    """Set the addresses of this start, and disable OLTs of ours while they are not simulated."""
+    """Set the current addresses, and disable demo OLTs that are not simulated now."""
     simulated = {olt["name"]: olt for olt in fleet}
     for name, row in ours.items():
         if name in simulated:
-            # The ports may have changed: another program may listen where it listened last time.
+            # The ports may have changed: another program may use the old one.
             row.host, row.port = simulated[name]["host"], simulated[name]["port"]
             row.save(update_fields=["host", "port"])
         if name in simulated and not row.enabled and _last_change(row) == DISABLED_BY_US:
@@ -151,7 +150,7 @@ def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"], user_id: 
 
 
 def _last_change(olt: "Olt") -> str:
-    """Return what the demonstration did last to an OLT of its own."""
+    """Return the last change of the demo to one of its OLTs."""
     from django.contrib.admin.models import LogEntry
 
     own = LogEntry.objects.filter(change_message__in=[ADDED_BY_US, DISABLED_BY_US, ENABLED_BY_US], object_id=olt.pk)
@@ -159,7 +158,7 @@ def _last_change(olt: "Olt") -> str:
 
 
 def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"]:
-    """Add the OLTs that are not there yet, and return them."""
+    """Add missing OLTs, and return them."""
     from facho.apps.inventory.models import Olt
 
     new = [olt for olt in fleet if olt["name"] not in ours]
@@ -171,7 +170,7 @@ def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"
 
 
 def _add_jobs(olts: list["Olt"]) -> None:
-    """Give new OLTs the usual jobs of their brand, and a third link behind the state."""
+    """Create the usual jobs of new OLTs, and a third link after the state."""
     from facho.apps.jobs.models import SnmpJob
     from facho.apps.jobs.templates import propose
 
@@ -186,7 +185,7 @@ def _add_jobs(olts: list["Olt"]) -> None:
 
 
 def _start_soon(olt_ids: list[int]) -> None:
-    """Set the first slots of new nodes, before there is an engine that would."""
+    """Set the first slots of new nodes before the engine starts."""
     from django.utils import timezone
 
     from facho.apps.jobs.models import WorkflowNode

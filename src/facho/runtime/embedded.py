@@ -1,4 +1,4 @@
-"""The embedded mode: web, engine and every SNMP socket in one process and one event loop."""
+"""Embedded mode: web, engine and SNMP in one process and one event loop."""
 
 import asyncio
 import contextlib
@@ -65,14 +65,14 @@ async def _serve(
 
 
 async def _stop(engine: build.Engine, server: Server, tasks: set["asyncio.Task[None]"]) -> None:
-    """Stop everything, and raise what had stopped one of the tasks by itself."""
+    """Stop everything, and raise the error of a task that stopped by itself."""
     crashed = [task for task in tasks if task.done()]
     server.should_exit = True
     for task in tasks:
         if task.get_name() != "web":
             task.cancel()
-    # What the scheduler had in hand must be back in the queue before the queue is cleared. Web is asked to stop, and
-    # does when the bus has closed its streams.
+    # Composites of the scheduler must be back in the queue before it is cleared. The web server stops after the bus has
+    # closed its streams.
     await asyncio.gather(*(task for task in tasks if task.get_name() != "web"), return_exceptions=True)
     await engine.close()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Runs the forecasts that people asked for: each in a process of its own, so that polling never waits for one."""
+"""Runs requested forecasts, each in its own process, so that polling never waits."""
 
 import asyncio
 import contextlib
@@ -16,20 +16,20 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# A forecast that takes longer, in seconds, is given up.
+# Time limit of a forecast in seconds.
 TIME_LIMIT = 600.0
 
-# How much it makes way for others, 19 being the most.
+# Niceness of the process; 19 is the maximum.
 NICENESS = 15
 
-# What it says last is its error; no more of it is kept.
+# Maximum length of the stored error.
 LONGEST_ERROR = 2000
 
 INTERRUPTED = "Facho was stopped while it ran. Ask for it again."
 
 
 class ForecastRuns:
-    """Takes one forecast after the other. One that a dead engine left running has failed."""
+    """Runs one forecast at a time. A forecast left running by a dead engine has failed."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ForecastRuns:
         self._time_limit = time_limit
 
     async def step(self, now: datetime) -> None:
-        """Run the forecast that has waited longest, if there is one."""
+        """Run the oldest pending forecast, if there is one."""
         forecast = await self._thread.run(lambda: _take(now))
         if forecast is None:
             return
@@ -55,7 +55,7 @@ class ForecastRuns:
         logger.info("forecast %d ended: %s", forecast.pk, error or "done")
 
     async def _run(self, options: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
-        """Return what the command found out, or why it did not."""
+        """Return the result of the command, or the reason of the failure."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             "forecast",
@@ -79,14 +79,14 @@ class ForecastRuns:
 
 
 def _reason(complaint: str, status: int) -> str:
-    """Return what people are told of a command that failed: its last line. A traceback is for the log."""
+    """Return the last line of a failed command for the user. A traceback goes to the log."""
     if "\n" in complaint:
         logger.error("a forecast failed:\n%s", complaint)
     return complaint.rpartition("\n")[2][-LONGEST_ERROR:] or f"status {status}"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave no process behind, whatever ended the wait for it."""
+    """Kill the process in any case."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -101,7 +101,7 @@ def _take(now: datetime) -> Forecast | None:
 
 
 def arguments(params: Mapping[str, Any]) -> list[str]:
-    """Return the options of `facho forecast` that say the same."""
+    """Return the equivalent options of `facho forecast`."""
     options = [
         f"--{name}={params[name]}"
         for name in ("olts", "pollers", "hours", "dead", "seed")

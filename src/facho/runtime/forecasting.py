@@ -1,4 +1,4 @@
-"""Forecasts: the engine on a virtual clock, over the fleet that exists or one that is planned."""
+"""Forecasts: the engine on a virtual clock, over the real fleet or a planned one."""
 
 import asyncio
 import gc
@@ -26,19 +26,19 @@ from facho.engine.scheduling.due import GOLDEN_RATIO, first_check, group_chains
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
 
-# OLTs of one kind are not equally fast: the deviation of the logarithm of how fast they are.
+# OLTs of one kind differ in speed: standard deviation of the logarithm of their speed.
 UNEVEN = 0.25
 
-# Where nobody said how much a job's own time varies: 19 of 20 runs stay below this many times the mean.
+# Default variation of a job: 95 % of its runs take less than this many times the mean.
 P95 = 1.6
 
-# The maker whose usual jobs a made-up fleet runs.
+# Brand of a planned fleet.
 MAKER = "huawei"
 
 
 @dataclass(frozen=True, slots=True)
 class JobWish:
-    """A job as it is written on the command line: NAME:INTERVAL:SECONDS[:PRIORITY]."""
+    """A job from the command line: NAME:INTERVAL:SECONDS[:PRIORITY]."""
 
     name: str
     interval: timedelta
@@ -50,7 +50,7 @@ class JobWish:
 
 
 def parse_job(text: str) -> JobWish:
-    """Return the job that a text describes; `ValueError` says what is wrong with it."""
+    """Return the job of a text; `ValueError` explains what is invalid."""
     name, *numbers = (part.strip() for part in text.split(":"))
     if not name or not 2 <= len(numbers) <= 3:
         raise ValueError(f"{text!r} is no job: write NAME:INTERVAL:SECONDS or NAME:INTERVAL:SECONDS:PRIORITY")
@@ -58,7 +58,7 @@ def parse_job(text: str) -> JobWish:
     if interval < 10 or seconds <= 0:
         raise ValueError(f"{text!r}: an interval has at least 10 seconds, and a run takes some time")
     priority = int(_seconds(numbers[2], text)) if len(numbers) == 3 else 40
-    # Nothing is cut off: what was given is how long it takes.
+    # The time limit must not cut the given duration.
     timeout = timedelta(seconds=max(300.0, 10 * seconds))
     return JobWish(name, timedelta(seconds=interval), Prediction(seconds, seconds * P95), priority, timeout=timeout)
 
@@ -79,7 +79,7 @@ def _seconds(text: str, whole: str) -> float:
 
 
 def usual_jobs() -> Sequence[JobWish]:
-    """Return the jobs that an OLT gets by itself."""
+    """Return the default jobs of an OLT."""
     return [
         JobWish(each.name, each.interval, USUAL[each.kind], each.priority, each.kind, each.follows, each.timeout)
         for each in brand(MAKER).templates
@@ -87,10 +87,9 @@ def usual_jobs() -> Sequence[JobWish]:
 
 
 def made_up(olts: int, jobs: Sequence[JobWish], start: datetime, *, dead: int = 0, seed: int = 1) -> Fleet:
-    """Return so many OLTs with these jobs, some faster and some slower, the last ones dead.
+    """Return a planned fleet with these jobs, with OLTs of different speed, the last ones dead.
 
-    They are thought to have been added one after the other: their slots are
-    spread over the whole interval.
+    OLTs are assumed to be added one after the other, so their slots are spread over the whole interval.
     """
     dice = random.Random(seed)
     nodes: list[Node] = []
@@ -129,12 +128,12 @@ def _nodes_of(
 
 
 def _somewhere(number: int, interval: timedelta, start: datetime) -> datetime:
-    """Return a slot within the first interval, on the second, others evenly beside it."""
+    """Return a slot within the first interval, on a full second, evenly spread."""
     return (start + number * GOLDEN_RATIO % 1 * interval).replace(microsecond=0)
 
 
 def with_jobs(fleet: Fleet, jobs: Sequence[JobWish], start: datetime) -> Fleet:
-    """Return a fleet with these jobs on each OLT, besides what it has."""
+    """Return a fleet with these additional jobs on each OLT."""
     if not jobs:
         return fleet
     names = {node.olt_id: node.olt_name for node in fleet.nodes}
@@ -153,33 +152,33 @@ def with_jobs(fleet: Fleet, jobs: Sequence[JobWish], start: datetime) -> Fleet:
 
 
 def with_dead(fleet: Fleet, percent: float) -> Fleet:
-    """Return a fleet of which this share is dead, those included that are already."""
+    """Return a fleet with this share of dead OLTs, including the current ones."""
     olts = sorted({node.olt_id for node in fleet.nodes} - fleet.dead)
     more = round((len(olts) + len(fleet.dead)) * percent / 100) - len(fleet.dead)
     return replace(fleet, dead=fleet.dead | frozenset(olts[len(olts) - max(more, 0) :]))
 
 
 def asked(fleet: Fleet) -> list[Node]:
-    """Return the nodes of OLTs that pollers are needed for: those that were dead before are not asked."""
+    """Return the nodes that need pollers: OLTs that were dead before are not polled."""
     return [node for node in fleet.nodes if node.olt_id not in fleet.broken & fleet.dead]
 
 
-# An engine that has just begun has nothing waiting. This long it runs before anything is counted, or dies.
+# Run time before anything is counted or fails, because a new engine has an empty queue.
 WARM_UP = timedelta(minutes=30)
 
-# Slots that are due in the last seconds still get this long to end.
+# Time for the last slots to end.
 DRAIN = timedelta(minutes=15)
 
-# How many of the OLTs whose runs failed most are named.
+# Number of OLTs with the most failures in a report.
 WORST = 10
 
-# Told how many virtual hours have passed.
+# Called with the virtual hours so far.
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be forecast. The start is the turn of an hour, so that every quota is a whole one."""
+    """Parameters of a forecast. The start is a full hour, so that every quota is complete."""
 
     fleet: Fleet
     pollers: int
@@ -192,14 +191,14 @@ class Wish:
 
 
 def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, Any]:
-    """Return what comes of it, as plain values."""
+    """Return the result as plain values."""
     nodes = tuple(on_grid(node, wish.start - wish.warm_up) for node in wish.fleet.nodes)
     wish = replace(wish, fleet=replace(wish.fleet, nodes=nodes))
     silenced = logging.getLogger("facho.engine")
     level = silenced.level
-    # What a forecast runs into is no event of this installation.
+    # Events of a forecast must not be logged as real ones.
     silenced.setLevel(logging.CRITICAL + 1)
-    # Nothing that is made here lasts, and nothing of it is a cycle: looking for garbage would take a tenth of the time.
+    # Nothing here is cyclic, and garbage collection would take a tenth of the time.
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=ForecastLoop) as runner:
@@ -211,7 +210,7 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
 
 
 class ForecastLoop(VirtualTimeLoop):
-    """A virtual loop that never looks at a socket: there is none."""
+    """A virtual event loop without sockets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,7 +257,7 @@ async def _lived_through(wish: Wish, progress: Progress) -> Score:
 
 
 async def _give_up(manager: PollerManager, score: Score, now: datetime) -> None:
-    """Count what still waits as what it would become, and stop the rest."""
+    """Count waiting slots with their final result, and stop the rest."""
     waiting = manager.waiting
     for retry in [*manager.retries.drain(), *(each.retry for each in waiting if each.retry)]:
         await manager.end(retry)
@@ -284,7 +283,7 @@ def _described(wish: Wish) -> dict[str, Any]:
 
 
 def _failures(fleet: Fleet) -> list[dict[str, Any]]:
-    """Return the OLTs of which it was learned that runs fail, those first that answered least."""
+    """Return the OLTs with known failures, the least reachable first."""
     names = {node.olt_id: node.olt_name for node in fleet.nodes}
     known = [(names[id_], record) for id_, record in fleet.records.items() if id_ in names and _fails(record)]
     known.sort(key=lambda item: ((item[1].runs - item[1].silent - item[1].failed) / item[1].runs, item[0]))
@@ -299,7 +298,7 @@ def _fails(record: RunRecord) -> bool:
 
 
 def _pool(wish: Wish) -> dict[str, Any]:
-    """Return how many pollers it takes. What dies in the forecast may come back, and counts."""
+    """Return the number of pollers needed. OLTs that die in the forecast may come back, so they count."""
     need = pollers_needed(works(asked(wish.fleet), wish.fleet, wish.start), wish.start)
     return {
         "pollers": need.pollers,
@@ -309,7 +308,7 @@ def _pool(wish: Wish) -> dict[str, Any]:
 
 
 def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work]:
-    """Return the composites of a fleet with what is known of their durations."""
+    """Return the composites of a fleet with their expected durations."""
     found = []
     for master, chain in group_chains(nodes).values():
         composite = CompositeNode(master, chain, master.next_check or first_check(master, start))

@@ -1,7 +1,7 @@
-"""`/healthz`, `/readyz` and `/metrics`, the same in every role: an ASGI app that stands beside, or in front of, others.
+"""`/healthz`, `/readyz` and `/metrics` of every role, as an ASGI app beside or in front of others.
 
-It needs neither Django nor a known `Host`: a load balancer asks by address, and must be told the truth when
-everything else is broken.
+It needs neither Django nor a known `Host`: a load balancer connects by address, and must get a correct answer even if
+everything else fails.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ App = Callable[[Any, Any, Any], Awaitable[None]]
 
 PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
-# What a proxy adds. Behind one everybody seems to come from the machine itself.
+# Headers of a proxy. Behind a proxy, every client seems to be local.
 PROXY_HEADERS = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "via"})
 
 
 class NotWell(Exception):
-    """What is wrong, as a sentence that anybody may read: no secret, no address, no trace."""
+    """A problem as a message for anyone: no secret, no address, no traceback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must be so. `ask` returns what there is to say of it, usually "ok", or raises `NotWell`."""
+    """One condition. `ask` returns its state, usually "ok", or raises `NotWell`."""
 
     name: str
     ask: Callable[[], Awaitable[str]]
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Whether the process lives, and whether it can do its work. One that only waits for its database lives."""
+    """Liveness and readiness of a process. A process that waits for its database is alive."""
 
     alive: Sequence[Check] = ()
     ready: Sequence[Check] = ()
@@ -58,14 +58,14 @@ class HttpReply:
 
 
 def probes(checks: Checks, registry: CollectorRegistry, *, token: str = "") -> App:
-    """Return the app. With a `token` whoever shows it may read the metrics, without one this machine alone."""
+    """Return the app. With a `token` metrics require it; without one only this machine can read them."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
         if scope["type"] != "http":
-            # By this a server learns that there is nothing to start or stop.
+            # This tells a server that there is no lifespan to run.
             raise RuntimeError(f"{scope['type']} is not served here")
         reply = await _reply(scope, checks, registry, token)
         await _answer(send, reply, with_body=scope["method"] != "HEAD")
@@ -74,7 +74,7 @@ def probes(checks: Checks, registry: CollectorRegistry, *, token: str = "") -> A
 
 
 def mount(app: App, beside: App) -> App:
-    """Return `app` with the three paths served by `beside`, before any middleware sees them."""
+    """Return `app` with the three paths served by `beside`, before any middleware."""
 
     async def both(scope: Scope, receive: Receive, send: Send) -> None:
         is_ours = scope["type"] == "http" and scope["path"] in PATHS
@@ -84,7 +84,7 @@ def mount(app: App, beside: App) -> App:
 
 
 def unavailable(sentence: str) -> App:
-    """Return an app that has nothing to offer yet, and says why."""
+    """Return an app that is not available yet, with the reason."""
     reply = HttpReply(503, f"{sentence}\n".encode(), "text/plain; charset=utf-8", [("Retry-After", "5")])
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +108,7 @@ async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, toke
 
 
 async def _verdict(checks: Iterable[Check]) -> HttpReply:
-    """Ask all of them at once, and say of each how it is."""
+    """Run all checks at once, and return the state of each."""
     asked = list(checks)
     said = await asyncio.gather(*(_ask(check) for check in asked))
     is_well = all(well for well, _ in said)
@@ -122,7 +122,7 @@ async def _ask(check: Check) -> tuple[bool, str]:
     except NotWell as trouble:
         return False, str(trouble)
     except Exception:
-        # Whatever it is, it is not well; and the reason may hold what is nobody's business.
+        # Any error means not ready, and its text may be confidential.
         logger.exception("%s could not be checked", check.name)
         return False, "could not be checked; the log says why"
 
@@ -149,7 +149,7 @@ def _shows(authorization: str, token: str) -> bool:
 
 
 def _is_local(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Return whether a request comes from this machine itself, and not from somebody through a proxy on it."""
+    """Return whether a request comes from this machine and not through a proxy on it."""
     client = scope.get("client")
     if client is None or PROXY_HEADERS & headers.keys():
         return False

@@ -1,4 +1,4 @@
-"""Rotation of the keys that secrets are encrypted with."""
+"""Rotation of the encryption keys of secrets."""
 
 from cryptography.fernet import Fernet
 from django.conf import settings
@@ -11,14 +11,13 @@ from facho.runtime.lock import EngineLock
 
 
 def rotate(config: Config) -> int:
-    """Encrypt every secret with a new key and return how many OLTs and channels that concerned.
+    """Encrypt every secret with a new key, and return the number of OLTs and channels.
 
-    With keys in the file, a new one is made and put first; the old ones stay
-    behind it, so that a backup from before can still be read. With keys in
-    FACHO_SECRET_KEYS the new one is the first of those, put there by a person.
+    With a key file, a new key is added at the front; the old ones stay, so that an older backup can still be
+    decrypted. With FACHO_SECRET_KEYS, the admin has added the new key at the front.
 
-    `ConfigError` if Facho runs and the new key would be in the file: a running
-    process does not know it.
+    Raises `ConfigError` if Facho is running and the new key would be in the file, because running processes do not
+    know it.
     """
     if not config.key_file.exists() or list(config.secret_keys) != config.key_file.read_text().split():
         return _encrypt_again()

@@ -1,4 +1,4 @@
-"""One engine a database, and one worker a name: a second one must not start, let alone poll."""
+"""Locks: one engine per database, and one worker per name."""
 
 import asyncio
 import fcntl
@@ -20,19 +20,19 @@ from facho.store.engine_lock import give_back, take_for_engine
 
 logger = logging.getLogger(__name__)
 
-# How often an engine makes sure that the lock in the server is still its own, in seconds.
+# Seconds between checks of the server lock.
 KEEP_EVERY = 1.0
 
-# A role that takes a lease has the lock for some milliseconds; who has it for longer than this is another engine.
+# A role that takes a lease holds the lock for some milliseconds; a longer holder is another engine.
 TRIES, TRY_EVERY = 5, 0.1
 
 
 class TakenError(Exception):
-    """Somebody else has the lock; `str()` of it is the number of that process, as far as it is known."""
+    """Another process has the lock; `str()` is its process id, if known."""
 
 
 def lock_file(path: Path) -> IO[str]:
-    """Return the open file that holds a lock until it is closed, or its process ends, however it ends."""
+    """Return an open file that holds a lock until it is closed or its process ends."""
     file = path.open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,22 +59,22 @@ def lock_role(config: Config, role: str) -> IO[str]:
 
 
 class EngineLock:
-    """Held by the engine as long as it lives, and given up by the system when it dies, however it dies.
+    """Held while the engine runs, and released by the system when it ends.
 
-    On PostgreSQL it also keeps the roles of scale-out away: see `store/engine_lock.py`.
+    On PostgreSQL it also excludes the roles of scale-out: see `store/engine_lock.py`.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._file: IO[str] | None = None
         self._connection: Any = None
-        # The session of the server that has the lock.
+        # Server session that has the lock.
         self._session: int | None = None
         self._told_away = False
 
     def __enter__(self) -> Self:
         if self._config.is_sqlite:
-            # Beside the file itself, by whatever name it was found.
+            # Beside the real file, even if it is reached by a link.
             self._lock_file(Path(f"{Path(str(self._config.database['NAME'])).resolve()}.lock"))
         else:
             self._lock_server()
@@ -90,7 +90,7 @@ class EngineLock:
             ) from None
 
     def _lock_server(self) -> None:
-        # A connection of its own, however old it gets: the lock lives as long as the connection does.
+        # A separate connection without a maximum age, because the lock lives as long as the connection.
         self._connection = connections.create_connection("default")
         self._connection.settings_dict = {**self._connection.settings_dict, "CONN_MAX_AGE": None}
         try:
@@ -100,7 +100,7 @@ class EngineLock:
             raise
 
     def take(self) -> None:
-        """Have the lock of the server, still or again; `ConfigError` if the database is somebody else's."""
+        """Take or confirm the server lock; `ConfigError` if the database belongs to another process."""
         for _ in range(TRIES):
             if take_for_engine(self._connection):
                 break
@@ -111,20 +111,19 @@ class EngineLock:
             )
         session = self._connection.connection.info.backend_pid
         if session != self._session:
-            # With the lock: from here on nobody can take a lease.
+            # With the lock held, no process can take a lease.
             for message in roles_at_work(self._connection):
                 raise ConfigError(f"{message.msg} {message.hint}")
             self._session = session
 
     async def keep(self, clock: Clock) -> None:
-        """Make sure of the lock for ever; `ConfigError` if others have got the database when we had lost it.
+        """Keep the lock forever; `ConfigError` if another process got the database after we lost it.
 
-        A server that restarts, or breaks off our connection, lets go of the
-        lock, and we take it again. Meanwhile nothing begins, for that takes the
-        same server.
+        A server that restarts or closes our connection releases the lock, and we take it again. Nothing starts in the
+        meantime, because that needs the same server.
         """
         if self._connection is None:
-            # A file stays locked until we let go of it.
+            # A file stays locked until it is closed.
             await asyncio.Event().wait()
         self._connection.inc_thread_sharing()
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lock")
@@ -151,7 +150,7 @@ class EngineLock:
         if self._file is not None:
             self._file.close()
         if self._connection is not None:
-            # A server may take a moment to notice that somebody hung up.
+            # A server may need a moment to notice a closed connection.
             with suppress(Error):
                 give_back(self._connection)
             self._connection.close()

@@ -1,4 +1,4 @@
-"""Where log lines go: the terminal, rotating files, and, for events, the database."""
+"""Logging: terminal, rotating files, and the database for events."""
 
 import copy
 import errno
@@ -20,27 +20,27 @@ from facho.store.database import is_away
 FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
 FILE_SIZE, BACKUPS = 10 * 1024 * 1024, 5
 
-# The same warning or error is logged once in so many seconds.
+# Seconds before the same warning or error is logged again.
 REPEAT_AFTER = 60.0
-# Errors of a disk, which no traceback explains.
+# Disk errors, for which a traceback is useless.
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-# Kinds of lines that are remembered.
+# Number of different lines to remember.
 REMEMBERED = 1000
 
 
 @dataclass(slots=True)
 class Repeated:
-    """A line that was logged, when, and how often it came again since."""
+    """A logged line, its time, and the number of repetitions since."""
 
     logged_at: float
     count: int = 0
 
 
 class Repeats:
-    """Lets the same warning or error through once a minute, with the number of those in between.
+    """Limits the same warning or error to once a minute, with the number of repetitions.
 
-    A full disk or a locked database fails many times a second. Errors are the
-    same if they have the same type and come from the same line of code.
+    A full disk or a locked database fails many times a second. Errors are the same if they have the same type and
+    come from the same line of code.
     """
 
     def __init__(self, after: float, now: Callable[[], float] = monotonic) -> None:
@@ -49,7 +49,7 @@ class Repeats:
         self._logged: dict[Hashable, Repeated] = {}
 
     def take(self, record: logging.LogRecord) -> logging.LogRecord | None:
-        """Return the record as it is logged, or None if it is only counted."""
+        """Return the record to log, or None if it is only counted."""
         if record.levelno < logging.WARNING:
             return record
         key, now = _kind(record), self._now()
@@ -60,7 +60,7 @@ class Repeats:
         self._logged.pop(key, None)
         self._logged[key] = Repeated(now)
         if len(self._logged) > REMEMBERED:
-            # The one that was logged longest ago.
+            # The oldest one.
             del self._logged[next(iter(self._logged))]
         return _shortened(record, before.count if before is not None else 0)
 
@@ -72,7 +72,7 @@ def _kind(record: logging.LogRecord) -> Hashable:
 
 
 def _shortened(record: logging.LogRecord, count: int) -> logging.LogRecord:
-    """Return a record with a traceback only where that is of use: at the first time, and for a defect of ours."""
+    """Return a record with a traceback only if it is useful: the first time, and for a bug."""
     error = record.exc_info[1] if record.exc_info else None
     is_known = error is not None and (getattr(error, "errno", None) in DISK_ERRORS or is_away(error))
     if not count and not is_known:
@@ -80,7 +80,7 @@ def _shortened(record: logging.LogRecord, count: int) -> logging.LogRecord:
     shown, text = copy.copy(record), record.getMessage()
     if error is not None:
         shown.exc_info = shown.exc_text = None
-        # As it was redacted.
+        # In its redacted form.
         last = (record.exc_text or f"{type(error).__name__}: {error}").strip().rpartition("\n")[2]
         if last.partition(": ")[2] not in text:
             text = f"{text}: {last}"
@@ -89,7 +89,7 @@ def _shortened(record: logging.LogRecord, count: int) -> logging.LogRecord:
 
 
 class Terminal(logging.StreamHandler[Any]):
-    """The terminal, or the journal of the system, without repetitions."""
+    """Terminal or system journal, without repetitions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Terminal(logging.StreamHandler[Any]):
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """A rotating file. While it cannot be written, the terminal says so once a minute."""
+    """A rotating file. While it cannot be written, the terminal reports it once a minute."""
 
     def __init__(self, path: Path, repeat_after: float) -> None:
         super().__init__(path, maxBytes=FILE_SIZE, backupCount=BACKUPS, encoding="utf-8", errors="backslashreplace")
@@ -125,7 +125,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line, for programs that collect logs."""
+    """One JSON object per line, for log collectors."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -145,7 +145,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> None:
-    """Set up logging for a process of Facho. Its level is that of lines: events reach the database whatever it is."""
+    """Configure logging of a process. The level applies to lines; all events reach the database."""
     handlers: list[logging.Handler] = [Terminal()]
     if to_file:
         folder = config.data_dir / "logs"
@@ -154,7 +154,7 @@ def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> N
     for handler in handlers:
         handler.setLevel(config.log_level)
     if to_file:
-        # Every event, as in the database. A process of scale-out has a file of its own: two cannot rotate one.
+        # All events, as in the database. Each process of scale-out has its own file, because two cannot rotate one.
         events = LogFile(folder / ("coordinator.log" if name == "facho" else f"coordinator-{name}.log"), 0.0)
         events.addFilter(lambda record: hasattr(record, "event"))
         handlers.append(events)
@@ -167,7 +167,7 @@ def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> N
 
 
 def add_events(handler: logging.Handler) -> None:
-    """Let a handler have what Facho tells, as long as it is wanted: see `remove_events`."""
+    """Add a handler for events; see `remove_events`."""
     handler.addFilter(Redaction())
     logging.getLogger("facho").addHandler(handler)
 

@@ -1,7 +1,7 @@
-"""The metrics of a process for Prometheus: its counters, the state of the pool, and on request figures per OLT.
+"""Prometheus metrics of a process: counters, state of the pool, and optionally figures per OLT.
 
-No label names a job or an ONU, and none an OLT unless FACHO_METRICS_PER_OLT is set: a fleet would make a hundred
-thousand series of them, and the database has them.
+No label names a job or an ONU, and OLTs only with FACHO_METRICS_PER_OLT: a fleet would have a hundred thousand
+series, and the database has these figures.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ from facho.engine.observer import Observer
 from facho.engine.ports import Clock
 from facho.engine.snmp import Answer
 
-# Seconds. Each has a bound where somebody draws a line: a slot is late after 5 s, a link has 5 minutes.
+# Seconds. The bounds include limits that matter: a slot is late after 5 s, a link has 5 minutes.
 LATENESS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 DURATIONS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 180, 300, 600)
 ROUND_TRIPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -34,18 +34,17 @@ WRITES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 HOUR = timedelta(hours=1)
-# Figures of OLTs are read once a minute; older ones are not shown.
+# Figures of OLTs are read once a minute; older ones are not exported.
 FIGURES_LAST = timedelta(minutes=3)
 
-# How a PDU ends: with values, with the agent's error, without an answer, with one that cannot be read, turned away
-# by an SNMPv3 agent, or given up by us.
+# Results of a PDU: values, error of the agent, no answer, unreadable answer, refused by an SNMPv3 agent, or given up.
 OPERATIONS = ("get", "get_next", "get_bulk")
 RESULTS = ("answered", "agent_error", "no_answer", "bad_answer", "refused", "given_up")
 
 
 def make_registry(role: str) -> CollectorRegistry:
     """Return the registry of a process: `role` is run, web, scheduler or worker."""
-    # The time at which each series began, as a series of its own: twice as many, and nobody draws them.
+    # The creation time of each series would double their number.
     disable_created_metrics()  # type: ignore[no-untyped-call]  # as the library has it
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -55,7 +54,7 @@ def make_registry(role: str) -> CollectorRegistry:
 
 
 class Meters(Observer):
-    """The counters of a process that polls, as an observer of its components. Made once for a registry."""
+    """Counters of a polling process, as an observer of its components. Created once per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -146,7 +145,7 @@ class Meters(Observer):
         self.running.dec()
         self.durations.observe(max(outcome.seconds or 0.0, 0.0))
         self.retransmissions.inc(outcome.traffic.retransmissions)
-        # Not where they are answered: most answers repeat the last ones, and are never taken apart.
+        # Counted here and not per answer: most answers repeat the last ones and are never decoded.
         self.varbinds.inc(outcome.traffic.varbinds)
 
     def result_stored(self, result: RunResult, seconds: float) -> None:
@@ -172,11 +171,11 @@ class Meters(Observer):
 
 
 class RequestTally:
-    """Counts of SNMP requests in plain numbers: nothing is counted more often, and the library's counters lock."""
+    """Counters of SNMP requests as plain numbers: the library's counters lock, and nothing is counted more often."""
 
     def __init__(self) -> None:
         self._ends = dict.fromkeys(((operation, result) for operation in OPERATIONS for result in RESULTS), 0)
-        # Of the histogram of round trips: the upper bounds as numbers and as labels.
+        # Upper bounds of the round trip histogram, as numbers and as labels.
         self._bounds = [*ROUND_TRIPS, inf]
         self._labels = [*(str(float(bound)) for bound in ROUND_TRIPS), "+Inf"]
         self._round_trips = [0] * len(self._bounds)
@@ -211,16 +210,16 @@ class RequestTally:
 
 
 def _endings() -> Iterator[tuple[Status, str]]:
-    """Yield how slots usually end, so that each has a series before the first one does: a rate needs a zero."""
+    """Yield the usual results of slots, so that each series starts at zero: a rate needs a zero."""
     yield from ((status, "") for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED))
     yield Status.FAILED, Cause.UNREACHABLE.value
     yield from ((status, cause.value) for status in (Status.SKIPPED, Status.INTERRUPTED) for cause in Cause)
 
 
 class OltCollector:
-    """Figures of each OLT over the last hour, as `refresh` last read them from the database.
+    """Figures of each OLT over the last hour, from the last `refresh`.
 
-    At most `limit` OLTs have series, those with the lowest ids, so that they stay the same OLTs. With 0 there are none.
+    At most `limit` OLTs have series, those with the lowest ids, so that they stay the same. 0: none.
     """
 
     def __init__(self, *, limit: int, clock: Clock, is_active: Callable[[], bool]) -> None:
@@ -232,7 +231,7 @@ class OltCollector:
         self._left_out = 0
 
     def refresh(self, now: datetime) -> None:
-        """Read the figures. To be called once a minute, in a thread that may use the database."""
+        """Read the figures. Called once a minute in a database thread."""
         if not self._limit:
             return
         names = dict(Olt.objects.filter(enabled=True).order_by("id").values_list("id", "name"))
@@ -268,7 +267,7 @@ def _success_ratio(figures: Figures) -> float | None:
     return None if figures.success_rate is None else figures.success_rate / 100
 
 
-# All of them of the last hour.
+# All of the last hour.
 OLT_METRICS: tuple[tuple[str, str, Callable[[Figures], float | None]], ...] = (
     ("facho_olt_success_ratio", "Share of the runs of the last hour that completed.", _success_ratio),
     (
@@ -294,10 +293,10 @@ OLT_METRICS: tuple[tuple[str, str, Callable[[Figures], float | None]], ...] = (
 
 
 class PoolCollector:
-    """Tells how the pool stands, from the last snapshot, at the moment of the scrape.
+    """State of the pool at the scrape, from the last snapshot.
 
-    Only the active scheduler tells it, so that nothing is counted twice; and no
-    snapshot is told as the present that is not: then there is only its age.
+    Only the active scheduler exports it, so that nothing is counted twice. If the snapshot is old, only its age is
+    exported.
     """
 
     def __init__(
@@ -314,7 +313,7 @@ class PoolCollector:
         self._is_active = is_active
 
     def describe(self) -> list[Metric]:
-        """Return nothing: what there is to tell changes, and no other collector has these names."""
+        """Return nothing: the metrics vary, and no other collector has these names."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -29,24 +29,24 @@ from facho.store.sql import Rows
 
 SOURCE = "source"
 
-# Rows in one COPY. PostgreSQL remembers each of them until it has looked for the rows that they refer to.
+# Rows per COPY. PostgreSQL keeps each row in memory until its references are checked.
 BATCH = 20_000
 
-# Of a table with packed history, whose rows have some kilobytes each.
+# Rows per COPY of packed history, with some kilobytes per row.
 PACKED_BATCH = 500
 
-# What the number of rows is called among what is said of columns.
+# Key of the row count among the column figures.
 ROWS = "how_many"
 
 Model = type[models.Model]
 
 
 class NotCopied(Exception):
-    """A row that the other database does not take. The message names it, and says why."""
+    """A row that the target refuses. The message names it and the reason."""
 
 
 def tables() -> list[Model]:
-    """Return every table that Facho has, those that others refer to before them."""
+    """Return all tables, referenced ones first."""
     ours = [model for model in apps.get_models(include_auto_created=True) if not model._meta.proxy]
     graph = {model: {other for other in _references(model) if other is not model} for model in ours}
     return list(TopologicalSorter(graph).static_order())
@@ -58,7 +58,7 @@ def _references(model: Model) -> set[Model]:
 
 
 def copy(model: Model, on_batch: Callable[[int], None]) -> None:
-    """Copy a table in the transaction that is open; `on_batch` hears how many rows were copied."""
+    """Copy a table in the open transaction; `on_batch` gets the number of copied rows."""
     fields = model._meta.concrete_fields
     columns, forms = tuple(str(field.column) for field in fields), [_form(field) for field in fields]
     _check_references(is_later=model in _references(model))
@@ -70,7 +70,7 @@ def copy(model: Model, on_batch: Callable[[int], None]) -> None:
         except DatabaseError as error:
             raise NotCopied(_sentence(model, error, batch)) from error
         on_batch(len(batch))
-    # What refers to a row that comes later in the same table has it by now.
+    # References to later rows of the same table exist by now.
     _check_references(is_later=False)
 
 
@@ -93,17 +93,17 @@ Form = Callable[[Any], Any]
 
 
 def _form(field: "models.Field[Any, Any]") -> Form | None:
-    """Return how a value of a column is written; None: as it is."""
+    """Return the conversion of a column's values; None: unchanged."""
     if isinstance(field, models.JSONField):
         return lambda value: (
             None if value is None and field.null else connection.ops.adapt_json_value(value, field.encoder)
         )
-    # A secret is written as it was: nobody decrypts it on the way.
+    # A secret is copied encrypted.
     is_plain = type(field).get_prep_value in _PLAIN
     return None if is_plain else field.get_prep_value
 
 
-# How fields prepare values that the driver understands as they are.
+# Field methods whose values the driver accepts unchanged.
 _PLAIN = {
     each.get_prep_value
     for each in (
@@ -125,7 +125,7 @@ def _formed(form: Form | None, value: Any) -> Any:
 
 
 def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...]]) -> str:
-    """Say which row it was, without quoting what is in it."""
+    """Return a message that names the row without its content."""
     diagnosis = getattr(error.__cause__, "diag", None)
     reason = getattr(diagnosis, "message_primary", None) or str(error).strip()
     line = re.search(r"line (\d+)(?:, column (\w+))?", getattr(diagnosis, "context", None) or "")
@@ -138,14 +138,14 @@ def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...
 
 
 def truncate(models_: Iterable[Model]) -> None:
-    """Remove what `migrate` put into the tables itself: the same comes from the source, with the ids it has there."""
+    """Delete the rows created by `migrate`; the source has them with its own ids."""
     names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models_)
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {names}")
 
 
 def reset_sequences(models_: Sequence[Model]) -> None:
-    """Let new rows have ids behind those that were copied."""
+    """Set the sequences after the copied ids."""
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_sql(no_style(), models_):
             cursor.execute(statement)
@@ -153,7 +153,7 @@ def reset_sequences(models_: Sequence[Model]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many rows each database has of a table, and the columns of which they do not say the same."""
+    """Row counts of a table in both databases, and the columns that differ."""
 
     there: int
     here: int
@@ -171,7 +171,7 @@ def compare(model: Model) -> Comparison:
 
 
 def _account(model: Model, using: str) -> dict[str, Any]:
-    """Return what can be said of each column as a whole, worked out by the database itself."""
+    """Return figures of each column, computed by the database."""
     measures: dict[str, Any] = {ROWS: Count("*")}
     for field in model._meta.concrete_fields:
         name = field.attname
@@ -191,12 +191,12 @@ def _measures(field: "models.Field[Any, Any]", name: str) -> dict[str, Any]:
     return filled
 
 
-# What `migrate` itself puts into a new database.
+# Tables filled by `migrate`.
 MADE_BY_MIGRATE = (ContentType, Permission)
 
 
 def move(source: Config, target: Config, *, is_sure: bool) -> bool:
-    """Copy everything, and return whether it arrived. Django's default database is the target."""
+    """Copy everything, and return whether it is complete. Django's default database is the target."""
     _refuse_target(source, target)
     _open_source(source)
     try:
@@ -221,7 +221,7 @@ def move(source: Config, target: Config, *, is_sure: bool) -> bool:
 
 
 def _refuse_target(source: Config, target: Config) -> None:
-    """Refuse what is not an empty database of our own."""
+    """Refuse a target that is not an empty Facho database."""
     if target.is_sqlite:
         raise ConfigError("The target must be PostgreSQL. Write an address like postgresql://user@host:5432/facho.")
     if _place(source) == _place(target):
@@ -251,7 +251,7 @@ def _place(config: Config) -> tuple[str, ...]:
 
 
 def _open_source(source: Config) -> None:
-    """Give Django a second database, from which it can only read."""
+    """Add the source to Django as a second, read-only database."""
     if source.is_sqlite and not Path(str(source.database["NAME"])).exists():
         raise ConfigError(f"There is no database in {source.database['NAME']}. Check FACHO_DATA_DIR and DATABASE_URL.")
     options = dict(source.database["OPTIONS"])  # type: ignore[call-overload]  # a mapping, as `config` makes it
@@ -268,20 +268,20 @@ def _open_source(source: Config) -> None:
 
 
 def _locked_source(source: Config) -> AbstractContextManager[object]:
-    """Keep engines from the source as long as it is copied."""
+    """Lock the source against engines during the copy."""
     return EngineLock(source) if source.is_sqlite else _locked_server()
 
 
 @contextmanager
 def _locked_server() -> Iterator[None]:
-    # The lock lives as long as the connection does.
+    # The lock lives as long as the connection.
     if not take_for_engine(connections[SOURCE]) or server_checks.roles_at_work(connections[SOURCE]):
         raise ConfigError("Facho is running on the source. Stop all of it first: what it does meanwhile would be lost.")
     yield
 
 
 def _begin_snapshot() -> None:
-    """See the source as it is now, whatever anybody does to it meanwhile."""
+    """Start a snapshot of the source."""
     if connections[SOURCE].vendor == "postgresql":
         with connections[SOURCE].cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -308,7 +308,7 @@ def _ask(source: Config, target: Config) -> None:
 def _copy_and_compare(tables: Sequence[Model]) -> bool:
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # To read and to compare takes the source as long as it takes.
+            # Reading and comparing may take any time.
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         truncate(tables)
         for model in tables:
@@ -322,7 +322,7 @@ def _copy_and_compare(tables: Sequence[Model]) -> bool:
 
 
 def _copy(model: Model) -> None:
-    """Copy a table, and say how far that is where somebody watches."""
+    """Copy a table, with progress on a terminal."""
     watched, total, done = sys.stderr.isatty(), model._base_manager.using(SOURCE).count(), 0
 
     def say(rows: int) -> None:
@@ -338,7 +338,7 @@ def _copy(model: Model) -> None:
 
 
 def _compare(tables: Sequence[Model]) -> bool:
-    """Print what both databases have of each table, and return whether it is the same."""
+    """Print both row counts of each table, and return whether the content is the same."""
     is_same = True
     sys.stdout.write(f"{'table':28} {'source':>12} {'target':>12}\n")
     for model in sorted(tables, key=lambda each: each._meta.db_table):
@@ -350,7 +350,7 @@ def _compare(tables: Sequence[Model]) -> bool:
 
 
 def _analyse(tables: Sequence[Model]) -> None:
-    """Let the planner know what there is before the first page asks."""
+    """Update the planner statistics before the first page is opened."""
     names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in tables)
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {names}")

@@ -1,4 +1,4 @@
-"""What a process lets others see of it: its counts, whether it lives, and whether it can do its work."""
+"""Monitoring of a process: counters, liveness and readiness."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,12 +13,12 @@ from facho.runtime.metrics import Meters, OltCollector, PoolCollector, make_regi
 from facho.runtime.readiness import HANGS_AFTER, DatabaseWatch, Lifeline, LoopWatch
 from facho.store.database import DbThread
 
-# A connection that says nothing for so many seconds is tried anew: others may be well.
+# Seconds without an answer before a new connection is tried.
 LONGEST_SILENCE = 5.0
 
 
 class Monitoring:
-    """One a process. It asks the database in a thread of its own: a probe must be answered when all others wait."""
+    """One per process. It queries the database in its own thread, so that probes are answered while others wait."""
 
     def __init__(self, role: str, clock: Clock, *, token: str = "", skew: Callable[[], Skew] | None = None) -> None:
         self.registry: CollectorRegistry = make_registry(role)
@@ -30,13 +30,13 @@ class Monitoring:
         self._database = DatabaseWatch(self._thread, skew=skew)
 
     def meters(self) -> Meters:
-        """Return the counters of a process that polls. Called once."""
+        """Return the counters of a polling process. Called once."""
         return Meters(self.registry)
 
     def show_pool(
         self, bus: EventBus, standings: Callable[[], Mapping[int, Standing]], is_active: Callable[[], bool]
     ) -> None:
-        """Let the counts tell how the pool stands."""
+        """Export the state of the pool."""
         snapshot = partial(bus.latest, "snapshot")
         self.registry.register(
             PoolCollector(snapshot=snapshot, clock=self._clock, standings=standings, is_active=is_active)
@@ -49,7 +49,7 @@ class Monitoring:
         return collector
 
     def lifeline(self, threads: Sequence[DbThread]) -> Lifeline:
-        """Return what knows whether this process, that works with these threads, can reach its database."""
+        """Return the watch over the database access of this process and its threads."""
         return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER, skew=self._skew), threads, self._clock)
 
     def probes(self, *ready: Check) -> App:

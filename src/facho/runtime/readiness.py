@@ -1,4 +1,4 @@
-"""What must be so for a process to live, and to do its work. None of it is asked for longer than a probe waits."""
+"""Conditions of liveness and readiness. None takes longer than a probe waits."""
 
 import asyncio
 import logging
@@ -34,24 +34,24 @@ SQLITE_ERRORS = {
     sqlite3.SQLITE_CANTOPEN: "the file of the database cannot be opened",
 }
 
-# How often the data directory is looked for, in seconds.
+# Seconds between checks of the data directory.
 LOOK_EVERY = 5.0
 
-# How many seconds the database may take to answer.
+# Maximum seconds for an answer of the database.
 PATIENCE = 2.0
 
-# How often a worker asks whether the database is there, and after how many seconds without an answer it is not: a
-# little later than probes say so, because of this others act.
+# Seconds between a worker's queries of the database, and seconds without an answer until it counts as unavailable: a
+# little longer than for probes, because others act on it.
 ASK_EVERY = 1.0
 HANGS_AFTER = 4.0
 
-# How often the event loop is watched, and after how many seconds without a turn it counts as stuck.
+# Seconds between checks of the event loop, and seconds without a turn until it counts as stuck.
 WATCH_EVERY = 0.5
 STUCK_AFTER = 10.0
 
 
 class LoopWatch:
-    """Measures how late the event loop wakes who sleeps, and knows when it last did."""
+    """Measures the delay of the event loop, and the time of its last turn."""
 
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
         sentence = "How late the event loop woke a task that slept."
@@ -60,7 +60,7 @@ class LoopWatch:
         self._turned_at = clock.monotonic()
 
     async def run(self) -> None:
-        """Watch for ever."""
+        """Watch forever."""
         while True:
             await self.step()
 
@@ -82,19 +82,18 @@ class LoopWatch:
 
 
 class DatabaseWatch:
-    """Asks the database in a thread of its own, one question of a kind at a time.
+    """Queries the database in its own thread, one query of a kind at a time.
 
-    A database that hangs is not asked again before it has answered: probes
-    come for ever, and their questions would pile up behind the first one.
+    A hung database is not queried again before it has answered; otherwise queries of probes would pile up.
     """
 
     def __init__(self, thread: DbThread, *, patience: float = PATIENCE, skew: Callable[[], Skew] | None = None) -> None:
-        """Ask in this thread. With `skew`, a database whose clock differs too much from ours counts as unavailable."""
+        """Use this thread. With `skew`, a database whose clock differs too much counts as unavailable."""
         self._thread = thread
         self._patience = patience
         self._skew = skew
         self._asked: dict[str, asyncio.Task[Any]] = {}
-        # What was applied once stays applied as long as this process, with its code, runs.
+        # Migrations stay applied while this process runs.
         self._is_migrated = False
 
     @property
@@ -130,15 +129,15 @@ class DatabaseWatch:
         try:
             return task.result()
         except Error as error:
-            # The driver's text names hosts and users; the log of the component that needs the database has it.
+            # The driver's text names hosts and users; the component that needs the database logs it.
             raise NotWell(_sentence(error)) from None
 
 
 class DataWatch:
-    """Knows whether the data directory, and SQLite's file in it, are those that the process was started with.
+    """Checks that the data directory and the SQLite file are those of the start.
 
-    A file that was deleted can still be written as long as it is open: without this, nothing would fail until the
-    next start, and all that was written since would be lost.
+    A deleted file can still be written while it is open. Without this check nothing would fail until the next start,
+    and all data since would be lost.
     """
 
     def __init__(self, config: Config, clock: Clock) -> None:
@@ -159,7 +158,7 @@ class DataWatch:
         return OK
 
     async def run(self) -> None:
-        """Look forever, and log what is wrong."""
+        """Check forever, and log problems."""
         while True:
             self.step()
             await self._clock.sleep(LOOK_EVERY)
@@ -184,7 +183,7 @@ class DataWatch:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None if there is none."""
+    """Return the identity of a file, which differs for another file of the same name; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -193,7 +192,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def writes(outage: Callable[[], Cause | None]) -> Check:
-    """Return the check of an engine's own writes: they also fail where a single row can be written."""
+    """Return the check of an engine's writes: they can fail although a single row can be written."""
 
     async def ask() -> str:
         if outage() is Cause.DATABASE_UNAVAILABLE:
@@ -204,12 +203,10 @@ def writes(outage: Callable[[], Cause | None]) -> Check:
 
 
 class Lifeline:
-    """Knows whether this process can work with its database now. Nobody has to wait for the answer.
+    """Whether this process can use its database now, without waiting.
 
-    It cannot while the database says nothing to whoever asks, or leaves one of
-    the process's own threads without an answer: what comes in would wait there.
-    Nor can it while their clocks differ: messages would seem too old, and what
-    is stored would have wrong times.
+    False while the database does not answer, or does not answer one of the process's threads, or while the clocks
+    differ: messages would seem too old, and stored times would be wrong.
     """
 
     def __init__(self, watch: DatabaseWatch, threads: Sequence[DbThread], clock: Clock) -> None:
@@ -223,7 +220,7 @@ class Lifeline:
         return not self._answers or any(thread.silence > HANGS_AFTER for thread in self._threads)
 
     async def run(self) -> None:
-        """Ask for ever."""
+        """Query forever."""
         while True:
             await self.step()
             await self._clock.sleep(ASK_EVERY)
@@ -240,16 +237,16 @@ class Lifeline:
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:
-    """Take note of an error that comes when nobody waits for it any more: asyncio complains of those it finds."""
+    """Consume a late error, so that asyncio does not warn."""
     if not task.cancelled():
         task.exception()
 
 
 def _write() -> None:
-    """Write something: a database that can only be read is of no use.
+    """Write something: a read-only database is useless.
 
-    SQLite has a number in its file that belongs to the application, and Facho uses it for nothing else. PostgreSQL
-    says by itself that it is read-only; whether its disk is full is seen where the engine writes.
+    SQLite has a number in its file for the application, which Facho uses only for this. PostgreSQL reports by itself
+    that it is read-only; a full disk shows in the engine's writes.
     """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -262,7 +259,7 @@ def _write() -> None:
 
 
 def _sentence(error: Error) -> str:
-    """Return what is wrong with the database, without what the driver says of it."""
+    """Return the problem with the database, without the driver's text."""
     # The lowest byte is the kind of error.
     code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
     return SQLITE_ERRORS.get(code, "the database cannot be reached")
@@ -276,7 +273,7 @@ def _missing_migrations() -> int:
 def ticks(
     snapshot: Callable[[], Mapping[str, Any] | None], clock: Clock, is_active: Callable[[], bool] = lambda: True
 ) -> Check:
-    """Return the check of a scheduler. One on standby has nothing to do, and is ready to do it."""
+    """Return the check of a scheduler. A standby is ready too."""
 
     async def ask() -> str:
         if not is_active():
@@ -295,7 +292,7 @@ def ticks(
 
 
 def follows_clock(is_behind: Callable[[], bool]) -> Check:
-    """Return the check of a schedule: after the machine's clock was set, its slots have to be moved."""
+    """Return the check of the schedule: after the clock was set, its slots have to be moved."""
 
     async def ask() -> str:
         if is_behind():
@@ -313,7 +310,7 @@ class Connected(Protocol):
 
 
 def connects(bus: Connected) -> Check:
-    """Return the check of a bus that goes through Redis."""
+    """Return the check of a Redis bus."""
 
     async def ask() -> str:
         if not bus.is_connected:
@@ -324,7 +321,7 @@ def connects(bus: Connected) -> Check:
 
 
 def takes_work(is_draining: Callable[[], bool]) -> Check:
-    """Return the check of a worker: one that was asked to stop finishes what it holds, and takes no more."""
+    """Return the check of a worker: one that is stopping finishes its runs and takes no more."""
 
     async def ask() -> str:
         if is_draining():

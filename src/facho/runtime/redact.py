@@ -1,7 +1,7 @@
-"""Keeps secrets out of the log, whoever wrote them into a line.
+"""Redaction of secrets in the log.
 
-This is the net below: secrets are values that do not print themselves. What can still come by is text of others, such
-as an error of a library that quotes an address or a header.
+This is the last line of defence: secrets are values that do not print themselves. Texts of others may still contain
+them, such as a library error that quotes an address or a header.
 """
 
 import logging
@@ -11,10 +11,10 @@ from typing import Any
 
 HIDDEN = "***"
 
-# Ends of words that stand before a secret, in arguments, JSON, headers and addresses: auth_key=, "password":, ?token=.
+# Suffixes of names before a secret, in arguments, JSON, headers and addresses: auth_key=, "password":, ?token=.
 _NAMES = r"(?:community|passw(?:or)?d|passphrase|secret|token|(?:auth|priv|api|access|private|secret)[_-]?keys?)"
 
-# None of them may go back and forth in a long text: an OLT can say what it likes, and the engine waits for its log.
+# No pattern may backtrack on a long text: an OLT can send any text, and the engine waits for the log.
 _SHAPES = (
     # scheme://user:password@host
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]*):[^\s/]+@", re.I), rf"\1:{HIDDEN}@"),
@@ -37,14 +37,14 @@ _SHAPES = (
 
 
 def redact(text: str) -> str:
-    """Return a text without what looks like a secret in it."""
+    """Return a text without apparent secrets."""
     for shape, replacement in _SHAPES:
         text = shape.sub(replacement, text)
     return text
 
 
 class Redaction(logging.Filter):
-    """Lets every record pass, without its secrets: in its sentence, its details, its traceback."""
+    """Passes every record without its secrets, in message, details and traceback."""
 
     _formatter = logging.Formatter()
 
@@ -70,12 +70,12 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # Words that do not fit their sentence are a defect of ours, and no reason to lose the line.
+        # Arguments that do not match the message are a bug, but the line is kept.
         return f"{record.msg} {record.args}"
 
 
 def _redacted(name: str, value: Any) -> Any:
     if isinstance(value, int | float | None):
         return value
-    # By its name too: what is called a password is one, whatever it looks like.
+    # By name too: a detail named password is hidden in any case.
     return HIDDEN if re.search(rf"{_NAMES}$", name, re.I) else redact(str(value))

@@ -1,4 +1,4 @@
-"""What `facho check` reports about the servers of scale-out: PostgreSQL and Redis."""
+"""Checks of the servers of scale-out: PostgreSQL and Redis."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,18 +20,18 @@ from facho.runtime.config import Config
 from facho.runtime.redact import redact
 from facho.store.engine_lock import ENGINE_LOCK, holder_of_lease
 
-# Seconds to connect in, and for each answer.
+# Seconds to connect, and for each answer.
 PATIENCE = 3.0
 
-# The oldest that we know to have everything we and Celery ask for. Valkey began where Redis 7.2 was.
+# Oldest versions that have everything that Facho and Celery need. Valkey started from Redis 7.2.
 OLDEST_REDIS = (6, 2)
 OLDEST_VALKEY = (7, 2)
 
 
 def redis(url: str) -> list[CheckMessage]:
-    """Find out what is wrong with the Redis at an address. Its password is never repeated."""
+    """Check the Redis at an address. The password is never printed."""
     try:
-        # Whoever reads this wants to know how it is now, not how it is after some tries.
+        # The current state, without retries.
         with Redis.from_url(
             url,
             socket_connect_timeout=PATIENCE,
@@ -61,19 +61,19 @@ def redis(url: str) -> list[CheckMessage]:
 
 
 def _info(client: Redis) -> Mapping[str, Any]:
-    # One section a question: several at once are only understood from Redis 7 on.
+    # One section per query: several at once need Redis 7.
     return {
         name: value for section in ("server", "memory", "replication") for name, value in client.info(section).items()
     }
 
 
 def _kind(info: Mapping[str, Any]) -> list[CheckMessage]:
-    """Judge what the server says of itself."""
+    """Check the kind and version of the server."""
     return [*_version(info), *_topology(info), *_eviction(info)]
 
 
 def _version(info: Mapping[str, Any]) -> list[CheckMessage]:
-    # Valkey also tells the version of Redis that it began with.
+    # Valkey also reports the Redis version that it is compatible with.
     name, oldest = ("Valkey", OLDEST_VALKEY) if "valkey_version" in info else ("Redis", OLDEST_REDIS)
     version = str(info.get(f"{name.lower()}_version", "0"))
     if _numbers(version) >= oldest:
@@ -114,7 +114,7 @@ def _topology(info: Mapping[str, Any]) -> list[CheckMessage]:
 
 
 def _eviction(info: Mapping[str, Any]) -> list[CheckMessage]:
-    """Find a server that throws away what it has no memory for: it might be the queues."""
+    """Find a server that evicts keys when memory is full: it could evict the queues."""
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy == "noeviction" or not int(info.get("maxmemory", 0)):
         return []
@@ -137,7 +137,7 @@ def _time(client: Redis) -> datetime:
 
 
 def _without_password(error: Exception, url: str) -> str:
-    """Return what went wrong, as a sentence that anybody may read."""
+    """Return the error as a message without secrets."""
     said = redact(str(error).strip() or type(error).__name__)
     try:
         password = unquote(urlsplit(url).password or "")
@@ -147,15 +147,15 @@ def _without_password(error: Exception, url: str) -> str:
 
 
 def refusals(config: Config) -> list[CheckMessage]:
-    """Return what no process may start with. The database answers, and is PostgreSQL."""
+    """Return the problems that prevent a start. The database answers, and is PostgreSQL."""
     if not config.is_scale:
         return roles_at_work(connection)
     return [*_embedded_engine(), *(message for message in _clock() if message.is_serious())]
 
 
 def remarks(config: Config) -> list[CheckMessage]:
-    """Return what a person should know who asks. Whatever refuses a start is not said again."""
-    # Not before it is needed: an installation of one process has no Redis, nor what talks to it.
+    """Return the other remarks."""
+    # Imported late: an embedded installation has no Redis client.
     from facho.runtime.server_checks import redis
 
     return [*redis(config.redis_url), *_of_database()]
@@ -165,12 +165,12 @@ def _of_database() -> list[CheckMessage]:
     try:
         return [*(message for message in _clock() if not message.is_serious()), *_scheduler(), *_workers()]
     except DatabaseError:
-        # It is away, or not up to date. That has been said.
+        # Unavailable or outdated, which another check reports.
         return []
 
 
 def roles_at_work(server: Any) -> list[CheckMessage]:
-    """Find processes of scale-out. They and an engine of one process know nothing of each other's leases."""
+    """Find processes of scale-out, which do not know the leases of an embedded engine."""
     holder = holder_of_lease(server)
     if holder is None:
         return []
@@ -185,7 +185,7 @@ def roles_at_work(server: Any) -> list[CheckMessage]:
 
 
 def _embedded_engine() -> list[CheckMessage]:
-    """Find an engine that has everything in one process, by the lock that it holds."""
+    """Find an embedded engine by its lock."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "

@@ -1,4 +1,4 @@
-"""How every role opens its port, serves, and stops when it is told to."""
+"""HTTP serving of every role: listen, serve, stop."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,12 @@ import uvicorn
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.health import App
 
-# Requests that are still open when Facho stops get this long.
+# Seconds for open requests when Facho stops.
 GRACE_SECONDS = 5
 
 
 class Server(uvicorn.Server):
-    """A uvicorn that leaves the signals to us: it re-raises them after serving, and code behind it would never run."""
+    """A uvicorn without signal handling: it would re-raise signals after serving, and skip the code after it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -25,7 +25,7 @@ class Server(uvicorn.Server):
 
 
 def make_server(application: Any) -> Server:
-    """Return what serves an application; `should_exit` stops it."""
+    """Return a server of an application; `should_exit` stops it."""
     return Server(
         uvicorn.Config(
             application,
@@ -33,14 +33,14 @@ def make_server(application: Any) -> Server:
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_SECONDS,
-            # Behind a proxy the client's scheme comes in a header that the proxy sets; see FACHO_PUBLIC_URL.
+            # The scheme comes from a header of the proxy; see FACHO_PUBLIC_URL.
             proxy_headers=False,
         )
     )
 
 
 def listen(host: str, port: int, setting: str = "--port or FACHO_PORT") -> socket.socket:
-    """Open the port before anything else starts: a port in use must not be found out halfway."""
+    """Open the port first, so that a port in use is found before anything starts."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,7 +58,7 @@ def listen(host: str, port: int, setting: str = "--port or FACHO_PORT") -> socke
 
 @contextlib.contextmanager
 def probe_listener(config: Config) -> Iterator[socket.socket | None]:
-    """Open the port for /metrics, /healthz and /readyz, if one was set."""
+    """Open the port for /metrics, /healthz and /readyz, if one is set."""
     if config.metrics_port is None:
         yield None
         return
@@ -75,7 +75,7 @@ async def serve_probes(listener: socket.socket | None, probes: App) -> None:
 
 
 def stop_on_signals() -> "asyncio.Future[None]":
-    """Return what is done when somebody asks this process to stop."""
+    """Call this when the process is asked to stop."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Django's settings. Everything that differs between installations comes from `config.py`."""
+"""Django settings. Everything that differs between installations comes from `config.py`."""
 
 import hashlib
 import hmac
@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy as _
 from facho.runtime import config as facho_config
 
 CONFIG = facho_config.load()
-# Before the apps, whose choices they are.
+# Before the apps, because brands are choices of their fields.
 facho_config.register_brands(CONFIG)
 
-# Without a key of its own (no `facho` command has prepared the data directory yet) nothing can be stored for later:
-# the key of such a process is known to nobody, and ends with it.
+# Without a key (no `facho` command has prepared the data directory yet) a temporary one is used, and nothing can be
+# stored with it.
 FACHO_SECRET_KEYS = list(CONFIG.secret_keys) or [Fernet.generate_key().decode()]
 
 
 def _derived(key: str) -> str:
-    """Return what signs sessions. One secret to keep and to rotate is enough."""
+    """Return the key that signs sessions, derived so that there is only one secret to keep and rotate."""
     return hmac.new(key.encode(), b"django", hashlib.sha256).hexdigest()
 
 
@@ -119,7 +119,7 @@ TIME_ZONE = CONFIG.time_zone
 
 STATIC_URL = "static/"
 STATIC_ROOT = CONFIG.data_dir / "static"
-# Files are served straight from the packages: an installation has no collectstatic step to forget.
+# Files are served from the packages, so no collectstatic is needed.
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_AUTOREFRESH = False
 
@@ -138,10 +138,10 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_THROTTLE_RATES": {"login": "10/min"},
-    # Whose word about a client's address counts: our proxy's if there is one, nobody's otherwise.
+    # Trusts the client address from our proxy if there is one, otherwise from nobody.
     "NUM_PROXIES": 1 if CONFIG.public_url else 0,
 }
-# A name that begins with = must not become a formula in somebody's spreadsheet.
+# A name that starts with = must not become a spreadsheet formula.
 IMPORT_EXPORT_ESCAPE_FORMULAE_ON_EXPORT = True
 
 SPECTACULAR_SETTINGS = {
@@ -152,7 +152,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    # Several tables have a status, a kind or a severity; what a developer reads should not be called Status9d5Enum.
+    # Several tables have a status, kind or severity. These names replace generated ones such as Status9d5Enum.
     "ENUM_NAME_OVERRIDES": {
         "ExecutionStatusEnum": "facho.apps.polling.models.STATUS_CHOICES",
         "QuotaStatusEnum": "facho.apps.coordinator.models.QuotaTracker.Status",

@@ -1,8 +1,8 @@
-"""`facho shell`: Django's shell, with what questions about polling need."""
+"""`facho shell`: Django's shell with names for custom queries."""
 
 from django.core.management.commands import shell
 
-# Beside the models: words of the engine, and what queries are made of.
+# Besides the models: engine types and query functions.
 ALSO = (
     "facho.engine.events.Event",
     "facho.engine.model.Cause",
@@ -25,7 +25,7 @@ ALSO = (
 
 
 class Shell(shell.Command):
-    """Imports all models, and the words that the engine has for what is in them."""
+    """Imports all models and engine types."""
 
     def get_auto_imports(self) -> list[str]:
         return [*(super().get_auto_imports() or ()), *ALSO]

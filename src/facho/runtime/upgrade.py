@@ -1,4 +1,4 @@
-"""The database brought up to date: migrations, then what takes too long for one transaction."""
+"""Database upgrade: migrations, then steps that are too long for one transaction."""
 
 import sys
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ def upgrade(config: Config, *, verbosity: int, is_locked: bool) -> None:
 
 @contextmanager
 def without_idle_limit() -> Iterator[None]:
-    """Let transactions of this connection be idle for any time.
+    """Allow idle transactions of any length on this connection.
 
-    PostgreSQL ends others after 5 seconds, so that a process that is paused holds no lock. Between two statements of
-    a migration Django may compute for longer than that on a small machine.
+    PostgreSQL ends others after 5 seconds, so that a paused process holds no lock. Between two statements of a
+    migration Django may compute for longer on a small machine.
     """
     if connection.vendor != "postgresql":
         yield

@@ -1,4 +1,4 @@
-"""Where everything lives on the web."""
+"""URL configuration."""
 
 from django.contrib import admin
 from django.urls import include, path

@@ -1,1 +1,1 @@
-"""The commands that ask one OLT, or are one. They need no database, load no Django and create no files of their own."""
+"""Commands that query or simulate one OLT. They need no database, load no Django and create no files of their own."""

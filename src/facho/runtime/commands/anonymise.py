@@ -1,8 +1,7 @@
-"""Takes people and devices out of a recording, and leaves everything that decoding it depends on.
+"""Anonymisation of recordings: removes people and devices, and keeps everything that decoding needs.
 
-A value becomes another one of the same length and shape, and the same value
-becomes the same other one wherever it stands. The key is made anew for each
-recording, so nobody can try out names until one fits.
+A value becomes another one of the same length and shape, and equal values stay equal. Each recording has a new key,
+so that names cannot be found by trying.
 """
 
 import hashlib
@@ -18,30 +17,30 @@ from facho.engine.brand import Brand
 from facho.engine.oid import Oid, pack, parse, unpack
 from facho.engine.snmp import Tag
 
-# sysContact, sysName and sysLocation: who runs the OLT, and where.
+# sysContact, sysName and sysLocation: operator and place of the OLT.
 SYSTEM_TEXTS = tuple(map(parse, ("1.3.6.1.2.1.1.4", "1.3.6.1.2.1.1.5", "1.3.6.1.2.1.1.6")))
 
-# Fields that tell whose ONU it is, among those that Facho knows and those that profiles often add.
+# Fields that identify the customer, from Facho and from common profiles.
 PRIVATE = frozenset({"serial", "mac", "name", "description", "loid", "password", "customer", "contract", "phone"})
 
-# Letters stay letters of their kind and digits digits: what was a hexadecimal number still is one.
+# Letters and digits keep their class, so a hexadecimal number stays one.
 CLASSES = (string.digits, "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ")
 CLASS_OF = {char: alphabet for alphabet in CLASSES for char in alphabet}
-# By how many bytes UTF-8 takes for a character.
+# By the number of bytes in UTF-8.
 STRANGE = {2: "ñ", 3: "你", 4: "😀"}
-# Bytes of an unknown charset are told by these two kinds: Cyrillic letters, and what only Chinese has.
+# Bytes of an unknown charset are replaced by two kinds: Cyrillic, and Chinese only.
 CYRILLIC, CHINESE = 0xE9, 0xB0
 CYRILLIC_BYTES = frozenset({0xA8, 0xB8, *range(0xC0, 0x100)})
 
 HEX_SERIAL = re.compile(rb"[0-9A-Fa-f]{16}")
-# From 192.0.2.0/24, which is nobody's (RFC 5737).
+# From 192.0.2.0/24, reserved for documentation (RFC 5737).
 NOBODYS_NET = bytes((192, 0, 2))
 
 Change = Callable[[bytes], bytes]
 
 
 class Anonymiser:
-    """Changes the records of one brand's device."""
+    """Changes the records of a device of one brand."""
 
     def __init__(self, brand: Brand, key: bytes | None = None) -> None:
         self._key = secrets.token_bytes(16) if key is None else key
@@ -51,7 +50,7 @@ class Anonymiser:
         for column in brand.columns.values():
             if column.field in PRIVATE and not column.places:
                 self._changes[column.oid] = rules.get(column.field, self.text)
-        # Thousands of rows share an index, and columns a prefix.
+        # Thousands of rows share an index, and columns share a prefix.
         self._index = lru_cache(maxsize=None)(self._change_index)
 
     def __call__(self, records: Iterable[Record]) -> list[Record]:
@@ -72,13 +71,13 @@ class Anonymiser:
         return oid if prefix is None else Oid(prefix + self._index(oid[len(prefix) :]))
 
     def _change_index(self, suffix: bytes) -> bytes:
-        """Return an index without the serial that it may consist of: its length, then its characters."""
+        """Return an index without the serial that it may contain: its length, then its characters."""
         arcs = unpack(suffix)
         is_text = len(arcs) > 6 and arcs[0] == len(arcs) - 1 and all(0x20 < arc < 0x7F for arc in arcs[1:])
         return pack((arcs[0], *self.serial(bytes(arcs[1:])))) if is_text else suffix
 
     def serial(self, value: bytes) -> bytes:
-        """Return another serial of the same maker, which is the first four letters or bytes of it."""
+        """Return another serial of the same vendor: the first four letters or bytes are kept."""
         dice = self._dice(value)
         if len(value) == 8:
             return value[:4] + dice.randbytes(4)
@@ -86,7 +85,7 @@ class Anonymiser:
         return value[:kept] + _reshape(value[kept:], dice)
 
     def mac(self, value: bytes) -> bytes:
-        """Return another address of the same maker, which is the first half of it."""
+        """Return another address of the same vendor: the first half is kept."""
         dice = self._dice(value)
         if len(value) == 6:
             return value[:3] + dice.randbytes(3)
@@ -94,11 +93,11 @@ class Anonymiser:
         return value[:half] + _reshape(value[half:], dice)
 
     def text(self, value: bytes) -> bytes:
-        """Return letters for letters and digits for digits, in the same charset."""
+        """Return a text with letters for letters and digits for digits, in the same charset."""
         return _reshape(value, self._dice(value))
 
     def _dice(self, value: bytes) -> Random:
-        # Agents write the same serial in capitals here and not there.
+        # Agents write the same serial in upper and lower case.
         return Random(hashlib.sha256(self._key + value.lower()).digest())
 
 

@@ -1,4 +1,4 @@
-"""`facho brands`: which makers there are, and whether a profile that somebody wrote is one."""
+"""`facho brands`: lists the brands, and checks a profile."""
 
 import argparse
 from pathlib import Path
@@ -40,7 +40,7 @@ def _known() -> list[Brand]:
 
 
 def _checked(file: Path) -> Brand:
-    """Return the brand of a file, if it could be used beside the built-in ones."""
+    """Return the brand of a file, if it can be used with the built-in ones."""
     try:
         brand = load_file(file)
         brands.register([brand])

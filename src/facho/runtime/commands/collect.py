@@ -15,16 +15,16 @@ from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, 
 from facho.runtime.commands.session import STOPPED_EARLY, OltSession
 from facho.runtime.commands.target import find_brand
 
-# A slow OLT of 800 ONUs takes up to 13 minutes for its optics alone.
+# Seconds. A slow OLT with 800 ONUs takes up to 13 minutes for its optical values alone.
 TIMEOUT = 1800
 
-# What a person looks at first. The rest is in the JSON.
+# Columns of the table. The rest is in the JSON.
 SHOWN = ("name", "serial", "mac", "state", "rx_dbm", "olt_rx_dbm", "tx_dbm", "distance_m", "model", "down_cause")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the collection itself took, without finding out the brand."""
+    """Cost of the collection, without the brand detection."""
 
     seconds: float
     cpu_seconds: float
@@ -76,7 +76,7 @@ async def _work(session: OltSession, options: argparse.Namespace) -> int:
     columns = _columns(brand, options.columns)
     collected, cost = await _collect(session, options, brand, columns, progress)
     if session.is_stopped:
-        # To the engine it looked like an OLT that fell silent, in every column.
+        # To the engine it looked like an OLT that stopped answering, in every column.
         collected = replace(collected, errors=(STOPPED_EARLY,), coverage=())
     if options.json:
         out(report.collection(session.agent, identity, brand, collected, asdict(cost)))
@@ -123,13 +123,13 @@ async def _collect(
 
 
 def describe_progress(name: str, seen: Progress) -> str:
-    """Return how far a collection is."""
+    """Return the progress of a collection."""
     ports = bar(seen.ports_done, seen.ports)
     return " ".join(filter(None, (f"{name}:", ports and f"{ports} ports,", f"{seen.rows:,} rows, {seen.pdus:,} PDUs")))
 
 
 def _print(name: str, brand: Brand, collected: Collected, cost: Cost) -> None:
-    """Print the ONUs, then a line on how that went, then what went wrong."""
+    """Print the ONUs, then a summary, then the errors."""
     rows = [report.onu(reading) for reading in sorted(collected.readings, key=_place)]
     shown = [each for each in SHOWN if any(row.get(each) is not None for row in rows)]
     if rows:
@@ -152,7 +152,7 @@ def _number(number: int | None) -> str:
 
 
 def describe(name: str, brand: Brand, collected: Collected, cost: Cost) -> str:
-    """Return a collection in one line."""
+    """Return a summary of a collection in one line."""
     states = Counter(reading.values.get("state") for reading in collected.readings)
     counts = ", ".join(f"{count:,} {state}" for state, count in states.most_common() if state)
     onus = plural(len(collected.readings), "ONU") + (f" ({counts})" if counts else "")

@@ -1,4 +1,4 @@
-"""`facho forecast`: whether jobs, OLTs and pollers will do, told by the engine itself on a virtual clock."""
+"""`facho forecast`: whether jobs, OLTs and pollers fit, computed by the engine on a virtual clock."""
 
 import argparse
 import math
@@ -83,7 +83,7 @@ def _wish(options: argparse.Namespace) -> forecasting.Wish:
 
 
 def _now() -> datetime:
-    # Nothing of the engine runs in this process: the machine's clock is the only one there is.
+    # The engine does not run in this process, so the system clock is used.
     return datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
 
 
@@ -100,7 +100,7 @@ def _jobs(texts: Sequence[str]) -> list[forecasting.JobWish]:
 def _of_the_database(
     jobs: Sequence[forecasting.JobWish], dead: float, now: datetime, start: datetime
 ) -> "tuple[Fleet, Config]":
-    """Return the OLTs of this installation with what was learned of them, and how it is set up."""
+    """Return the OLTs of this installation with their learned durations and failures, and its settings."""
     from facho.runtime import cli
     from facho.runtime.config import ConfigError
 
@@ -121,7 +121,7 @@ def _of_the_database(
 
 
 def _automatic(fleet: Fleet, start: datetime) -> int:
-    """Return how many pollers an automatic pool would grow to."""
+    """Return the size that an automatic pool would reach."""
     from facho.runtime.config import AUTOMATIC_POLLERS
 
     least, most = AUTOMATIC_POLLERS
@@ -183,7 +183,7 @@ def _print_sums(result: dict[str, Any]) -> None:
 
 
 def _print_failures(failures: Sequence[dict[str, Any]]) -> None:
-    """Say what was learned of runs that fail: it is part of what was forecast."""
+    """Print the learned failures, which are part of the forecast."""
     for each in failures:
         errors = f", {each['failed']} of them with an error" if each["failed"] else ""
         out(f"{each['olt']} answered {each['answered']} of {plural(each['runs'], 'run')}{errors}")

@@ -1,4 +1,4 @@
-"""`facho probe`: what an OLT is, which of its tables answer, and how often they can be read."""
+"""`facho probe`: brand of an OLT, tables that answer, and possible intervals."""
 
 import argparse
 from dataclasses import replace
@@ -39,7 +39,7 @@ async def _work(session: OltSession, options: argparse.Namespace, named: Brand |
     progress = ProgressLine()
     identity = await ask_identity(session, progress)
     if named is not None:
-        # Whoever names the brand need not read what else it might be.
+        # With a given brand, remarks about other brands are not shown.
         identity = replace(identity, brand=named, remark="")
     brand = identity.brand
     measured = None
@@ -57,7 +57,7 @@ async def _work(session: OltSession, options: argparse.Namespace, named: Brand |
 
 
 def _status(measured: Measured | None) -> int:
-    """Return PARTIAL where the brand is not known, or where a table gave no usable answer."""
+    """Return PARTIAL if the brand is unknown or a table gave no usable answer."""
     if measured is None or any(each.problem for each in measured.tables):
         return screen.PARTIAL
     return screen.COMPLETE
@@ -93,14 +93,14 @@ def _facts(host: str, identity: Identity, measured: Measured | None) -> list[tup
 
 
 def describe_onus(measured: Measured) -> str:
-    """Return how many ONUs there are, as far as that is known."""
+    """Return the number of ONUs, as far as it is known."""
     if measured.onus is None:
         return "unknown"
     return f"more than {measured.onus:,}" if measured.onus_are_more else f"{measured.onus:,}"
 
 
 def describe_table(cost: TableCost) -> list[str]:
-    """Return a line on a table."""
+    """Return a line about a table."""
     answers = cost.problem or (plural(cost.rows, "row") if cost.rows else "no rows")
     there = ", ".join(name for name in cost.fields if name not in cost.missing)
     missing = f"; not there: {', '.join(cost.missing)}" if there and cost.missing else ""
@@ -113,7 +113,7 @@ def describe_table(cost: TableCost) -> list[str]:
 
 
 def describe_job(job: Allowed) -> list[str]:
-    """Return a line on how often a job can run."""
+    """Return a line about the interval of a job."""
     because = f"its maker's OLTs suffer below {span(job.floor)}" if job.floor == job.interval else ""
     every = span(job.interval) if job.interval else "less than daily"
     return [job.name, f"about {span(job.seconds)}", every, because]

@@ -1,4 +1,4 @@
-"""`facho record`: writes what the tables of an OLT's brand answer into a `.snmprec` file."""
+"""`facho record`: writes the tables of an OLT's brand to a `.snmprec` file."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ from facho.runtime.commands.target import find_brand
 
 TIMEOUT = 3600
 SYSTEM_GROUP = parse("1.3.6.1.2.1.1")
-# What an agent says when it has no variable.
+# Types of a missing variable.
 ABSENT = frozenset({Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW})
 IN_CIRCLES = "the agent goes round in circles"
 
@@ -90,7 +90,7 @@ async def _record(session: OltSession, host: str, brand: Brand, progress: Progre
 
 
 def tables_of(brand: Brand) -> dict[Oid, tuple[str, bool]]:
-    """Return what to walk, in the order of SNMP: the name of each subtree, and whether it is read from the ONUs."""
+    """Return the subtrees to walk, in SNMP order: name, and whether it is read from the ONUs."""
     wanted = {SYSTEM_GROUP: ("system", False)}
     if brand.ports is not None:
         wanted[brand.ports.oid] = ("ports", False)
@@ -105,11 +105,11 @@ def _lies_within(oid: Oid, others: Iterable[Oid]) -> bool:
 
 
 class Recorder:
-    """Reads subtrees to their ends, one request at a time. What was read stays, however a walk ends."""
+    """Reads subtrees to their ends, one request at a time. Rows read before an error are kept."""
 
     def __init__(self, asker: Asker, manners: Manners) -> None:
         self.asker = asker
-        # Why something is missing, as sentences.
+        # Messages about missing parts.
         self.problems: list[str] = []
         self._manners = manners
         self._records: dict[Oid, Record] = {}
@@ -121,7 +121,7 @@ class Recorder:
         return [self._records[oid] for oid in sorted(self._records, key=arcs)]
 
     async def walk(self, name: str, prefix: Oid, *, optical: bool = False) -> None:
-        """Read one subtree; `OltUnreachable` if the agent has stopped answering whatever it is asked."""
+        """Read one subtree; `OltUnreachable` if the agent stopped answering."""
         cursor: Oid | None = prefix
         repetitions = self._manners.max_repetitions
         timeout = self._manners.optical_timeout if optical else self._manners.timeout
@@ -135,7 +135,7 @@ class Recorder:
             if not reason:
                 cursor = self._absorb(name, prefix, answer)
             elif repetitions > 1:
-                # What lies before the row that cannot be read comes with smaller requests.
+                # The rows before the unreadable one come with smaller requests.
                 repetitions = max(1, repetitions // 4)
             else:
                 self.problems.append(f"{name}: {reason}, the rest of it is missing")
@@ -148,7 +148,7 @@ class Recorder:
         return "" if answer.oids or is_end else "an answer without variables"
 
     def _absorb(self, name: str, prefix: Oid, answer: Answer) -> Oid | None:
-        """Keep the rows of an answer, and return where to go on; None at the end."""
+        """Keep the rows of an answer, and return the next start; None at the end."""
         if answer.error_status:
             return None
         known = len(self._records)
@@ -162,14 +162,14 @@ class Recorder:
         return None
 
     async def _check_alive(self) -> None:
-        """A dead agent is not asked for less: that only takes longer."""
+        """Check that the agent is alive, because smaller requests to a dead agent only take longer."""
         try:
             await self.asker.get([SYS_UP_TIME])
         except NoAnswer:
             reason = "stopped answering" if self.asker.has_time else "did not come to its end in time"
             raise OltUnreachable(f"the OLT {reason}; what it said until then is kept") from None
         except BadAnswer:
-            # Something that cannot be read is a sign of life too.
+            # An unreadable answer also proves that the agent is alive.
             return
 
 

@@ -1,4 +1,4 @@
-"""What the commands tell programs: JSON with keys that stay. No secret is in it, for it is made to be passed on."""
+"""JSON output of the commands, with stable keys and without secrets."""
 
 import json
 from dataclasses import asdict, fields
@@ -12,10 +12,10 @@ from facho.engine.oid import text as oid_text
 from facho.engine.snmp import Agent
 
 if TYPE_CHECKING:
-    # Only a probe measures; the others need not load it.
+    # Only a probe measures; the other commands need not load it.
     from facho.engine.detect.cost import Measured, TableCost
 
-# Every ONU has these, in this order, null where the device has no value; what else was read comes behind.
+# Keys of every ONU, in this order, null without a value; other values follow.
 ONU_KEYS = (
     "index",
     "slot",
@@ -39,7 +39,7 @@ def dump(report: dict[str, Any]) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has for a value of ours."""
+    """Return a value as plain JSON."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -50,7 +50,7 @@ def _plain(value: object) -> object:
 
 
 def collection(agent: Agent, identity: Identity, brand: Brand, collected: Collected, cost: dict[str, float]) -> str:
-    """Return a collection. `cost` has its seconds and its seconds of CPU."""
+    """Return a collection. `cost` has its seconds and CPU seconds."""
     return dump(
         {
             "olt": olt(agent, identity),
@@ -66,7 +66,7 @@ def collection(agent: Agent, identity: Identity, brand: Brand, collected: Collec
 
 
 def failure(agent: Agent, sentence: str) -> str:
-    """Return what a command says that reached nobody: the keys of a collection, and nothing in them."""
+    """Return the result of a command without any answer: the keys of a collection, empty."""
     return dump(
         {
             "olt": olt(agent, Identity(None)),
@@ -82,7 +82,7 @@ def failure(agent: Agent, sentence: str) -> str:
 
 
 def probing(agent: Agent, identity: Identity, measured: "Measured | None") -> str:
-    """Return what a probe found out."""
+    """Return the result of a probe."""
     brand = identity.brand
     found = {
         "olt": olt(agent, identity),
@@ -95,7 +95,7 @@ def probing(agent: Agent, identity: Identity, measured: "Measured | None") -> st
 
 
 def olt(agent: Agent, identity: Identity) -> dict[str, Any]:
-    """Return whom it is about, and what finding that out took."""
+    """Return the OLT, and the cost of its detection."""
     return {
         "host": agent.host,
         "port": agent.port,
@@ -143,7 +143,7 @@ def _table(cost: "TableCost") -> dict[str, Any]:
 
 
 def brand(brand: Brand) -> dict[str, Any]:
-    """Return what a brand can tell of its ONUs."""
+    """Return the fields that a brand provides."""
     return {
         "id": brand.id,
         "label": brand.label,

@@ -10,16 +10,16 @@ from typing import TextIO
 from facho.engine.model import Completeness
 
 COMPLETE = 0
-# What was asked for cannot be done: a bad option, a broken profile. argparse uses the same number.
+# Invalid option or profile. argparse uses the same number.
 USAGE = 2
 PARTIAL = 3
 UNREACHABLE = 4
-# What the shell says of a command that was stopped by Ctrl-C.
+# Exit status of a command stopped by Ctrl-C.
 STOPPED = 130
 
 
 class CommandError(Exception):
-    """Ends a command with a sentence and an exit status."""
+    """Ends a command with a message and an exit status."""
 
     def __init__(self, sentence: str, status: int = USAGE) -> None:
         super().__init__(sentence)
@@ -27,15 +27,15 @@ class CommandError(Exception):
 
 
 def of(completeness: Completeness) -> int:
-    """Return the status of a reading. An OLT without ONUs that said so has been read completely."""
+    """Return the status of a reading. An OLT that reports no ONUs was read completely."""
     return PARTIAL if completeness is Completeness.PARTIAL else COMPLETE
 
 
-# No column of a table is cut below this.
+# Minimum width of a table column.
 NARROWEST = 8
 GAP = "  "
 BAR = 24
-# Seconds. Thousands of answers a second come from an OLT nearby; no eye follows.
+# Seconds between updates.
 BETWEEN_LINES = 0.1
 SPANS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -46,12 +46,12 @@ def out(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Write a line that is not the result: a remark, or what went wrong."""
+    """Write a line that is not the result: a remark or an error."""
     sys.stderr.write(text + "\n")
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None) -> list[str]:
-    """Return aligned lines; the widest columns are cut so that a line fits. Numbers stand on the right."""
+    """Return aligned lines; the widest columns are cut so that a line fits. Numbers are right-aligned."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     widths = _fit(widths, (width or terminal_width()) - len(GAP) * (len(titles) - 1))
@@ -60,14 +60,14 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int
 
 
 def terminal_width() -> int:
-    """Return how wide a line may be. What goes into a file or a pipe is not cut."""
+    """Return the maximum width of a line. Output to a file or a pipe is not cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    # Names come from customers: a line end, or an escape sequence for the terminal, is not printed.
+    # Names come from customers: line ends and escape sequences are not printed.
     return "".join(char if char.isprintable() else "?" for char in str(value))
 
 
@@ -76,7 +76,7 @@ def _is_numeric(values: Sequence[object]) -> bool:
 
 
 def _fit(widths: list[int], room: int) -> list[int]:
-    """Take from the widest until they fit."""
+    """Shorten the widest columns until they fit."""
     widths = list(widths)
     while sum(widths) > room and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -119,7 +119,7 @@ def plural(count: int, noun: str) -> str:
 
 
 class ProgressLine:
-    """One line on a terminal that is written over, now and then; on anything else, nothing."""
+    """One progress line that is overwritten on a terminal; nothing elsewhere."""
 
     def __init__(self, stream: TextIO | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -145,7 +145,7 @@ class ProgressLine:
 
 
 def bar(done: int, total: int | None) -> str:
-    """Return how far something is; of what has no known end, nothing."""
+    """Return a progress bar; empty if the total is unknown."""
     if not total:
         return ""
     filled = min(BAR, BAR * done // total)

@@ -1,4 +1,4 @@
-"""One OLT being asked by one command: its agent, the time it may take, and what Ctrl-C does."""
+"""Session of one command with one OLT: agent, time limit, and Ctrl-C."""
 
 import asyncio
 import gc
@@ -16,11 +16,10 @@ STOPPED_EARLY = "stopped by Ctrl-C before it was through"
 
 
 class OltSession:
-    """What a command asks through.
+    """SNMP access of a command.
 
-    Ctrl-C, or a SIGTERM, closes the socket and nothing else: whoever is asking
-    sees an agent that no longer answers, and ends with what it has. A second
-    Ctrl-C ends the command at once.
+    Ctrl-C or SIGTERM closes only the socket: the command sees an agent that no longer answers, and ends with the
+    values so far. A second Ctrl-C ends the command at once.
     """
 
     def __init__(self, agent: Agent, timeout: float) -> None:
@@ -39,7 +38,7 @@ class OltSession:
         self._closing = loop.create_task(self.snmp.close())
 
     async def run(self, work: Callable[["OltSession"], Awaitable[int]]) -> int:
-        """Return the status of the work, or the one that says that it was stopped."""
+        """Return the status of the work, or STOPPED."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
@@ -55,12 +54,12 @@ class OltSession:
 
 
 def run(agent: Agent, timeout: float, work: Callable[[OltSession], Awaitable[int]]) -> int:
-    """Run a command on the event loop that there is, and return its status."""
+    """Run a command on the event loop, and return its status."""
 
     async def main() -> int:
         return await OltSession(agent, timeout).run(work)
 
-    # A command keeps nearly all that it makes, and ends with it: looking for garbage costs a tenth of its time.
+    # A command keeps nearly all objects until its end: garbage collection would take a tenth of its time.
     gc.freeze()
     gc.set_threshold(200_000)
     with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -68,11 +67,11 @@ def run(agent: Agent, timeout: float, work: Callable[[OltSession], Awaitable[int
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return the fastest event loop there is."""
+    """Return the fastest available event loop."""
     try:
         import uvloop
     except ImportError:
-        # There is none for this system; the standard one does the same, slower.
+        # Not available on this system; the standard loop is slower.
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     faults = parser.add_argument_group("faults", "what is wrong with it")
     for option in FAULT_OPTIONS:
         name, dest = f"--{option.name.replace('_', '-')}", f"fault_{option.name}"
-        # A per cent sign would be read as a format.
+        # A percent sign would be read as a format.
         text = option.help.replace("%", "%%")
         if option.is_flag:
             faults.add_argument(name, dest=dest, help=text, action="store_const", const="yes")
@@ -103,7 +103,7 @@ async def _serve(spec: OltSpec, log: PduLog) -> None:
         control = Control(fleet)
         _introduce(fleet[spec.name])
         if _has_keyboard():
-            # The end of the input is no reason to stop: there may never have been one.
+            # The end of the input does not stop it: there may never have been any.
             watch_stdin(loop, lambda line: _obey(control, line), lambda: None)
         await stop.wait()
     note(f"{spec.name} was asked {plural(log.count(), 'time')}.")
@@ -127,7 +127,7 @@ def _has_keyboard() -> bool:
 
 
 def _obey(control: Control, line: str) -> None:
-    """Do what a line says, and say what came of it."""
+    """Run a command line, and print the result."""
     answer = control.run(f"* {line}")
     if not answer["ok"]:
         note(answer["error"])
@@ -138,7 +138,7 @@ def _obey(control: Control, line: str) -> None:
 
 
 def describe(came: Mapping[str, Any]) -> str:
-    """Return what came of a command: `faults: loss=0.05`, `onus: 41`."""
+    """Return the result of a command: `faults: loss=0.05`, `onus: 41`."""
     parts = [f"{name}: {_words(value)}" for name, value in came.items()]
     return ", ".join(parts) or "done"
 

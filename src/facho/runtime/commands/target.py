@@ -21,7 +21,7 @@ FOLDER = "brands"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> None:
-    """Add the profiles in the data directory to the brands. Nothing is created where there is none."""
+    """Register the profiles of the data directory. Nothing is created."""
     folder = _folder(environ)
     if not folder.is_dir():
         return
@@ -39,7 +39,7 @@ def _folder(environ: Mapping[str, str]) -> Path:
 
 
 def chosen(options: argparse.Namespace) -> Brand | None:
-    """Return the brand that `--brand` names; None where it is to be found out."""
+    """Return the brand of `--brand`; None if it must be detected."""
     if options.brand is None:
         return None
     try:
@@ -61,7 +61,7 @@ Ask = Callable[[str], str]
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, timeout: int) -> None:
-    """Add what names an OLT, and the time that the whole command may take."""
+    """Add the options of an OLT, and the time limit of the command."""
     parser.add_argument(
         "host",
         metavar="HOST[:PORT]",
@@ -106,7 +106,7 @@ def whole(text: str) -> int:
 
 
 def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Agent:
-    """Return the agent that the options name; `CommandError` says what does not fit together."""
+    """Return the agent of the options; `CommandError` if they conflict."""
     host, port = split_address(options.host)
     version = VERSIONS[options.version]
     if version is Version.V3:
@@ -167,7 +167,7 @@ def _prompt(question: str) -> str:
 async def find_brand(
     session: OltSession, options: argparse.Namespace, progress: ProgressLine
 ) -> tuple[Brand, Identity]:
-    """Return the brand, and what the agent said of itself; nothing is asked where the brand was named."""
+    """Return the brand and the identity of the agent; no request is sent if the brand was given."""
     named = chosen(options)
     if named is not None:
         return named, Identity(named)
@@ -180,7 +180,7 @@ async def find_brand(
 
 
 async def ask_identity(session: OltSession, progress: ProgressLine) -> Identity:
-    """Return what the agent turns out to be."""
+    """Return the identity of the agent."""
     progress.show(f"{session.agent.host}: finding out its brand")
     try:
         return await identify(

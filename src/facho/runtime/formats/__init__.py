@@ -1,1 +1,1 @@
-"""How numbers are written, where Django's habit is not that of the people who use Facho."""
+"""Number formats that differ from Django's defaults."""

@@ -1,4 +1,4 @@
-"""The pollers of one worker: who runs what, and what is told of them."""
+"""Pollers of one worker: assignment and reports."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from facho.engine.scheduling.snapshot import describe
 
 
 class WorkerPollers:
-    """Seats what comes in. The scheduler gives out no more than there are seats; what comes too early waits for one."""
+    """Assigns composites to pollers. The scheduler sends no more than there are pollers; an early one waits."""
 
     def __init__(self, *, name: str, host: str, numbers: Sequence[int], runner: NodeRunner, clock: Clock) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class WorkerPollers:
         self._running: dict[int, asyncio.Task[Sequence[Outcome]]] = {}
 
     async def run(self, claim: Claim) -> None:
-        """Run a composite to its end, or until nobody wants it any more."""
+        """Run a composite to its end, or until it is interrupted."""
         poller = await self._free.get()
         began = self._clock.now()
         poller.sit(claim.composite, began)
@@ -39,7 +39,7 @@ class WorkerPollers:
         task = asyncio.ensure_future(self._runner.run(replace(claim, poller_id=poller.id), poller))
         self._running[claim.composite.olt_id] = task
         try:
-            # It may be interrupted, which is not for whoever waits for it here.
+            # It may be interrupted; that must not cancel the caller.
             await asyncio.wait({task})
         finally:
             if self._running.get(claim.composite.olt_id) is task:
@@ -53,13 +53,13 @@ class WorkerPollers:
             task.result()
 
     def clock_set(self, by: timedelta) -> None:
-        """Move with the machine's clock, which was set by so much."""
+        """Shift the times after the clock was set."""
         self._started_at += by
         for poller in self.pollers:
             poller.clock_set(by)
 
     def interrupt(self, olt_id: int) -> None:
-        """Stop at once whatever runs on an OLT. Its executions have been ended already."""
+        """Cancel the run on an OLT. Its executions have ended already."""
         if olt_id in self._running:
             self._running[olt_id].cancel()
 
@@ -68,7 +68,7 @@ class WorkerPollers:
         return [poller.id for poller in self.pollers]
 
     def renumber(self, numbers: Sequence[int]) -> None:
-        """Give the pollers other numbers. What runs in them goes on."""
+        """Give the pollers new numbers. Their runs continue."""
         for poller, number in zip(self.pollers, numbers, strict=True):
             poller.id = number
 
@@ -77,7 +77,7 @@ class WorkerPollers:
         return len(self._running)
 
     def report(self) -> Mapping[str, Any]:
-        """Return what is told once a second."""
+        """Return the report that is sent once a second."""
         return {
             "worker": self.name,
             "host": self.host,
@@ -91,5 +91,5 @@ class WorkerPollers:
 
 
 def _was_given_back(task: "asyncio.Task[Sequence[Outcome]]") -> bool:
-    """Return whether nothing was begun, and so nothing ended."""
+    """Return whether nothing was started, and so nothing ended."""
     return task.done() and not task.cancelled() and task.exception() is None and not task.result()

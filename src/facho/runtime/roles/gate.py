@@ -1,4 +1,4 @@
-"""Lets a worker take messages only while it can begin something: others take from the same queues."""
+"""Gate of a worker: it takes messages only while it can start a run, because other workers share the queues."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,17 +12,17 @@ LOOK_EVERY = 0.1
 
 
 def put_gate(app: Celery, is_open: Callable[[], bool]) -> None:
-    """Let the workers of an application leave messages in the queues while the gate is not open."""
+    """Make the workers of an application leave messages in the queues while the gate is closed."""
 
     class Gate(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no types
-        """Begins anew with each connection, as what it stands before does."""
+        """Created again with each connection, like the consumer behind it."""
 
         requires = (Tasks,)
 
         def start(self, consumer: Any) -> None:
             credit = consumer.task_consumer.channel.qos
             has_credit = credit.can_consume
-            # The transport looks at this before it asks a queue for its next message, and asks nothing without credit.
+            # The transport checks this before it requests the next message.
             credit.can_consume = lambda: is_open() and has_credit()
             self._looking = consumer.hub.call_repeatedly(LOOK_EVERY, lambda: None)
 

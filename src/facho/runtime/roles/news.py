@@ -1,4 +1,4 @@
-"""What processes tell each other, acted upon. Another one may be of another version, and must not bring us down."""
+"""Notifications between processes. A process of another version must not crash this one."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 async def act_on(bus: EventBus, topic: str, act: Callable[[Mapping[str, Any]], None]) -> None:
-    """Act on each piece of news of a topic, for ever; one that cannot be understood is left out."""
+    """Handle each notification of a topic, forever; invalid ones are skipped."""
     async for _, news in bus.subscribe([topic]):
         try:
             act(news)

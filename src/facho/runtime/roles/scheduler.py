@@ -1,4 +1,4 @@
-"""The role that decides: what is due, and who gets it. One is active, others stand by and take over."""
+"""Scheduler role: due nodes and their assignment. One is active, others are on standby."""
 
 import asyncio
 import logging
@@ -54,14 +54,14 @@ logger = logging.getLogger(__name__)
 
 REAP_EVERY = timedelta(seconds=5)
 
-# What has been due for so long may have waited in the queue of the scheduler before: it waits on with us. What has been
-# due for longer, in a fleet where nobody was scheduling, is lost; or it would all come at once.
+# A run that has been due for less than this may have been queued by the previous scheduler, and stays queued. Older
+# ones, in a fleet without a scheduler, are lost; otherwise all would come at once.
 QUEUED_FOR = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What one turn is made of. The next turn makes everything anew: nothing stale survives."""
+    """Parts of one turn. The next turn creates all again, so no stale state survives."""
 
     scheduler: Scheduler
     runner: CeleryRunner
@@ -78,7 +78,7 @@ class Parts:
     threads: tuple[DbThread, ...]
 
     def jobs(self, bus: EventBus, clock: Clock) -> dict[str, Coroutine[Any, Any, None]]:
-        """Return what has a life of its own."""
+        """Return the tasks of the parts."""
         return {
             "scheduler": self.scheduler.run(),
             "ends": self.runner.watch(),
@@ -95,7 +95,7 @@ class Parts:
         return self.scheduler.follows_clock
 
     async def close(self) -> None:
-        """Stop in the order in which nothing is lost. Workers go on with what they have."""
+        """Stop in an order that loses nothing. Workers continue their runs."""
         await self.chores.stop()
         await self.prober.stop()
         await self.answerer.stop()
@@ -165,7 +165,7 @@ def make_parts(
     reaper = LeaseReaper(clock)
 
     async def reap(now: datetime) -> None:
-        # Looked up here, and not in the thread: what the scheduler has in hand changes all the time.
+        # Read here and not in the thread, because the scheduler's state changes all the time.
         ours, spooling = {*runner.offered, *scheduler.waiting_executions}, roster.spooling
         ended = await writer.run(lambda: reaper.reap(now, answered_for=ours, spooling=spooling))
         meters.slots_ended(Status.INTERRUPTED, Cause.LEASE_LOST, ended)
@@ -195,7 +195,7 @@ def make_parts(
 
 
 def _on_tick(manager: PollerManager, roster: Roster, turn: SchedulerTurn, bus: RedisBus, clock: Clock) -> None:
-    """Have as many seats as the workers have, note why there may be none, and publish a snapshot."""
+    """Set the pool size from the workers, record the reason for an empty pool, and publish a snapshot."""
     now = clock.now()
     manager.outages.note("broker", None if bus.is_connected else Cause.BROKER_UNAVAILABLE, now)
     manager.outages.note("workers", Cause.DATABASE_UNAVAILABLE if roster.is_cut_off else None, now)
@@ -206,38 +206,38 @@ def _on_tick(manager: PollerManager, roster: Roster, turn: SchedulerTurn, bus: R
 
 
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Stand by, take a turn when there is one, and stand by again; until SIGINT or SIGTERM."""
+    """Wait on standby and schedule in turns, until SIGINT or SIGTERM."""
     with probe_listener(config) as listener:
         if await_start(config, "scheduler", listener):
             uvloop.run(Standby(config).run(listener, on_ready))
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Return whether the database is unavailable: it says so, or it does not answer in time."""
+    """Return whether the database is unavailable: an error, or no answer in time."""
     return is_away(error) or isinstance(error, TimeoutError)
 
 
 class Standby:
-    """What lasts longer than a turn."""
+    """State that outlives a turn."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._clock = clock = SystemClock()
         self._thread = DbThread("store-turn")
         holder = f"{config.worker_name}/{os.getpid()}"
-        # Outages outlast turns: a database that is unavailable ends them.
+        # Outages outlive turns: an unavailable database ends a turn.
         self._turn = SchedulerTurn(self._thread, clock, holder, outages=Outages(_is_outage))
         self._bus = RedisBus(config.redis_url, clock=clock)
         self._observed = Monitoring("scheduler", clock, token=config.metrics_token, skew=skew_of_database)
         self._meters = self._observed.meters()
         self._olts = self._observed.show_olts(config.metrics_per_olt, lambda: self._turn.is_ours)
-        # How often in a row an engine in one process had the database when we tried.
+        # Consecutive attempts at which an embedded engine had the database.
         self._refusals = 0
-        # Those of the present turn, or of the last one.
+        # Parts of the current or last turn.
         self._parts: Parts | None = None
 
     async def run(self, listener: socket.socket | None, on_ready: Callable[[], None]) -> None:
-        """Take turns until we are stopped."""
+        """Take turns until stopped."""
         await self._bus.start()
         turn, observed = self._turn, self._observed
         observed.show_pool(self._bus, self._standings, lambda: turn.is_ours)
@@ -286,17 +286,20 @@ class Standby:
             self._refusals = 0
 
     async def _beside_engine(self, error: EngineAtWork) -> None:
-        """Give up where an engine in one process has the database; one that only tries to start soon lets go of it."""
+        """Give up if an embedded engine has the database; one that only tries to start releases it soon."""
         self._refusals += 1
         if self._refusals > 1:
             raise ConfigError(error.for_roles) from error
         await self._clock.sleep(TRY_EVERY)
 
     async def _take(self, stop: "asyncio.Future[None]") -> None:
-        """Be the scheduler until it is another's turn, or we are stopped. A job that ends by itself ends them all."""
+        """Be the active scheduler until the lease is lost or the process is stopped.
+
+        A task that ends stops the turn.
+        """
         turn = self._turn
         self._parts = parts = make_parts(self._config, turn, self._bus, self._clock, self._meters, self._olts)
-        # Only now is there somebody who writes it down.
+        # Only now is there a component that stores the event.
         tell(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
         tasks = {asyncio.create_task(job, name=name) for name, job in parts.jobs(self._bus, self._clock).items()}
         keeping = asyncio.create_task(turn.keep(), name="turn")

@@ -1,8 +1,7 @@
-"""A role that starts before what it needs is there: it waits, says so, and can be probed and stopped meanwhile.
+"""Start of a role before its servers are available: it waits, logs the reason, and answers probes.
 
-It ends at once where waiting mends nothing: another password, no such database, a server that is too old, an engine
-in one process. Tables that are not up to date are waited for, as a server is: somebody is about to run `facho migrate`,
-and would have to start every role again otherwise.
+It ends at once if waiting does not help: wrong password, missing database, an old server, an embedded engine. Pending
+migrations are waited for, so that roles need no restart after `facho migrate`.
 """
 
 import asyncio
@@ -30,21 +29,21 @@ from facho.store.database import is_away, is_refusal
 
 logger = logging.getLogger(__name__)
 
-# How often it is looked whether the time has come, and how often it is said that it has not, in seconds.
+# Seconds between checks, and between log messages.
 TRY_EVERY = 2.0
 SAY_EVERY = 60.0
 
-# A database that takes longer than this to answer all that a start asks hangs, and is asked anew.
+# Seconds after which a check counts as hung and is started again.
 LONGEST_LOOK = 60.0
 
-# Of the checks of `runtime/checks.py`: a database that cannot be reached. It may come back, like one that is OUTDATED.
+# From `runtime/checks.py`: the database is unreachable. It may come back, like one that is OUTDATED.
 AWAY = "facho.E002"
-# Of those of Redis: what it does not. Without Redis a role starts, and its bus looks for it.
+# Redis checks that waiting does not fix. Without Redis a role starts, and its bus reconnects.
 REFUSED_BY_REDIS = {"facho.E009", "facho.E010", "facho.E011", "facho.E014"}
 
 
 class NotYet(Exception):
-    """Why a role cannot begin now, as a sentence that anybody may read; `detail` is for the log."""
+    """Reason why a role cannot start now, as a message for anyone; `detail` is for the log."""
 
     def __init__(self, sentence: str, detail: str = "") -> None:
         super().__init__(sentence)
@@ -52,13 +51,13 @@ class NotYet(Exception):
 
 
 def look(config: Config) -> None:
-    """Pass if a role can begin; `NotYet` if perhaps later, `ConfigError` if a person has to do something here."""
+    """Return if a role can start; `NotYet` if it may start later, `ConfigError` if the admin must act."""
     try:
         connection.ensure_connection()
     except Error as error:
         if is_away(error) and not (is_refusal(error) and _is_refused_again()):
             raise NotYet("the database cannot be reached", _sentence(error)) from error
-        # The checks have the sentence for it.
+        # The checks have the message for it.
         raise ConfigError(_sentences(run_checks(databases=["default"]))) from error
     messages = run_checks(databases=["default"])
     away = [message for message in messages if message.id == AWAY]
@@ -73,7 +72,7 @@ def look(config: Config) -> None:
 
 
 def _is_refused_again() -> bool:
-    """Ask once more: a server that has just started may have been about to."""
+    """Check again: a server that has just started may refuse connections for a moment."""
     try:
         connection.ensure_connection()
     except Error as error:
@@ -90,12 +89,12 @@ def _sentences(messages: Sequence[CheckMessage]) -> str:
 
 
 def await_start(config: Config, role: str, listener: socket.socket | None) -> bool:
-    """Wait until a role can begin, answering probes; False if it was asked to stop before that."""
+    """Wait until a role can start, answering probes; False if it was stopped before that."""
     return uvloop.run(Waiting(config, role, SystemClock()).run(listener))
 
 
 class Waiting:
-    """What a role is before it is one."""
+    """A role that waits for its start."""
 
     def __init__(
         self, config: Config, role: str, clock: Clock, look: Callable[[Config], None] = look, every: float = TRY_EVERY
@@ -105,13 +104,13 @@ class Waiting:
         self._clock = clock
         self._look = look
         self._every = every
-        # What is waited for, as it was last said, and when that was.
+        # Last logged reason, and its time.
         self._reason = "it has just started"
         self._said_at: float | None = None
 
     async def run(self, listener: socket.socket | None) -> bool:
         stop = stop_on_signals()
-        # The server closes what it is given.
+        # The server closes its socket.
         server = make_server(self.app)
         serving = asyncio.create_task(server.serve(sockets=[listener.dup()])) if listener is not None else None
         try:
@@ -141,7 +140,7 @@ class Waiting:
             raise NotYet("the database cannot be reached", f"no answer in {LONGEST_LOOK:.0f} s") from None
 
     def _say(self, trouble: NotYet) -> None:
-        """Tell what is waited for: at once, and then once a minute."""
+        """Log the reason: at once, then once a minute."""
         now, reason = self._clock.monotonic(), str(trouble)
         if self._said_at is None or reason != self._reason or now - self._said_at >= SAY_EVERY:
             self._said_at, self._reason = now, reason
@@ -150,7 +149,7 @@ class Waiting:
 
     @property
     def app(self) -> App:
-        """Return what answers meanwhile: it lives, and is not ready. Nothing else is to be had."""
+        """Return an app that is alive but not ready."""
         checks = Checks([Check("loop", self._lives)], [Check("start", self._is_ready)])
         ours = probes(checks, make_registry(self._role), token=self._config.metrics_token)
         pages = unavailable("Facho is starting, and waits for its database.")
@@ -164,7 +163,7 @@ class Waiting:
 
 
 async def _until(stop: "asyncio.Future[None]", work: Coroutine[Any, Any, None]) -> None:
-    """Do something, unless we are stopped before it is done."""
+    """Run something, unless stopped before it is done."""
     doing = asyncio.ensure_future(work)
     await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
     if doing.done():
@@ -175,13 +174,13 @@ async def _until(stop: "asyncio.Future[None]", work: Coroutine[Any, Any, None]) 
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    """Do something that may hang, in a thread that keeps nobody from ending."""
+    """Run something that may hang, in a daemon thread."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
     def end(error: BaseException | None) -> None:
         if done.done():
-            # Nobody waits for it any more.
+            # The caller no longer waits.
             return
         if error is None:
             done.set_result(None)
@@ -197,7 +196,7 @@ async def _in_thread(work: Callable[[], None]) -> None:
         finally:
             connections.close_all()
         with suppress(RuntimeError):
-            # The loop may have ended without waiting for us.
+            # The loop may have ended without waiting for the thread.
             loop.call_soon_threadsafe(end, error)
 
     threading.Thread(target=run, name="store-start", daemon=True).start()
@@ -205,7 +204,7 @@ async def _in_thread(work: Callable[[], None]) -> None:
 
 
 async def remind(bus: Connected, clock: Clock) -> None:
-    """Say once a minute that Redis is still away. That it went is said by the bus."""
+    """Log once a minute that Redis is still unavailable. The bus logs the start."""
     while True:
         await clock.sleep(SAY_EVERY)
         if not bus.is_connected:

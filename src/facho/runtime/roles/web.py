@@ -1,4 +1,4 @@
-"""The role that people see: pages and API. It reads what others write, and hears what they tell."""
+"""Web role: pages and API. It only reads from the database and the bus."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from facho.runtime.serving import listen, make_server, stop_on_signals
 
 
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM. `on_ready` is called when there are pages."""
+    """Run until SIGINT or SIGTERM. `on_ready` is called when pages are served."""
     with contextlib.closing(listen(config.host, config.port)) as listener:
         if await_start(config, "web", listener):
             uvloop.run(_serve(config, listener, on_ready))
@@ -44,7 +44,7 @@ async def _serve(config: Config, listener: socket.socket, on_ready: Callable[[],
     finally:
         server.should_exit = True
         live.attach(None)
-        # An open stream would hold up the stop of the server: it ends with the bus.
+        # An open stream would delay the stop of the server; it ends with the bus.
         await bus.stop()
         await serving
         for task in beside:

@@ -1,4 +1,4 @@
-"""The role that asks OLTs: a Celery worker whose threads hand each composite to one event loop, and wait."""
+"""Worker role: polls OLTs. Celery threads pass each composite to one event loop and wait."""
 
 import asyncio
 import logging
@@ -52,26 +52,26 @@ from facho.store.spool import ResultDelivery
 
 logger = logging.getLogger(__name__)
 
-# How often a worker tells of itself, and how often it writes the rows of its pollers, in seconds.
+# Seconds between reports, and between writes of the poller rows.
 REPORT_EVERY = 1.0
 WRITE_EVERY = 5.0
 
-# A composite that cannot be started for so long, because the database is unavailable, is left to the scheduler.
+# A composite that cannot be started for this long, because the database is unavailable, is returned to the scheduler.
 GIVE_BACK_AFTER = timedelta(seconds=10)
 
-# How long it waits for a database that is away when it starts, before it tries again.
+# Seconds between attempts to reach the database at the start.
 TRY_EVERY = 2.0
 
 
 def serve(config: Config, pollers: int, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Run until SIGINT or SIGTERM; what runs then is finished."""
+    """Run until SIGINT or SIGTERM; current runs are finished."""
     with probe_listener(config) as listener:
         if await_start(config, "worker", listener):
             _serve(Worker(config, pollers, listener), config, pollers, on_ready)
 
 
 def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[], None]) -> None:
-    # Until Celery takes the signals over.
+    # Until Celery handles the signals.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     worker.start()
@@ -99,7 +99,7 @@ def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[]
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Leave it to our bus to say that Redis is away: Celery says it with each try."""
+    """Filter Celery's messages about Redis: the bus logs it once, Celery with each try."""
     return str(record.msg) != str(CONNECTION_ERROR)
 
 
@@ -108,7 +108,7 @@ def _end(number: int, frame: Any) -> None:
 
 
 class Worker:
-    """A loop in a thread of its own, and what Celery's threads may ask of it."""
+    """An event loop in its own thread, and its interface for Celery's threads."""
 
     def __init__(self, config: Config, pollers: int, listener: socket.socket | None) -> None:
         self._listener = listener
@@ -125,11 +125,11 @@ class Worker:
 
     @property
     def is_cut_off(self) -> bool:
-        """Return whether nothing could be begun now, because the database is away."""
+        """Return whether nothing can be started because the database is unavailable."""
         return self._lifeline is None or self._lifeline.is_cut
 
     def start(self) -> None:
-        """Start the loop, and return when it can take work."""
+        """Start the loop, and return when it accepts work."""
         self._thread.start()
         while not self._ready.wait(1.0):
             if not self._thread.is_alive():
@@ -138,7 +138,7 @@ class Worker:
     def poll(self, claim: Mapping[str, Any], not_after: str) -> None:
         """Run a message of a queue to its end."""
         if datetime.fromisoformat(not_after) < self._clock.now():
-            # It was too long under way. Whoever sent it sends another, if it is still wanted.
+            # It took too long to arrive. The scheduler sends another one if it is still needed.
             logger.info("a composite that came too late was not run")
             return
         crew, loop = self._crew, self._loop
@@ -146,12 +146,12 @@ class Worker:
             asyncio.run_coroutine_threadsafe(crew.run(from_wire(Claim, claim)), loop).result()
 
     def drain(self, **_: Any) -> None:
-        """Say that nothing new is taken from here on."""
+        """Accept no new work from here on."""
         if self._crew is not None:
             self._crew.is_draining = True
 
     def stop(self) -> None:
-        """Stop the loop. Nothing runs in it any more, unless we are in a hurry."""
+        """Stop the loop. Nothing runs in it any more, except in a forced stop."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
@@ -164,8 +164,8 @@ class Worker:
             sys.stderr.write(f"facho: {error}\n")
             self._end()
         except Exception:
-            # Without the loop nothing that was begun can come to an end, and Celery would wait for it for ever. What we
-            # held is taken from us when its leases are over.
+            # Without the loop no run can end, and Celery would wait forever. Its executions are recovered when the
+            # leases have expired.
             logger.exception("the worker cannot go on")
             self._end()
 
@@ -203,14 +203,14 @@ class Worker:
                 lifeline.run(),
                 _report(crew, own_queue(self._config.worker_name), delivery, lifeline, bus, clock),
                 _write(crew, writer, clock),
-                # A person does not want it any more.
+                # Disabled by a user.
                 act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
             )
 
     def _make_runner(
         self, stack: AsyncExitStack, bus: EventBus, observed: Monitoring, threads: tuple[DbThread, ...]
     ) -> tuple[NodeRunner, ResultDelivery, list[Coroutine[Any, Any, None]]]:
-        """Return who runs composites, and what has to live beside it."""
+        """Return the runner and the tasks that it needs."""
         clock, meters = self._clock, observed.meters()
         reader, writer, keeper, disk = threads
         inventories = Inventories()
@@ -239,7 +239,7 @@ class Worker:
         return runner, delivery, [chores.run(), leases.run(), journal.run()]
 
     async def _enlist(self, writer: DbThread) -> list[int]:
-        """Get numbers for our pollers; a database that is away is waited for."""
+        """Get numbers for our pollers; wait if the database is unavailable."""
         while True:
             enlist = partial(events.enlist, self.name, socket.gethostname(), self._pollers, self._clock.now())
             try:
@@ -251,7 +251,7 @@ class Worker:
                 await self._clock.sleep(TRY_EVERY)
 
     async def _work(self, *jobs: Coroutine[Any, Any, None]) -> None:
-        """Do everything at once until we are stopped; what stops one of them by itself ends the worker."""
+        """Run all tasks until stopped; a task that ends stops the worker."""
         tasks = [asyncio.create_task(job) for job in jobs]
         stopping = asyncio.create_task(self._stop.wait())
         self._ready.set()
@@ -273,7 +273,7 @@ async def _report(
 
 
 async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
-    """Keep the rows of our pollers as they stand, under numbers that are ours."""
+    """Keep the rows of our pollers up to date."""
     refusals = 0
     while True:
         try:
@@ -283,7 +283,8 @@ async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
             refusals = 0
         except EngineAtWork as error:
             refusals += 1
-            # One that only tries to start soon lets go of the database. What we still run has leases, and keeps it out.
+            # An engine that only tries to start releases the database soon. Our current runs have leases, which exclude
+            # it.
             if refusals > 1 and not crew.running:
                 raise ConfigError(error.for_roles) from error
         except Error as error:
@@ -292,7 +293,7 @@ async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
 
 
 async def _leave(crew: WorkerPollers, bus: EventBus, thread: DbThread) -> None:
-    """Take our pollers off the list. A worker can stop while the database is away, too."""
+    """Delete the rows of our pollers. A worker can also stop while the database is unavailable."""
     bus.publish("worker", {**crew.report(), "draining": True, "pollers": []})
     try:
         await thread.run(lambda: events.strike_out(crew.name, crew.numbers))
