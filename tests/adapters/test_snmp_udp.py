@@ -123,9 +123,9 @@ def test_the_scope_of_an_ipv6_address_is_no_part_of_what_answers_are_matched_by(
 
 async def test_a_full_send_buffer_loses_the_datagram_and_counts_it():
     sockets = Sockets(lambda data, sender: True)
-    sockets._loop = asyncio.get_running_loop()
+    loop = sockets.loop = asyncio.get_running_loop()
     sockets._open[socket.AF_INET] = FakeSocket(BlockingIOError())
 
-    sockets.send(b"x", Peer(socket.AF_INET, ADDRESS))
+    sockets.send(b"x", Peer(socket.AF_INET, ADDRESS), loop)
 
     assert sockets.errors == {"send buffer full": 1}

@@ -358,7 +358,7 @@ class Sent:
     def __init__(self, snmp, agent, operation, names, repetitions=1, timeout=SOON):
         self.ended = asyncio.get_running_loop().create_future()
         self.calls = 0
-        self.handle = snmp.send(agent, operation, Asked(names), repetitions, timeout=timeout, done=self._done)
+        self.handle = snmp.line(agent).send(operation, Asked(names), repetitions, timeout, self._done)
 
     def _done(self, answer):
         self.calls += 1

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 import uvloop
-from snmp_agents import LOOPBACK, CommunityAgent, Said, table
+from snmp_agents import LOOPBACK, CommunityAgent, Said, mute, table
 
-from facho.adapters.snmp import codec
+from facho.adapters.snmp import codec, community
 from facho.adapters.snmp.codec import PduType
 from facho.adapters.snmp.community import CommunitySnmp
 from facho.engine import oid as oids
@@ -158,13 +158,41 @@ async def test_the_sizes_of_the_datagrams_are_exact(snmp, start):
     assert (answer.bytes_sent, answer.bytes_received) == (len(olt.received[0]), len(said))
 
 
-async def test_no_timer_is_left_behind_by_an_answer(snmp, start):
+async def test_answers_leave_at_most_one_timer_behind(snmp, start):
     olt = await start(NAMED)
 
-    await snmp.get(olt.agent, [SYS_NAME], timeout=600)
+    for _ in range(3):
+        await snmp.get(olt.agent, [SYS_NAME], timeout=600)
 
     timers = [timer for timer in asyncio.get_running_loop()._scheduled if "_give_up" in repr(timer)]
-    assert all(timer.cancelled() for timer in timers)
+    assert sum(not timer.cancelled() for timer in timers) == 1
+
+
+async def test_each_request_ends_at_its_own_time(snmp, start):
+    olt = await start(mute)
+    long = asyncio.create_task(snmp.get(olt.agent, [SYS_NAME], timeout=600))
+    await olt.was_asked(1)
+
+    # The timer of the first one is far away.
+    with pytest.raises(NoAnswer, match=r"in 0\.1 s"):
+        await snmp.get(olt.agent, [SYS_NAME], timeout=NEVER)
+    assert not long.done()
+
+    long.cancel()
+    await asyncio.gather(long, return_exceptions=True)
+
+
+async def test_deadlines_of_answered_requests_do_not_pile_up(snmp, start, monkeypatch):
+    monkeypatch.setattr(community, "MANY_DEADLINES", 4)
+    olt = await start(NAMED)
+
+    for _ in range(40):
+        await snmp.get(olt.agent, [SYS_NAME], timeout=600)
+
+    assert len(snmp._deadlines) <= 4 + 2
+    silent = await start(mute)
+    with pytest.raises(NoAnswer):
+        await snmp.get(silent.agent, [SYS_NAME], timeout=NEVER)
 
 
 async def test_a_get_that_comes_again_is_encoded_once(snmp, start, monkeypatch):

@@ -5,6 +5,7 @@ import selectors
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 # NTP slews by some milliseconds a second, and steps by more than a tenth of a second. Differences below this are
@@ -12,9 +13,8 @@ from typing import Any
 STEP = timedelta(seconds=0.5)
 
 
-def _since_boot() -> float:
-    # Includes the time that the machine was suspended, where the system has such a clock.
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+# Includes the time that the machine was suspended, where the system has such a clock.
+_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class SystemClock:

@@ -24,7 +24,7 @@ from facho.engine.model import (
 )
 from facho.engine.oid import Oid
 from facho.engine.scheduling.changes import OltState
-from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
+from facho.engine.snmp import Agent, Answer, Line
 
 
 class Clock(Protocol):
@@ -54,14 +54,8 @@ class Snmp(Protocol):
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
     ) -> Answer: ...
 
-    def send(
-        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
-        """Send a request of an earlier run again. `done` is called once, later, unless the request is cancelled.
-
-        It gets the answer or the error. The answer may not be decoded yet: then the first access to its variables can
-        raise `BadAnswer`.
-        """
+    def line(self, agent: Agent) -> Line:
+        """Return the way to an agent for requests of earlier runs."""
 
     async def close(self) -> None: ...
 

@@ -226,17 +226,37 @@ class Cancellable(Protocol):
     def cancel(self) -> object: ...
 
 
+class Line(Protocol):
+    """The way to one agent, for requests that are sent run after run."""
+
+    def send(self, operation: Operation, asked: Asked, repetitions: int, timeout: float, done: Done) -> Cancellable:
+        """Send a request. `done` is called once, later, unless the request is cancelled.
+
+        It gets the answer or the error. The answer may not have been read yet: then `BadAnswer` comes from the first
+        look at its variables.
+        """
+
+
 _sending: set["asyncio.Task[Answer]"] = set()
 
 
 class SendByTask:
-    """`Snmp.send` for an adapter that has only coroutines."""
+    """`Snmp.line` for an adapter that has only coroutines."""
 
-    def send(
-        self: Any, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
+    def line(self, agent: Agent) -> Line:
+        return TaskLine(self, agent)
+
+
+class TaskLine:
+    """A task for each request."""
+
+    def __init__(self, snmp: Any, agent: Agent) -> None:
+        self._snmp = snmp
+        self._agent = agent
+
+    def send(self, operation: Operation, asked: Asked, repetitions: int, timeout: float, done: Done) -> Cancellable:
         how = {"max_repetitions": repetitions} if operation is Operation.BULK else {}
-        asking: Coroutine[Any, Any, Answer] = getattr(self, operation)(agent, asked, timeout=timeout, **how)
+        asking: Coroutine[Any, Any, Answer] = getattr(self._snmp, operation)(self._agent, asked, timeout=timeout, **how)
         task = asyncio.ensure_future(asking)
         # An event loop keeps only weak references to its tasks.
         _sending.add(task)

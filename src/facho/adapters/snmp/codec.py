@@ -191,18 +191,16 @@ class WireAnswer(Answer):
         except IndexError:
             raise BadAnswer(f"the answer is cut off after {len(data)} bytes") from None
         self._variables = data[at:end]
+        self._digest = b""
         self._asked = asked
         self._expected = expected
         self.bytes_sent = sent
         self.bytes_received = len(data)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_digest":
-            self._digest = digest(self._variables)
-        elif name in DECODED:
-            self._decode()
-        else:
+        if name not in DECODED:
             raise AttributeError(name)
+        self._decode()
         return getattr(self, name)
 
     def _decode(self) -> None:
@@ -214,6 +212,8 @@ class WireAnswer(Answer):
 
     @property
     def digest(self) -> bytes:
+        if not self._digest:
+            self._digest = digest(self._variables)
         return self._digest
 
     def split(self, lengths: bytes) -> tuple[bytes, list[bytes]] | None:
@@ -267,7 +267,7 @@ PLAIN_HEADERS = frozenset(
 def unread_answer(envelope: Envelope, asked: Sequence[Oid], bytes_sent: int = 0) -> WireAnswer:
     """Return the answer to a request without a look at its variables; see `Asked`."""
     _check_is_answer(envelope)
-    return WireAnswer(envelope.data, envelope.body, envelope.end, asked, sent=bytes_sent)
+    return WireAnswer(envelope.data, envelope.body, envelope.end, asked, (), bytes_sent)
 
 
 def read_answer(envelope: Envelope, expected: Sequence[Name] = (), bytes_sent: int = 0) -> WireAnswer:

@@ -5,18 +5,24 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Any
 
 from facho.adapters.snmp import codec
 from facho.adapters.snmp.codec import PduType, Prepared
 from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
 from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
 from facho.engine.oid import Oid
-from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Community, Done, Operation, SendByTask, Version
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Community, Done, Line, Operation, SendByTask, Version
 
 # How many encoded requests are kept. One with 60 OIDs takes about 16 kB.
 PREPARED_LIMIT = 2048
 # How many request ids are drawn at a time: each call to the system costs as much as the rest of a request.
 IDS_AT_A_TIME = 512
+# A loop may count in milliseconds, in seconds. Its timer must not come too early for its own clock.
+CLOCK_STEP = 0.001
+# How many requests that were answered may still have a deadline.
+MANY_DEADLINES = 10_000
 
 PDU_TYPES = {
     Operation.GET: PduType.GET,
@@ -28,39 +34,56 @@ PDU_TYPES = {
 class PendingRequest:
     """A request that has no answer yet."""
 
-    __slots__ = ("_adapter", "address", "community", "done", "host", "request_id", "timeout", "timer", "version")
+    __slots__ = ("_adapter", "address", "community", "deadline", "done", "host", "request_id", "timeout", "version")
 
     def __init__(
         self,
         adapter: "CommunitySnmp",
-        request_id: int,
         agent: Agent,
         peer: Peer,
         community: bytes,
         timeout: float,
-        done: Callable[[codec.Envelope | SnmpError], None],
+        done: Callable[[Any], None],
     ) -> None:
         self._adapter = adapter
-        self.request_id = request_id
+        self.request_id = adapter.new_id()
         self.host = agent.host
         self.version = agent.version
         self.address = peer.address
         self.community = community
         self.timeout = timeout
+        # By the clock of the loop, once it was sent.
+        self.deadline = 0.0
         self.done = done
-        self.timer = asyncio.get_running_loop().call_later(timeout, self._give_up)
 
     def cancel(self) -> None:
         """Leave nothing behind. `done` is not called any more."""
-        self.timer.cancel()
         self._adapter.forget(self)
 
     def end(self, envelope: codec.Envelope | SnmpError) -> None:
-        self.cancel()
+        self._adapter.forget(self)
         self.done(envelope)
 
-    def _give_up(self) -> None:
-        self.end(NoAnswer(f"{self.host} gave no answer in {self.timeout:g} s"))
+
+class WaitingLine(PendingRequest):
+    """One that was sent by a line: it gets its answer without a look at the variables."""
+
+    __slots__ = ("asked", "size")
+
+    asked: Asked
+    size: int
+
+    def end(self, envelope: codec.Envelope | SnmpError) -> None:
+        self._adapter.forget(self)
+        answer: Answer | SnmpError
+        if isinstance(envelope, SnmpError):
+            answer = envelope
+        else:
+            try:
+                answer = codec.unread_answer(envelope, self.asked, self.size)
+            except BadAnswer as error:
+                answer = _unreadable(self.host, error)
+        self.done(answer)
 
 
 class CommunitySnmp(SendByTask):
@@ -81,6 +104,10 @@ class CommunitySnmp(SendByTask):
         self._sockets = Sockets(self._receive)
         self._waiting: dict[int, PendingRequest] = {}
         self._ids = _random_ids()
+        # When requests are given up, and their ids, the earliest first; those that were answered stay until then. One
+        # timer serves all of them, since one for each would cost more than the rest of a request.
+        self._deadlines: list[tuple[float, int]] = []
+        self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         # GETs of known ONUs come again with every run; a GETBULK begins somewhere else each time.
         self._prepare_get = lru_cache(maxsize=prepared_limit)(codec.prepare)
@@ -109,40 +136,18 @@ class CommunitySnmp(SendByTask):
         prepared = codec.prepare(version, community, PduType.GET_BULK, oids, non_repeaters, max_repetitions)
         return await self._ask(agent, prepared, timeout)
 
-    def send(
-        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
+    def line(self, agent: Agent) -> Line:
         peer = self._names.known(agent.target or agent.host, agent.port)
-        if peer is None:
-            # The name has to be looked up first.
-            return super().send(agent, operation, asked, repetitions, timeout=timeout, done=done)
-        version, community = _v1_or_v2c(agent)
-        pdu_type = PDU_TYPES[operation]
-        if pdu_type is PduType.GET_BULK and version is Version.V1:
-            pdu_type = PduType.GET_NEXT
-        head, tail = codec.framed(
-            version, community, pdu_type, len(asked.variables), repetitions if pdu_type is PduType.GET_BULK else 0
-        )
-        request_id = self._new_id()
-        datagram = b"%b%b%b%b" % (head, request_id.to_bytes(4, "big"), tail, asked.variables)
-
-        def ended(envelope: codec.Envelope | SnmpError) -> None:
-            if isinstance(envelope, SnmpError):
-                done(envelope)
-                return
-            try:
-                answer: Answer | BadAnswer = codec.unread_answer(envelope, asked, len(datagram))
-            except BadAnswer as error:
-                answer = _unreadable(agent, error)
-            done(answer)
-
-        return self._transmit(PendingRequest(self, request_id, agent, peer, community, timeout, ended), datagram, peer)
+        # A name has to be looked up first.
+        return super().line(agent) if peer is None else CommunityLine(self, agent, peer)
 
     async def close(self) -> None:
         """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
         self._closed = True
         for waiting in list(self._waiting.values()):
             waiting.end(NoAnswer(f"Facho stopped before {waiting.host} answered"))
+        if self._timer is not None:
+            self._timer.cancel()
         self._sockets.close()
 
     async def _ask(self, agent: Agent, prepared: Prepared, timeout: float) -> Answer:
@@ -151,44 +156,73 @@ class CommunitySnmp(SendByTask):
         host, port = agent.target or agent.host, agent.port
         peer = self._names.known(host, port) or await self._names.find(host, port, timeout=timeout)
         future: asyncio.Future[codec.Envelope | SnmpError] = loop.create_future()
-        request_id = self._new_id()
-        datagram = prepared.datagram(request_id)
         left = max(deadline - loop.time(), 0.0)
-        waiting = PendingRequest(self, request_id, agent, peer, prepared.community, left, future.set_result)
+        waiting = PendingRequest(self, agent, peer, prepared.community, left, future.set_result)
+        datagram = prepared.datagram(waiting.request_id)
         try:
-            envelope = await self._transmitted(waiting, datagram, peer, future)
+            self.transmit(waiting, datagram, peer)
+            envelope = await future
+            if isinstance(envelope, SnmpError):
+                raise envelope
             return codec.read_answer(envelope, prepared.expected, len(datagram))
         except BadAnswer as error:
-            raise _unreadable(agent, error) from None
+            raise _unreadable(agent.host, error) from None
         finally:
             waiting.cancel()
 
-    async def _transmitted(
-        self, waiting: PendingRequest, datagram: bytes, peer: Peer, future: "asyncio.Future[codec.Envelope | SnmpError]"
-    ) -> codec.Envelope:
-        self._transmit(waiting, datagram, peer)
-        envelope = await future
-        if isinstance(envelope, SnmpError):
-            raise envelope
-        return envelope
-
-    def _transmit(self, waiting: PendingRequest, datagram: bytes, peer: Peer) -> PendingRequest:
+    def transmit(self, waiting: PendingRequest, datagram: bytes, peer: Peer) -> None:
         """Send a request. If that is not possible it ends with `NoAnswer`, later."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._sockets.loop:
+            self._deadlines, self._timer = [], None
+        waiting.deadline = loop.time() + waiting.timeout
         self._waiting[waiting.request_id] = waiting
+        if len(self._deadlines) > MANY_DEADLINES + 2 * len(self._waiting):
+            self._deadlines = sorted((each.deadline, each.request_id) for each in self._waiting.values())
+        else:
+            heappush(self._deadlines, (waiting.deadline, waiting.request_id))
+        if self._timer is None or waiting.deadline < self._timer.when():
+            self._set_timer(loop)
         error = f"Facho stopped before it asked {waiting.host}" if self._closed else ""
         if not self._closed:
             try:
-                self._sockets.send(datagram, peer)
+                self._sockets.send(datagram, peer, loop)
             except OSError as failure:
                 error = f"{waiting.host} cannot be asked: {failure.strerror or failure}"
         if error:
-            waiting.timer.cancel()
-            waiting.timer = asyncio.get_running_loop().call_later(0, waiting.end, NoAnswer(error))
-        return waiting
+            loop.call_soon(self._fail, waiting, NoAnswer(error))
 
-    def _new_id(self) -> int:
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look again when the earliest request is to be given up."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._deadlines[0][0], self._give_up, loop) if self._deadlines else None
+
+    def _give_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End requests that had no answer in time."""
+        now, late = loop.time() + CLOCK_STEP, []
+        while self._deadlines:
+            deadline, request_id = self._deadlines[0]
+            waiting = self._waiting.get(request_id)
+            if waiting is not None and waiting.deadline == deadline:
+                if deadline > now:
+                    break
+                late.append(waiting)
+            heappop(self._deadlines)
+        self._set_timer(loop)
+        for waiting in late:
+            self._fail(waiting, NoAnswer(f"{waiting.host} gave no answer in {waiting.timeout:g} s"))
+
+    def _fail(self, waiting: PendingRequest, error: NoAnswer) -> None:
+        """End a request without an answer, unless it was cancelled meanwhile."""
+        if self._waiting.get(waiting.request_id) is waiting:
+            waiting.end(error)
+
+    def new_id(self) -> int:
         """Return a request id that no other request has, and that nobody can foresee."""
-        return next(each for each in self._ids if each not in self._waiting)
+        while (request_id := next(self._ids)) in self._waiting:
+            pass
+        return request_id
 
     def forget(self, waiting: PendingRequest) -> None:
         """Drop the answer to a request if it still comes."""
@@ -216,6 +250,30 @@ class CommunitySnmp(SendByTask):
         return True
 
 
+class CommunityLine:
+    """The way to one agent of v1 or v2c whose address is known."""
+
+    def __init__(self, adapter: CommunitySnmp, agent: Agent, peer: Peer) -> None:
+        self._adapter = adapter
+        self._agent = agent
+        self._peer = peer
+        self._version, self._community = _v1_or_v2c(agent)
+
+    def send(self, operation: Operation, asked: Asked, repetitions: int, timeout: float, done: Done) -> Cancellable:
+        pdu_type = PDU_TYPES[operation]
+        if pdu_type is not PduType.GET_BULK:
+            repetitions = 0
+        elif self._version is Version.V1:
+            pdu_type, repetitions = PduType.GET_NEXT, 0
+        variables = asked.variables
+        head, tail = codec.framed(self._version, self._community, pdu_type, len(variables), repetitions)
+        waiting = WaitingLine(self._adapter, self._agent, self._peer, self._community, timeout, done)
+        datagram = b"%b%b%b%b" % (head, waiting.request_id.to_bytes(4, "big"), tail, variables)
+        waiting.asked, waiting.size = asked, len(datagram)
+        self._adapter.transmit(waiting, datagram, self._peer)
+        return waiting
+
+
 def _random_ids() -> Iterator[int]:
     """Yield request ids that nobody can foresee."""
     while True:
@@ -231,5 +289,5 @@ def _v1_or_v2c(agent: Agent) -> tuple[Version, bytes]:
     return agent.version, agent.credentials.name.encode()
 
 
-def _unreadable(agent: Agent, error: BadAnswer) -> BadAnswer:
-    return BadAnswer(f"{agent.host} sent an answer that cannot be read: {error}")
+def _unreadable(host: str, error: BadAnswer) -> BadAnswer:
+    return BadAnswer(f"{host} sent an answer that cannot be read: {error}")

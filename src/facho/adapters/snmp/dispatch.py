@@ -1,6 +1,7 @@
 """The SNMP port for every version: each agent is asked by the adapter that speaks its version."""
 
 from collections.abc import Awaitable, Sequence
+from functools import partial
 from time import monotonic
 
 from facho.adapters.snmp.community import CommunitySnmp
@@ -8,7 +9,7 @@ from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
 from facho.engine.ports import Snmp
-from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation, Version
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Line, Operation, Version
 
 # How a request ended that got no answer, by its error.
 RESULTS: dict[type[BaseException], str] = {NoAnswer: "no_answer", BadAnswer: "bad_answer", Refused: "refused"}
@@ -52,20 +53,8 @@ class SnmpByVersion:
             self._observer.request_ended(operation, result, monotonic() - began, answer)
         return answer
 
-    def send(
-        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
-        began, observer = monotonic(), self._observer
-
-        def ended(answer: Answer | BaseException) -> None:
-            seconds = monotonic() - began
-            if isinstance(answer, Answer):
-                observer.request_ended(operation, "agent_error" if answer.error_status else "answered", seconds, answer)
-            else:
-                observer.request_ended(operation, RESULTS.get(type(answer), "given_up"), seconds, None)
-            done(answer)
-
-        return self._for(agent).send(agent, operation, asked, repetitions, timeout=timeout, done=ended)
+    def line(self, agent: Agent) -> Line:
+        return ObservedLine(self._for(agent).line(agent), self._observer)
 
     async def close(self) -> None:
         self._closed = True
@@ -84,3 +73,24 @@ class SnmpByVersion:
 
             self._usm = UsmSnmp()
         return self._usm
+
+
+class ObservedLine:
+    """A line whose requests are reported to the observer."""
+
+    def __init__(self, line: Line, observer: Observer) -> None:
+        self._line = line
+        self._observer = observer
+
+    def send(self, operation: Operation, asked: Asked, repetitions: int, timeout: float, done: Done) -> Cancellable:
+        ended = partial(self._ended, operation, monotonic(), done)
+        return self._line.send(operation, asked, repetitions, timeout, ended)
+
+    def _ended(self, operation: Operation, began: float, done: Done, answer: Answer | BaseException) -> None:
+        seconds = monotonic() - began
+        if isinstance(answer, Answer):
+            result = "agent_error" if answer.error_status else "answered"
+            self._observer.request_ended(operation, result, seconds, answer)
+        else:
+            self._observer.request_ended(operation, RESULTS.get(type(answer), "given_up"), seconds, None)
+        done(answer)

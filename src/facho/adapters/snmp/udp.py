@@ -44,19 +44,28 @@ class Names:
         self._known: dict[tuple[str, int], tuple[float, Peer]] = {}
 
     def known(self, host: str, port: int) -> Peer | None:
-        """Return where `host` is, if it was found a short time ago."""
+        """Return where `host` is, if it is an address or was found a short time ago."""
+        now = asyncio.get_running_loop().time()
         known = self._known.get((host, port))
-        return known[1] if known is not None and known[0] > asyncio.get_running_loop().time() else None
+        if known is not None and known[0] > now:
+            return known[1]
+        peer = _numeric(host, port)
+        if peer is not None:
+            self._remember(host, port, peer, now)
+        return peer
+
+    def _remember(self, host: str, port: int, peer: Peer, now: float) -> None:
+        if len(self._known) >= MAX_NAMES:
+            self._known.clear()
+        self._known[host, port] = (now + self._ttl, peer)
 
     async def find(self, host: str, port: int, *, timeout: float) -> Peer:
         """Return where `host` is; `NoAnswer` if nobody can say so in time."""
         loop = asyncio.get_running_loop()
         if (known := self.known(host, port)) is not None:
             return known
-        peer = _numeric(host, port) or await self._look_up(loop, host, port, timeout)
-        if len(self._known) >= MAX_NAMES:
-            self._known.clear()
-        self._known[host, port] = (loop.time() + self._ttl, peer)
+        peer = await self._look_up(loop, host, port, timeout)
+        self._remember(host, port, peer, loop.time())
         return peer
 
     async def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, port: int, timeout: float) -> Peer:
@@ -93,17 +102,17 @@ class Sockets:
 
     def __init__(self, receive: Receiver) -> None:
         self._receive = receive
-        self._loop: asyncio.AbstractEventLoop | None = None
+        # The loop that they are open on.
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[int, socket.socket] = {}
         # Datagrams that were not sent, and errors that the network reported, by name.
         self.errors: Counter[str] = Counter()
 
-    def send(self, data: bytes, peer: Peer) -> None:
+    def send(self, data: bytes, peer: Peer, loop: asyncio.AbstractEventLoop) -> None:
         """Send, or raise OSError. A full send buffer loses the datagram, as any router on the way might."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
+        if loop is not self.loop:
             self.close()
-            self._loop = loop
+            self.loop = loop
         sock = self._open.get(peer.family) or self._bind(loop, peer.family)
         try:
             sock.sendto(data, peer.sockaddr)
@@ -113,8 +122,8 @@ class Sockets:
     def close(self) -> None:
         """Close all sockets. A later `send` opens them again."""
         for sock in self._open.values():
-            if self._loop is not None and not self._loop.is_closed():
-                self._loop.remove_reader(sock.fileno())
+            if self.loop is not None and not self.loop.is_closed():
+                self.loop.remove_reader(sock.fileno())
             sock.close()
         self._open.clear()
 

@@ -129,7 +129,7 @@ class UsmSnmp(SendByTask):
             raise NoAnswer(f"Facho stopped before it asked {agent.host}")
 
     def _send(self, peer: Peer, data: bytes) -> None:
-        self._sockets.send(data, peer)
+        self._sockets.send(data, peer, asyncio.get_running_loop())
 
     def _receive(self, data: bytes, sender: Address) -> bool:
         """Hand a message to whoever may wait for it. There is always more to expect: discoveries, and reports."""

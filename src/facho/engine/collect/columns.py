@@ -21,8 +21,10 @@ def lit_rows(
     if place is not None and kind is JobKind.GET and not plan.columns[place].space.by_index:
         # A GET walks such a table last, so only the earlier state is known.
         place = None
-    known_states = {onu.index: onu.state for onu in known}
     states = [None] * len(layout) if place is None else read[place]
+    if None not in states and UNREAD not in states:
+        return tuple([state not in DARK for state in states])
+    known_states = {onu.index: onu.state for onu in known}
     return tuple(
         [
             (known_states.get(index) if state is None or state is UNREAD else state) not in DARK

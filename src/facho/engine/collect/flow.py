@@ -109,6 +109,8 @@ class Pace:
         self._answers = self._losses = 0
         self._work = self._round_trips = 0.0
         self._is_full = True
+        # How many answers it takes.
+        self._length = self._stretch()
 
     def answered(self, now: float, round_trip: float, work: int, in_flight: int, *, is_full: bool = True) -> None:
         """Record an answer: time, round trip, number of values, requests still in flight.
@@ -125,7 +127,8 @@ class Pace:
         self._work += work
         self._round_trips += round_trip
         self._is_full = self._is_full and (is_full or self.window == 1)
-        self._end_stretch(now, in_flight)
+        if self._answers + self._losses >= self._length:
+            self._end_stretch(now, in_flight)
 
     def lost(self, now: float, in_flight: int) -> None:
         """Record a request without an answer."""
@@ -136,10 +139,10 @@ class Pace:
         self._end_stretch(now, in_flight)
 
     def _end_stretch(self, now: float, in_flight: int) -> None:
-        window, length = self.window, self._stretch()
-        if window > 1 and self._losses > 1 and self._losses * LOST_ONE_IN >= length:
+        window = self.window
+        if window > 1 and self._losses > 1 and self._losses * LOST_ONE_IN >= self._length:
             self._narrow(Why.LOST, times=COSTLY)
-        elif self._answers + self._losses < length:
+        elif self._answers + self._losses < self._length:
             return
         elif self._answers and self._is_full:
             elapsed = now - (self._started or 0.0)
@@ -228,21 +231,17 @@ class Timer:
     def __init__(self, shortest: float, longest: float) -> None:
         self._shortest = min(shortest, longest)
         self._longest = longest
-        self._mean: float | None = None
+        # Of the round trips so far; None before the first.
+        self.mean: float | None = None
         self._deviation = 0.0
         self._backoff = 1.0
 
     @property
-    def is_measured(self) -> bool:
-        """Return whether a round trip was measured."""
-        return self._mean is not None
-
-    @property
     def timeout(self) -> float:
-        """Return the time-out of the next request."""
-        if self._mean is None:
+        """Return how long to wait for the next answer."""
+        if self.mean is None:
             return self._longest
-        usual = max(self._mean * TIMEOUT_FACTOR, self._mean + 4 * self._deviation, self._shortest)
+        usual = max(self.mean * TIMEOUT_FACTOR, self.mean + 4 * self._deviation, self._shortest)
         return min(usual * self._backoff, self._longest)
 
     def has_room(self, round_trip: float) -> bool:
@@ -252,11 +251,11 @@ class Timer:
     def measured(self, round_trip: float) -> None:
         """Note how long an answer took."""
         self._backoff = 1.0
-        if self._mean is None:
-            self._mean, self._deviation = round_trip, round_trip / 2
+        if self.mean is None:
+            self.mean, self._deviation = round_trip, round_trip / 2
             return
-        self._deviation += DEVIATION_GAIN * (abs(round_trip - self._mean) - self._deviation)
-        self._mean += GAIN * (round_trip - self._mean)
+        self._deviation += DEVIATION_GAIN * (abs(round_trip - self.mean) - self._deviation)
+        self.mean += GAIN * (round_trip - self.mean)
 
     def expired(self) -> None:
         """Record a time-out."""

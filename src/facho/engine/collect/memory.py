@@ -100,6 +100,8 @@ class Memory:
         self._sizes: Mapping[str, int | None] = {}
         self._replays = 0
         self._key: Any = None
+        self._known: Sequence[KnownOnu] = ()
+        self._onus: Any = None
         self.steps: list[Step] = []
         # One list per column of the plan before the brand's rules, then one per scalar.
         self.read: list[list[Any]] = []
@@ -122,8 +124,17 @@ class Memory:
             and self._replays < MAX_REPLAYS
             and not tuple(learned.poisoned)
             and (self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes))
-            and self._key == key_of(plan, kind, olt, brand, known)
+            and self._key == (plan, kind, olt.agent, brand)
+            and self._knows(kind, known)
         )
+
+    def _knows(self, kind: JobKind, known: Sequence[KnownOnu]) -> bool:
+        """Return whether these are the ONUs of the run that is remembered. Mostly the same list comes again."""
+        if known is not self._known:
+            if key_of(kind, known) != self._onus:
+                return False
+            self._known = known
+        return True
 
     def update(self, answers: Iterable[tuple[Step, Answer]], read: list[list[Any]], batch: Batch) -> None:
         """Store the values of a finished replay."""
@@ -171,7 +182,9 @@ class Memory:
             self.forget()
             return
         self.tables = None
-        self._key = key_of(plan, kind, olt, brand, known)
+        # All that a run depends on besides what the OLT answers.
+        self._key = plan, kind, olt.agent, brand
+        self._known, self._onus = known, key_of(kind, known)
         columns = collected.batch.columns
         fields = [column.field for column in plan.columns]
         # If the brand's rules change nothing, both are one list.
@@ -214,12 +227,12 @@ def sizes_of(olt: Olt, tables: Iterable[str]) -> dict[str, int | None]:
     return {table: sizes.get(table) if isinstance(sizes, Mapping) else None for table in tables}
 
 
-def key_of(plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> Any:
-    """Return everything that a run depends on besides the answers. Equal keys: the same run."""
+def key_of(kind: JobKind, known: Iterable[KnownOnu]) -> Any:
+    """Return what a run depends on of the ONUs that are known. Equal keys: the same run."""
     onus = hash(tuple(map(attrgetter("index", "slot", "port", "onu"), known)))
     # ONUs that are read, and those at whose index another ONU may be. A discovery reads all.
     doubts = () if kind is JobKind.DISCOVERY else hash(tuple([(onu.is_missing, not onu.misses) for onu in known]))
-    return plan, kind, olt.agent, brand, onus, doubts
+    return onus, doubts
 
 
 def names_digest(lengths: bytes, kinds: bytes, names: bytes) -> bytes:

@@ -305,12 +305,12 @@ class Replay:
         layout = self._memory.batch.layout
         places = {"slot": layout.slots, "port": layout.ports, "onu": layout.onus}
         own: set[str] = set()
+        read = self._read[: len(fields)]
         for row in rows:
-            values = {
-                field: value
-                for field, column in zip(fields, self._read, strict=False)
-                if (value := column[row]) is not UNREAD
-            }
+            cells = [column[row] for column in read]
+            values = dict(zip(fields, cells, strict=True))
+            if UNREAD in cells:
+                values = {field: value for field, value in values.items() if value is not UNREAD}
             try:
                 finished = finish(values)
             # As in `join`, which keeps such a row unchanged.

@@ -16,7 +16,7 @@ from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
 from facho.engine.ports import Clock, Snmp
-from facho.engine.snmp import Answer, Asked, Cancellable, Done, ErrorStatus, Operation, Version
+from facho.engine.snmp import Answer, Asked, Cancellable, ErrorStatus, Line, Operation, Version
 
 # Uptime. Every agent answers this, even with a restrictive view: a value, or "no such object".
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
@@ -80,8 +80,8 @@ class Lane:
 
     @property
     def window(self) -> int:
-        """Return the maximum number of requests in flight. The first one goes alone, to measure the round trip."""
-        return self.pace.window if self.timer.is_measured else 1
+        """How many requests may be in flight. The first goes alone: only its answer tells how long to wait."""
+        return self.pace.window if self.timer.mean is not None else 1
 
 
 class Requester:
@@ -218,7 +218,7 @@ class Requester:
     ) -> None:
         """Send all requests of an earlier run. `read` is called with each answer."""
         self._lane = self._lanes[optical]
-        if requests and not self._lane.timer.is_measured:
+        if requests and self._lane.timer.mean is None:
             # The first one goes alone.
             await self._repeat(requests.popleft(), optical, read)
         await Repetition(self, requests, optical, read).run()
@@ -232,8 +232,8 @@ class Requester:
 
     async def _resend(self, request: Repeatable, *, timeout: float) -> Answer:
         future: asyncio.Future[Answer | BaseException] = asyncio.get_running_loop().create_future()
-        agent, done = self._olt.agent, future.set_result
-        sent = self._snmp.send(agent, request.operation, request.asked, request.repetitions, timeout=timeout, done=done)
+        line = self._snmp.line(self._olt.agent)
+        sent = line.send(request.operation, request.asked, request.repetitions, timeout, future.set_result)
         try:
             answer = await future
         finally:
@@ -241,17 +241,6 @@ class Requester:
         if isinstance(answer, BaseException):
             raise answer
         return answer
-
-    def _send(self, request: Repeatable, timeout: float, done: Done) -> Cancellable:
-        """Send a request of an earlier run, and return at once."""
-        self._pdus += 1
-        try:
-            agent = self._olt.agent
-            return self._snmp.send(
-                agent, request.operation, request.asked, request.repetitions, timeout=timeout, done=done
-            )
-        except LeaseLost:
-            raise self._disowned() from None
 
     async def _answer(
         self,
@@ -401,6 +390,8 @@ class Requester:
         try:
             answer = await send(timeout=allowed)
         except LeaseLost:
+            # Nothing was sent.
+            self._pdus -= 1
             raise self._disowned() from None
         self._take(answer, read(answer), lane, sent, attempt)
         return answer
@@ -412,9 +403,15 @@ class Requester:
             self._waiting.append(turn)
             await turn
 
+    def _line(self) -> Line:
+        """Return the way to the OLT for requests of an earlier run."""
+        try:
+            return self._snmp.line(self._olt.agent)
+        except LeaseLost:
+            raise self._disowned() from None
+
     def _disowned(self) -> RunOver:
-        # Nothing was sent. The values read so far are kept if no other process polled the OLT since.
-        self._pdus -= 1
+        # What has been read is still worth keeping, if nobody else was there meanwhile.
         self.is_disowned = True
         return self._end("the lease of the OLT was over")
 
@@ -505,6 +502,7 @@ class Repetition(Generic[RequestT]):
         self._requests = requests
         self._optical = optical
         self._lane = requester._lanes[optical]
+        self._line = requester._line()
         self._read = read
         self._sent: dict[RequestT, Cancellable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -559,9 +557,15 @@ class Repetition(Generic[RequestT]):
         requester, now = self._requester, self._requester._clock.monotonic()
         try:
             timeout = min(self._lane.timer.timeout, requester._time_left(now))
-            self._sent[request] = requester._send(request, timeout, partial(self._ended, request, now))
+            self._sent[request] = self._line.send(
+                request.operation, request.asked, request.repetitions, timeout, partial(self._ended, request, now)
+            )
+        except LeaseLost:
+            self._fail(requester._disowned())
         except Exception as error:
             self._fail(error)
+        else:
+            requester._pdus += 1
 
     async def _send_later(self, request: RequestT, wait: float) -> None:
         try:

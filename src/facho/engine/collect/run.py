@@ -56,7 +56,6 @@ async def collect(
         return Collected(Completeness.PARTIAL, errors=tuple(limited(plan.problems)))
     learned = Learned(olt.learned)
     requester = Requester(snmp, olt, brand.manners, learned=learned, clock=clock, deadline=deadline)
-    run = Run(plan, node.kind, brand, known, requester, learned)
     try:
         if memory is not None:
             requester.trace = []
@@ -65,6 +64,7 @@ async def collect(
                 requester.on_answer = None if watch is None else lambda: watch(replay.progress())
                 if await replay.read():
                     return replay.collected()
+        run = Run(plan, node.kind, brand, known, requester, learned)
         requester.on_answer = None if watch is None else lambda: watch(run.progress())
         await run.read()
         if requester.is_disowned and not requester.answers:

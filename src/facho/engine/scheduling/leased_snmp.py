@@ -10,7 +10,9 @@ from facho.engine.model import Lease, Olt
 from facho.engine.observer import Observer
 from facho.engine.oid import Oid
 from facho.engine.ports import OltLeases, Snmp
-from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Operation
+from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Line, Operation
+
+OVER = "the lease of the OLT was over before the next request"
 
 
 @asynccontextmanager
@@ -64,11 +66,9 @@ class LeasedSnmp:
             agent, oids, non_repeaters=non_repeaters, max_repetitions=max_repetitions, timeout=timeout
         )
 
-    def send(
-        self, agent: Agent, operation: Operation, asked: Asked, repetitions: int, *, timeout: float, done: Done
-    ) -> Cancellable:
+    def line(self, agent: Agent) -> Line:
         self._check(agent)
-        return self._snmp.send(agent, operation, asked, repetitions, timeout=timeout, done=done)
+        return LeasedLine(self._snmp.line(agent), self._lease, self._is_valid)
 
     async def close(self) -> None:
         await self._snmp.close()
@@ -81,4 +81,18 @@ class LeasedSnmp:
                 raise LeaseLost(f"the lease is for {self._lease.device} and not for {agent.device}")
             self._agent = agent
         if not self._is_valid(self._lease):
-            raise LeaseLost("the lease of the OLT was over before the next request")
+            raise LeaseLost(OVER)
+
+
+class LeasedLine:
+    """A line to the device of a lease that looks at it before each request."""
+
+    def __init__(self, line: Line, lease: Lease, is_valid: Callable[[Lease], bool]) -> None:
+        self._line = line
+        self._lease = lease
+        self._is_valid = is_valid
+
+    def send(self, operation: Operation, asked: Asked, repetitions: int, timeout: float, done: Done) -> Cancellable:
+        if not self._is_valid(self._lease):
+            raise LeaseLost(OVER)
+        return self._line.send(operation, asked, repetitions, timeout, done)
