@@ -1,4 +1,4 @@
-"""Channels and rules in the admin, which people own."""
+"""Channels and rules in the admin."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from facho.alerts.models import Channel, Rule
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin
 from facho.apps.inventory.models import Olt
 
-# What counts for each kind of channel.
+# Settings of each kind of channel.
 SETTINGS = {
     "webhook": ["url", "signing_secret"],
     "email": ["smtp_host", "smtp_port", "smtp_security", "smtp_user", "smtp_password", "mail_from", "mail_to"],
@@ -32,7 +32,7 @@ SETTINGS = {
 
 @admin.register(Channel)
 class ChannelAdmin(EnablingMixin, PeoplesAdmin):
-    """Ways to reach people, each with a button that tries it."""
+    """Channels, each with a test button."""
 
     form = ChannelForm
     list_display = ["name", "kind", "language", "rule_names", "enabled"]
@@ -83,7 +83,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
 
 @admin.register(Rule)
 class RuleAdmin(EnablingMixin, PeoplesAdmin):
-    """What is worth a message, to whom, and how often."""
+    """Rules: condition, channels and frequency of messages."""
 
     form = RuleForm
     list_display = ["name", "kind", "severity_badge", "told_to", "enabled"]
@@ -127,7 +127,7 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if change:
-            # Its settings are not one field of the form, but several.
+            # Its settings are several form fields.
             form.changed_data.append("params")
         super().save_model(request, obj, form, change)
 

@@ -1,4 +1,4 @@
-"""Alerts and deliveries in the admin. They come of rules: people look, acknowledge, and send again."""
+"""Alerts and deliveries in the admin: read, acknowledge, send again."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ NOT_OF_OLT = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__ex
 
 
 class OpenFilter(RadioFilter):
-    """All, with the open ones first, unless only some are asked for."""
+    """All alerts, open ones first, unless filtered."""
 
     title = _("state")
     parameter_name = "state"
@@ -63,7 +63,7 @@ class DeliveryInline(EnginesInline):
 
 @admin.register(Alert)
 class AlertAdmin(EnginesAdmin):
-    """What is wrong, and what was."""
+    """Current and past alerts."""
 
     paginator = InfinitePaginator
     show_full_result_count = False
@@ -156,7 +156,7 @@ class AlertAdmin(EnginesAdmin):
 
 @admin.register(Delivery)
 class DeliveryAdmin(EnginesAdmin):
-    """Every message, and what became of it."""
+    """Every message and its result."""
 
     paginator = InfinitePaginator
     show_full_result_count = False
@@ -192,7 +192,7 @@ class DeliveryAdmin(EnginesAdmin):
         response: HttpResponse = super().change_view(request, object_id, *args, **kwargs)
         delivery = Delivery.objects.filter(pk=object_id, attempts__lte=1, status=Delivery.Status.PENDING).first()
         if delivery is not None and delivery.news == "test":
-            # Somebody has just pressed the button, and waits for what becomes of it.
+            # The user has just pressed the button and waits for the result.
             response["Refresh"] = "2"
         return response
 

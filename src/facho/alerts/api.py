@@ -1,4 +1,4 @@
-"""Alerts of API v1: who is told, of what, and what became of it."""
+"""Alerts of API v1: channels, rules, alerts and deliveries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules against what is there: alerts open, last, repeat and recover, each evaluation in one transaction."""
+"""Evaluation of rules: alerts open, last, repeat and recover, each evaluation in one transaction."""
 
 import logging
 from collections import defaultdict
@@ -34,28 +34,28 @@ from facho.engine.events import Event, tell
 
 logger = logging.getLogger(__name__)
 
-# An alert whose OLT or rule is gone ends without a word.
+# An alert whose OLT or rule was deleted ends without a message.
 UNWATCHED = AlertVerdict(silence=Silence.UNWATCHED)
 
 
 @dataclass(slots=True)
 class Changes:
-    """What one evaluation writes."""
+    """Changes of one evaluation."""
 
     now: datetime
     opened: list[Alert] = field(default_factory=list)
     seen: list[Alert] = field(default_factory=list)
-    # Seen ones of which more is different than the time.
+    # Known alerts with a change besides the time.
     changed: list[Alert] = field(default_factory=list)
     absent: list[Alert] = field(default_factory=list)
     recovered: list[tuple[Alert, AlertVerdict]] = field(default_factory=list)
     messages: list[tuple[Alert, News, AlertVerdict, Sequence[Channel]]] = field(default_factory=list)
-    # Violations that somebody is told of.
+    # Violations for which a message was created.
     notified: set[int] = field(default_factory=set)
 
 
 def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> None:
-    """Look at every enabled rule once. `since` is when that began: before it, silence means nothing."""
+    """Evaluate every enabled rule once. `since` is the start of the evaluations: an earlier silence proves nothing."""
     rules = _watching(list(_rules()))
     standing = _open_alerts()
     if not rules and not standing:
@@ -82,14 +82,14 @@ def _rules() -> Iterable[Rule]:
 
 
 def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
-    """Return rules by id, without those whose OLTs are all gone: what was about one must not be about all now."""
+    """Return rules by id, without those whose OLTs were all deleted: such a rule must not apply to all OLTs."""
     lost = [rule for rule in rules if rule.has_lost_its_olts]
     for rule in lost:
-        # Somebody may have chosen others this very moment.
+        # A user may have chosen other OLTs at this moment.
         still = Rule.objects.filter(pk=rule.pk, enabled=True, is_narrowed=True, olts__isnull=True)
         if still.update(enabled=False):
             tell(logger, Event.RULE_DISABLED, rule=rule.name)
-    # Whoever chose OLTs without a form or the API did not say so.
+    # OLTs that were chosen without a form or the API did not set the flag.
     chosen = [rule.pk for rule in rules if not rule.is_narrowed and rule.olts.all()]
     if chosen:
         Rule.objects.filter(pk__in=chosen).update(is_narrowed=True)
@@ -117,12 +117,12 @@ def _said(now: datetime) -> Mapping[int, list[datetime]]:
 
 def _is_watched(alert: Alert, rules: Mapping[int, Rule], world: World) -> bool:
     rule = rules.get(alert.rule_id or 0)
-    # A rule that now watches for something else does not find its old alerts again.
+    # A rule whose kind changed does not continue its old alerts.
     return rule is not None and rule.kind == alert.kind and (alert.olt_id is None or world.watches(rule, alert.olt_id))
 
 
 def policy(rule: Rule) -> AlertPolicy:
-    """Return how a rule wants its messages."""
+    """Return the message policy of a rule."""
     quiet = None
     if rule.quiet_from is not None and rule.quiet_to is not None:
         quiet = QuietHours(rule.quiet_from, rule.quiet_to, rule.zone)
@@ -132,7 +132,7 @@ def policy(rule: Rule) -> AlertPolicy:
         most_per_hour=rule.most_per_hour or None,
         quiet=quiet,
         holds=rule.quiet_mode == Rule.Quiet.HOLD,
-        # That an event is not told again is no news.
+        # The end of an event is not reported.
         tells_recovery=rule.tells_recovery and rule.kind != RuleKind.EVENT,
         recover_after=timedelta(seconds=rule.recover_after_seconds),
     )
@@ -227,7 +227,7 @@ def _write(changes: Changes) -> None:
 
 
 def _untold(changes: Changes) -> set[tuple[int | None, int | None]]:
-    """Return the alerts whose last message has not reached a channel: repeating it would only pile up behind it."""
+    """Return the alerts whose last message is still unsent: a repetition would only be queued behind it."""
     repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
     if not repeated:
         return set()
@@ -240,7 +240,7 @@ def _rows(alerts: Iterable[Alert]) -> Any:
 
 
 def _recover(changes: Changes) -> list[Delivery]:
-    """End alerts, take back what is held about them, and return what to tell to those who were told."""
+    """End alerts, cancel held messages about them, and return the recoveries to report."""
     now, verdicts = changes.now, {alert.pk: (alert, verdict) for alert, verdict in changes.recovered}
     if not verdicts:
         return []
@@ -265,7 +265,7 @@ def _recover(changes: Changes) -> list[Delivery]:
 
 
 def _is_told(verdict: AlertVerdict) -> bool:
-    """Return whether a message is worth a line in the log of deliveries, even if it is not sent."""
+    """Return whether a message is recorded as a delivery, even if it is not sent."""
     return verdict.silence in (None, Silence.QUIET_HOURS, Silence.RATE_LIMIT)
 
 
@@ -287,7 +287,7 @@ def _delivery(
 
 
 def _tell(changes: Changes) -> None:
-    """Put it into the log too: in English, and for pages in the other languages as well."""
+    """Log it too: in English, and with details for pages in other languages."""
     for alert in changes.opened:
         subject, others = _subjects(alert)
         tell(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
@@ -297,7 +297,7 @@ def _tell(changes: Changes) -> None:
 
 
 def _subjects(alert: Alert) -> tuple[str, dict[str, Any]]:
-    """Return what an alert is about in English, and in each other language as the detail that it is kept as."""
+    """Return the subject of an alert in English, and in each other language as a detail."""
     said: dict[str, Any] = {}
     for language, _name in settings.LANGUAGES:
         with translation.override(language):

@@ -1,4 +1,4 @@
-"""How alerts and deliveries are narrowed."""
+"""Filters of alerts and deliveries."""
 
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.apps.inventory.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter

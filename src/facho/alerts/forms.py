@@ -1,4 +1,4 @@
-"""The forms of channels and rules. Secrets go in and never come out; a rule shows the settings of its kind."""
+"""Forms of channels and rules. Secrets are write-only; a rule shows the settings of its kind."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url")
 
 
 class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Says of each secret whether one is stored, and nothing more."""
+    """Shows of each secret only whether one is stored."""
 
     signing_secret = SecretFormField(label=_("Signing secret"))
     smtp_password = SecretFormField(label=_("Password"))
@@ -50,7 +50,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
 
 
 def field_of(param: Param) -> forms.Field:
-    """Return the input of one setting of a rule."""
+    """Return the form field of one setting of a rule."""
     common = {"label": param.label, "help_text": param.help, "required": False, "initial": param.default}
     if param.several:
         return forms.MultipleChoiceField(choices=param.choices, widget=UnfoldAdminSelect2MultipleWidget, **common)
@@ -62,7 +62,7 @@ def field_of(param: Param) -> forms.Field:
 
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """A rule with the settings of every kind; the page shows those of the chosen one."""
+    """A rule with the settings of every kind; the page shows those of the chosen kind."""
 
     class Meta:
         model = Rule
@@ -89,7 +89,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
             self.initial[name] = self.instance.params[name]
         for name, model in (("olts", Olt), ("channels", Channel)):
             if name in self.fields:
-                # Without their secrets: only names are shown.
+                # Without secrets: only names are shown.
                 choices: Any = self.fields[name]
                 choices.queryset = model._default_manager.only("name").order_by("name")
 
@@ -100,7 +100,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         try:
             self.instance.params = clean_params(cleaned.get("kind", ""), params)
         except ValidationError as error:
-            # What is kept must be usable, or the model would refuse it once more in other words.
+            # The stored value must be valid, or the model would report a second error.
             self.instance.params = {}
             self._refuse(error.messages)
         return cleaned
@@ -111,7 +111,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
             self.add_error(name if name in self.fields else None, sentence or message)
 
 
-# One input for each setting of each kind; their names are all different.
+# One form field per setting of each kind; their names are unique.
 for _params in PARAMS.values():
     for _name, _param in _params.items():
         RuleForm.base_fields[_name] = RuleForm.declared_fields[_name] = field_of(_param)

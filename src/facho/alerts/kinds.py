@@ -1,4 +1,4 @@
-"""What a rule can watch for, and what can be set about it. One list for the form, the API and the evaluation."""
+"""Kinds of rules and their settings, in one list for the form, the API and the evaluation."""
 
 import math
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from django.utils.translation import gettext_lazy as _
 from facho.apps.coordinator.models import QuotaViolation
 from facho.engine.events import Event
 
-# What is told by alerts themselves; a rule on it would answer its own messages.
+# Events of alerts themselves; a rule on them would react to its own messages.
 OF_ALERTS = {Event.ALERT_RAISED.name, Event.ALERT_RECOVERED.name}
 EVENT_CHOICES = tuple((event.name, event.name) for event in Event if event.name not in OF_ALERTS)
 
 
 class RuleKind(models.TextChoices):
-    """What a rule watches for."""
+    """Conditions that a rule can watch."""
 
     OLT_UNREACHABLE = "olt_unreachable", _("OLT unreachable")
     VIOLATION = "violation", _("quota violated")
@@ -32,7 +32,7 @@ class RuleKind(models.TextChoices):
     EVENT = "event", _("event of the log")
 
 
-# The kinds that are about one OLT each, and so can be narrowed to some of them.
+# Kinds about one OLT each, which can be limited to some OLTs.
 OF_OLTS = frozenset(
     {
         RuleKind.OLT_UNREACHABLE,
@@ -47,7 +47,7 @@ OF_OLTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One thing that can be set: a number within bounds, or a choice, or several."""
+    """One setting: a number within bounds, a choice, or several choices."""
 
     label: Any
     default: Any
@@ -59,7 +59,7 @@ class Param:
     several: bool = field(default=False)
 
     def clean(self, value: Any) -> Any:
-        """Return the value as it is kept; `ValidationError` if it is none."""
+        """Return the value to store; `ValidationError` if it is invalid."""
         if self.several:
             return self._clean_several(value)
         if self.choices:
@@ -127,17 +127,17 @@ PARAMS: Mapping[str, Mapping[str, Param]] = {
 
 
 def params_of(kind: str) -> Mapping[str, Param]:
-    """Return what can be set for rules of this kind."""
+    """Return the settings of this kind."""
     return PARAMS.get(kind, {})
 
 
 def defaults(kind: str) -> dict[str, Any]:
-    """Return what holds where nothing was set."""
+    """Return the default settings."""
     return {name: param.default for name, param in params_of(kind).items()}
 
 
 def clean_params(kind: str, given: Any) -> dict[str, Any]:
-    """Return all settings of a kind, with defaults for those that are not given; `ValidationError` by name."""
+    """Return all settings of a kind, with defaults for missing ones; `ValidationError` by name."""
     if not isinstance(given, dict):
         raise ValidationError(gettext("Write an object of names and values."))
     known = params_of(kind)

@@ -1,4 +1,4 @@
-"""The life of alerts: rules are evaluated and messages sent, beside the scheduler and never inside it."""
+"""Loop of alerts: evaluates rules and sends messages, beside the scheduler."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# How often the outbox is looked into, in seconds.
+# Seconds between checks of the outbox.
 BEAT = 2.0
 
 # In seconds.
@@ -23,7 +23,7 @@ EVALUATE_EVERY = 10.0
 
 
 class AlertLoop:
-    """Evaluates every ten seconds, sends every two. It watches the scheduler, and so has a thread of its own."""
+    """Evaluates every ten seconds, sends every two. It watches the scheduler, so it has its own thread."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class AlertLoop:
     ) -> None:
         self._clock = clock
         self._thread = thread
-        # How the pool stands, as far as anybody has told.
+        # State of the pool, from the last snapshot.
         self.snapshot = snapshot
         self._since: datetime | None = None
-        # By the monotonic clock.
+        # Monotonic.
         self._due: float | None = None
         self.outbox = Outbox(clock=clock, thread=thread, public_url=public_url, notifier=notifier)
 
@@ -49,12 +49,12 @@ class AlertLoop:
             await self._clock.sleep(BEAT)
 
     async def step(self) -> None:
-        """Do what is due. What fails is due again at the next beat, or at the next evaluation."""
+        """Run the due steps. A failed step is due again at the next beat or evaluation."""
         try:
             await self._evaluate()
             await self.outbox.step()
         except Exception:
-            # The database may be away, or a row be gone that was there a moment ago.
+            # The database may be unavailable, or a row may have been deleted.
             logger.exception("alerts could not be looked after")
 
     async def _evaluate(self) -> None:

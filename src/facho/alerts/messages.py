@@ -1,4 +1,4 @@
-"""Deliveries as messages: in the language of their channel, with the way to the page that says more."""
+"""Messages of deliveries, in the language of their channel, with a link to the page."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from facho.alerts.rules import AlertSeverity, Message, News
 
 
 def message(delivery: Delivery, language: str, public_url: str = "") -> Message:
-    """Return what a channel of this language is given. `public_url` is where people reach Facho, if anybody said so."""
+    """Return the message for a channel in this language. `public_url` is the URL of Facho, if set."""
     with translation.override(language):
         if delivery.alert is None:
             return _test(delivery, public_url)
@@ -22,7 +22,7 @@ def message(delivery: Delivery, language: str, public_url: str = "") -> Message:
 
 def _of_alert(delivery: Delivery, alert: Alert, public_url: str) -> Message:
     news = News(delivery.news)
-    # A message that waited in the outbox says how things stood when it was made, not how they stand now.
+    # A message from the outbox describes the state at its creation, not the current one.
     recovered_at = alert.recovered_at if news is News.RECOVERED else None
     subject = text.subject(alert.kind, alert.params, is_over=news is News.RECOVERED)
     return Message(

@@ -1,4 +1,4 @@
-"""Who is told what goes wrong: channels and rules, which people own, and alerts and deliveries, which come of them."""
+"""Channels and rules, which users edit, and alerts and deliveries, which result from them."""
 
 from datetime import datetime
 from typing import Any
@@ -53,7 +53,7 @@ def validate_zone(name: str) -> None:
 
 
 class Channel(models.Model):
-    """A way to reach people. Which of its settings count depends on its kind."""
+    """A destination of messages. Its kind decides which settings apply."""
 
     class Kind(models.TextChoices):
         WEBHOOK = "webhook", _("webhook")
@@ -111,7 +111,7 @@ class Channel(models.Model):
 
     @property
     def url_origin(self) -> str:
-        """Return where its messages go without the path: whoever knows that may write there as well."""
+        """Return the destination without its path, because the path may be the secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}/…" if parts.netloc else ""
 
@@ -120,7 +120,7 @@ class Channel(models.Model):
         return tuple(filter(None, (part.strip() for part in self.mail_to.replace("\n", ",").split(","))))
 
     def ask_for_test(self) -> "Delivery":
-        """Put a message that only says hello into the outbox. It is tried once."""
+        """Queue a test message. It is tried once."""
         now = timezone.now()
         return Delivery.objects.create(
             channel=self, channel_name=self.name, news=News.TEST.value, created_at=now, due_at=now, next_try_at=now
@@ -128,7 +128,7 @@ class Channel(models.Model):
 
 
 class Rule(models.Model):
-    """What is worth a message, to whom, and how often."""
+    """A condition to report: channels and frequency of messages."""
 
     class Quiet(models.TextChoices):
         HOLD = "hold", _("hold until they end")
@@ -149,7 +149,7 @@ class Rule(models.Model):
         verbose_name=_("channels"),
         help_text=_("Without a channel alerts are only listed here."),
     )
-    # Whether OLTs were chosen. When the last of them is deleted it is about nobody, and not suddenly about all.
+    # Whether OLTs were chosen. After the last one is deleted the rule applies to none, not to all.
     is_narrowed = models.BooleanField(default=False, editable=False)
     tells_recovery = models.BooleanField(
         _("tell when it is over"), default=True, help_text=_("To those who were told that it began.")
@@ -205,17 +205,17 @@ class Rule(models.Model):
             raise ValidationError({"quiet_to": _("Quiet hours that end when they begin are none. Leave both empty.")})
 
     def settle_olts(self) -> None:
-        """Note whether it is about chosen OLTs or about all of them. Called when a person has chosen."""
+        """Record whether it applies to chosen OLTs or to all. Called after a user has chosen."""
         self.is_narrowed = self.olts.exists()
         Rule.objects.filter(pk=self.pk).update(is_narrowed=self.is_narrowed)
 
     @property
     def has_lost_its_olts(self) -> bool:
-        """Return whether all OLTs that it was about are gone."""
+        """Return whether all its OLTs were deleted."""
         return self.is_narrowed and self.kind in OF_OLTS and not self.olts.all()
 
     def setting(self, name: str) -> Any:
-        """Return what was set, or the default."""
+        """Return a setting, or its default."""
         return {**defaults(self.kind), **self.params}[name]
 
     @property
@@ -224,27 +224,27 @@ class Rule(models.Model):
 
 
 class Alert(models.Model):
-    """Something that is, or was, wrong. A rule has one open alert at most for each thing it finds."""
+    """A current or past problem. A rule has at most one open alert per key."""
 
     rule = models.ForeignKey(Rule, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("rule"))
     # History outlives the rule.
     rule_name = models.CharField(_("rule"), max_length=100)
     kind = models.CharField(_("type"), max_length=20, choices=RuleKind.choices)
     severity = models.CharField(_("severity"), max_length=10, choices=SEVERITIES)
-    # What it is about, for as long as it lasts: the same thing has the same key.
+    # Key of the problem while it lasts.
     key = models.CharField(max_length=200)
     olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="alerts", verbose_name=_("OLT"))
     slot = models.IntegerField(_("slot"), null=True)
     port = models.IntegerField(_("port"), null=True)
-    # What fills its sentences, in any language: see `text.py`.
+    # Values of its texts in any language: see `text.py`.
     params = models.JSONField(_("details"), default=dict)
     opened_at = models.DateTimeField(_("opened"))
     last_seen_at = models.DateTimeField(_("last seen"))
     absent_since = models.DateTimeField(null=True)
     recovered_at = models.DateTimeField(_("recovered"), null=True)
-    # How often it came, flaps included.
+    # Number of occurrences, including flaps.
     count = models.PositiveIntegerField(_("times"), default=1)
-    # When messages about it were told, or are held until.
+    # Times of messages about it, including held ones.
     first_told_at = models.DateTimeField(_("first told"), null=True)
     last_told_at = models.DateTimeField(_("last told"), null=True)
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True)
@@ -273,7 +273,7 @@ class Alert(models.Model):
 
     @property
     def subject(self) -> str:
-        """Return what it is about, in the language of the reader."""
+        """Return the subject in the user's language."""
         return text.subject(self.kind, self.params)
 
     @property
@@ -281,7 +281,7 @@ class Alert(models.Model):
         return self.recovered_at is None
 
     def acknowledge(self, by: Any) -> bool:
-        """Note that somebody looks after it, so that it is not repeated. False if somebody did before."""
+        """Mark as acknowledged, so that it is not repeated. False if it already was."""
         now = timezone.now()
         mine = Alert.objects.filter(pk=self.pk, acknowledged_at__isnull=True)
         is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
@@ -290,7 +290,7 @@ class Alert(models.Model):
 
 
 class Delivery(models.Model):
-    """One message to one channel, and what became of it."""
+    """One message to one channel, and its result."""
 
     class Status(models.TextChoices):
         PENDING = "PENDING", _("pending")
@@ -305,13 +305,13 @@ class Delivery(models.Model):
     channel_name = models.CharField(_("channel"), max_length=100)
     news = models.CharField(_("type"), max_length=10, choices=NEWS)
     status = models.CharField(_("status"), max_length=10, choices=Status.choices, default=Status.PENDING)
-    # Why it is not sent.
+    # Reason for not sending it.
     reason = models.CharField(_("reason"), max_length=20, choices=SILENCES, blank=True, default="")
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     created_at = models.DateTimeField(_("created"))
-    # When it may go out first: later than it was created if quiet hours hold it.
+    # Earliest time to send: after the creation if quiet hours hold it.
     due_at = models.DateTimeField(pgettext_lazy("delivery", "due"))
-    # NULL once nothing more will be tried.
+    # NULL if no further attempt is made.
     next_try_at = models.DateTimeField(_("next try"), null=True)
     sent_at = models.DateTimeField(_("sent at"), null=True)
     response_code = models.IntegerField(_("answer"), null=True)
@@ -332,7 +332,7 @@ class Delivery(models.Model):
         return f"{self.get_news_display()} → {self.channel_name}"
 
     def retry(self, now: datetime | None = None) -> bool:
-        """Put a message that was not sent back into the outbox. False if it was sent, or waits there already."""
+        """Queue an unsent message again. False if it was sent or is queued."""
         now = now or timezone.now()
         lost = Delivery.objects.filter(
             pk=self.pk, channel__isnull=False, status__in=[self.Status.FAILED, self.Status.SUPPRESSED]

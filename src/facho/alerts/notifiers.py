@@ -1,4 +1,4 @@
-"""The adapter of each kind of channel, with its secrets in the clear. For the outbox only."""
+"""Notifier of each kind of channel, with its secrets in the clear. For the outbox only."""
 
 from facho.alerts.channels import Notifier
 from facho.alerts.channels.email import Email, Security
@@ -9,7 +9,7 @@ from facho.alerts.models import Channel
 
 
 def notifier(channel: Channel) -> Notifier:
-    """Return what takes messages to a channel."""
+    """Return the notifier of a channel."""
     return {
         Channel.Kind.WEBHOOK: _webhook,
         Channel.Kind.EMAIL: _email,

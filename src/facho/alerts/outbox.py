@@ -1,7 +1,7 @@
-"""Where messages wait for their channel. What is in it is sent once at least, and in order for each channel.
+"""Outbox: messages are sent at least once, and in order per channel.
 
-A delivery is claimed by moving its next try into the future. If we die before the answer is written down, it is
-due again then: it may be sent twice, and is never lost.
+A delivery is claimed by moving its next attempt into the future. If the process dies before the result is stored, it
+is due again then: it may be sent twice, but is never lost.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
 
-# How many channels are spoken to at once; each of them may take ten seconds.
+# Channels served at once; each may take ten seconds.
 SENDERS = 8
 
-# How long a stop waits for what is on its way, in seconds.
+# Seconds that a stop waits for messages in progress.
 GRACE = 5.0
 
 
@@ -46,7 +46,7 @@ class Parcel:
 
 
 class Outbox:
-    """Sends what is due, one message at a time for each channel: a dead channel holds up no other."""
+    """Sends due messages, one at a time per channel, so that a dead channel does not delay others."""
 
     def __init__(
         self,
@@ -64,19 +64,19 @@ class Outbox:
         self._busy: dict[int, asyncio.Task[None]] = {}
 
     async def step(self) -> None:
-        """Begin to send what is due to each channel that is not being sent to already. Does not wait for them."""
+        """Start sending to each channel that has due messages and is idle. Does not wait."""
         now = self._clock.now()
         for channel_id in await self._thread.run(lambda: due_channels(now)):
             if channel_id not in self._busy:
                 self._busy[channel_id] = asyncio.create_task(self._serve(channel_id), name=f"outbox-{channel_id}")
 
     async def idle(self) -> None:
-        """Wait until nothing is on its way."""
+        """Wait until all sending is done."""
         while self._busy:
             await asyncio.wait([*self._busy.values()])
 
     async def close(self) -> None:
-        """Let what is on its way arrive, for a moment; the rest is sent after the next start."""
+        """Wait a moment for messages in progress; the rest is sent after the next start."""
         if self._busy:
             _done, late = await asyncio.wait([*self._busy.values()], timeout=GRACE)
             for task in late:
@@ -89,7 +89,7 @@ class Outbox:
             while parcel := await self._take(channel_id):
                 await self._send(parcel)
         except Exception:
-            # The database may be away. What was claimed is due again later; other channels must not suffer.
+            # The database may be unavailable. Claimed messages are due again later; other channels continue.
             logger.exception("the messages of channel %d wait", channel_id)
         finally:
             del self._busy[channel_id]
@@ -117,13 +117,13 @@ class Outbox:
         except WrongKeyError as error:
             raise DeliveryFailed(str(error), is_temporary=False) from error
         except Exception as error:
-            # An adapter that we got wrong must not stop the channel; without its words, which may hold a secret.
+            # A bug in a notifier must not stop the channel. Its text is not logged, because it may hold a secret.
             logger.exception("delivery %d to %s failed unexpectedly", parcel.delivery_id, parcel.channel)
             raise DeliveryFailed(f"unexpected {type(error).__name__}", is_temporary=True) from error
 
 
 def _due(now: datetime) -> QuerySet[Delivery]:
-    """Return what may be sent now. Behind a message that waits for another try others wait too; tests do not."""
+    """Return the messages to send now. Messages behind a pending retry wait too, except tests."""
     pending = Delivery.objects.filter(status=Delivery.Status.PENDING, channel__isnull=False)
     waiting = pending.filter(channel=OuterRef("channel"), attempts__gt=0, next_try_at__gt=now).exclude(
         news=News.TEST.value
@@ -132,12 +132,12 @@ def _due(now: datetime) -> QuerySet[Delivery]:
 
 
 def due_channels(now: datetime) -> list[int]:
-    """Return the channels that something may be sent to now."""
+    """Return the channels with messages to send now."""
     return list(_due(now).order_by("channel_id").values_list("channel_id", flat=True).distinct())
 
 
 def take(channel_id: int, now: datetime, public_url: str) -> Parcel | None:
-    """Claim the next delivery of a channel, tests first; None if there is none, or somebody else has it."""
+    """Claim the next delivery of a channel, tests first; None if there is none, or another process has it."""
     channel = Channel.objects.filter(pk=channel_id).first()
     if channel is None:
         return None
@@ -161,7 +161,7 @@ def _claim(delivery: Delivery, now: datetime) -> bool:
 
 
 def _suppress(channel_id: int) -> None:
-    """Take back what a person does not want sent to this channel any more. A test they ask for themselves."""
+    """Cancel messages to a disabled channel, except tests."""
     pending = Delivery.objects.filter(channel_id=channel_id, status=Delivery.Status.PENDING)
     pending.exclude(news=News.TEST.value).update(
         status=Delivery.Status.SUPPRESSED, reason=Silence.CHANNEL_DISABLED.value, next_try_at=None
@@ -175,7 +175,7 @@ def note_success(parcel: Parcel, code: int | None, now: datetime) -> None:
 
 
 def note_failure(parcel: Parcel, failure: DeliveryFailed, now: datetime) -> None:
-    """Write down what went wrong, and when it is tried again: never, if that is of no use. A test is tried once."""
+    """Store the failure and the time of the next attempt, if there is one. A test is tried once."""
     is_last = not failure.is_temporary or parcel.attempts >= MOST_ATTEMPTS or parcel.news is News.TEST
     columns: dict[str, Any] = {"error": str(failure).replace("\0", ""), "response_code": failure.code}
     if is_last:

@@ -1,7 +1,7 @@
-"""Who is told what, and when: alerts open, repeat and recover here. Only values: no clock, no I/O.
+"""Alert logic: opening, repetition and recovery. Values only: no clock, no I/O.
 
-A rule finds things that are wrong now (`Firing`). Each has a key, and a key has at most one open alert; that alert
-recovers once, after the thing has been absent for a while.
+A rule finds current problems (`Firing`). Each has a key, and a key has at most one open alert. The alert recovers
+once, after the problem has been absent for a while.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,16 +13,16 @@ from zoneinfo import ZoneInfo
 
 HOUR = timedelta(hours=1)
 
-# A delivery that failed is tried again after this long, then after twice as long, and so on.
+# Delay of the first retry of a delivery; it doubles with each attempt.
 FIRST_WAIT = timedelta(seconds=30)
 LONGEST_WAIT = HOUR
 
-# A channel that could not be reached this often gets this message no more.
+# Attempts before a message is given up.
 MOST_ATTEMPTS = 8
 
 
 class AlertSeverity(StrEnum):
-    """How much an alert matters. A critical one is told at night too."""
+    """Severity of an alert. A critical one is also sent at night."""
 
     INFO = "info"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class AlertSeverity(StrEnum):
 
 
 class News(StrEnum):
-    """What a message is about."""
+    """Subject of a message."""
 
     RAISED = "raised"
     REPEATED = "repeated"
@@ -39,13 +39,13 @@ class News(StrEnum):
 
 
 class Silence(StrEnum):
-    """Why a message is not sent."""
+    """Reasons for not sending a message."""
 
     QUIET_HOURS = "quiet_hours"
     RATE_LIMIT = "rate_limit"
-    # It was over before anybody was told, so nobody has to be told that it is over.
+    # It ended before it was reported, so its end is not reported either.
     UNTOLD = "untold"
-    # The rule, or the OLT, was disabled or taken away: whether it is over nobody knows.
+    # The rule or OLT was disabled or deleted, so the end is unknown.
     UNWATCHED = "unwatched"
     # The rule does not want this kind of message.
     UNWANTED = "unwanted"
@@ -54,7 +54,7 @@ class Silence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """Something that a rule finds wrong now. `code` and `params` can be said in any language."""
+    """A current problem found by a rule. `code` and `params` can be shown in any language."""
 
     key: str
     code: str
@@ -71,9 +71,9 @@ class OpenAlert:
     id: int
     key: str
     opened_at: datetime
-    # Since when it is not firing; None: it is.
+    # Time since which it is not firing; None: it is firing.
     absent_since: datetime | None = None
-    # When it was first and last told, or will be: a message that is held counts by the time it is held until.
+    # Times of the first and last message; a held message counts at the time it is held until.
     first_told_at: datetime | None = None
     last_told_at: datetime | None = None
     is_acknowledged: bool = False
@@ -81,47 +81,46 @@ class OpenAlert:
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """A part of each day in which only what is critical is told. It may reach over midnight."""
+    """A daily time span in which only critical alerts are sent. It may cross midnight."""
 
     start: time
     end: time
     zone: ZoneInfo
 
     def until(self, now: datetime) -> datetime | None:
-        """Return when the quiet hours end that `now` lies in, or None outside of them."""
+        """Return the end of the quiet hours at `now`, or None outside of them."""
         local = now.astimezone(self.zone)
         at = local.time()
         is_quiet = self.start <= at < self.end if self.start < self.end else at >= self.start or at < self.end
         if not is_quiet or self.start == self.end:
             return None
         day = local.date() if at < self.end else local.date() + timedelta(days=1)
-        # In the night when clocks go back the end comes twice, and the first time may be over.
+        # When clocks go back, the end occurs twice, and the first one may be over.
         ends = (datetime.combine(day, self.end, self.zone).replace(fold=fold).astimezone(now.tzinfo) for fold in (0, 1))
         return next((end for end in ends if end > now), None)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertPolicy:
-    """How a rule wants its messages."""
+    """Message policy of a rule."""
 
     severity: AlertSeverity = AlertSeverity.WARNING
-    # None: once is enough.
+    # None: no repetition.
     repeat_every: timedelta | None = None
-    # None: as many as there are.
+    # None: no limit.
     most_per_hour: int | None = None
     quiet: QuietHours | None = None
-    # Whether what comes up in quiet hours is told when they end, or never.
+    # Whether messages in quiet hours are sent at their end, or never.
     holds: bool = True
     tells_recovery: bool = True
-    # What comes back within this time was never gone.
+    # A problem that returns within this time was never gone.
     recover_after: timedelta = timedelta(seconds=60)
 
     def when(self, news: News, now: datetime, said: Sequence[datetime]) -> "AlertVerdict":
-        """Return when a message of now may be told, given when others of the rule were and will be.
+        """Return the time at which a message may be sent, given the times of other messages of the rule.
 
-        Above the limit, that something is over is told later: who was told
-        that it began would believe in it for ever. Repetitions have half of
-        the limit, so that they do not keep anybody from hearing of what is new.
+        Above the limit, a recovery is sent later, because the recipients would otherwise believe that the problem
+        lasts. Repetitions may use half of the limit, so that new problems are still reported.
         """
         until = self._quiet_until(now)
         if until is not None and not self.holds:
@@ -137,14 +136,14 @@ class AlertPolicy:
         return self.quiet.until(at) if self.quiet and self.severity is not AlertSeverity.CRITICAL else None
 
     def _later(self, at: datetime, said: Sequence[datetime], most: int) -> datetime:
-        """Return the first time that is not quiet and has room for one more; there is some an hour after the last."""
+        """Return the first time outside quiet hours and within the limit, at most an hour after the last message."""
         free = [self._quiet_until(each + HOUR) or each + HOUR for each in sorted(said) if each + HOUR > at]
         return next(time for time in free if fits(time, said, most))
 
 
 @dataclass(frozen=True, slots=True)
 class AlertVerdict:
-    """When a message is told, or why never."""
+    """Time at which a message is sent, or the reason why not."""
 
     at: datetime | None = None
     silence: Silence | None = None
@@ -152,7 +151,7 @@ class AlertVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one key. Without `news` the alert is only looked at, without a verdict's time nobody is told."""
+    """Action for one key. Without `news` the alert is only updated; without a time nothing is sent."""
 
     key: str
     alert: OpenAlert | None
@@ -168,11 +167,10 @@ def decide(
     said: Sequence[datetime],
     now: datetime,
 ) -> list[Decision]:
-    """Return what to do about everything that fires or has an open alert, by one rule.
+    """Return the actions of one rule for everything that fires or has an open alert.
 
-    `said` are the times at which messages of the rule were told in the last
-    hour, or are held until. What is raised comes before what recovers, since
-    both share the limit.
+    `said` are the times of the rule's messages in the last hour, including held ones. New alerts come before
+    recoveries, because both share the limit.
     """
     told = list(said)
     standing = {alert.key: alert for alert in open_alerts}
@@ -191,7 +189,7 @@ def _on_firing(
         return Decision(firing.key, None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
     if _repeat_is_due(alert, policy, now):
         verdict = _say(policy, News.REPEATED, told, now)
-        # One that may not be told now is simply not due yet: it leaves no trace every few seconds.
+        # A repetition that may not be sent now is simply not due, and leaves no record.
         if verdict.at is not None:
             return Decision(firing.key, alert, firing, News.REPEATED, verdict)
     return Decision(firing.key, alert, firing)
@@ -221,13 +219,13 @@ def _say(policy: AlertPolicy, news: News, told: list[datetime], now: datetime) -
 
 
 def fits(at: datetime, said: Iterable[datetime], most: int) -> bool:
-    """Return whether one more message leaves at most so many in every hour, wherever that hour begins."""
+    """Return whether one more message keeps the limit in every hour, wherever that hour starts."""
     near = sorted([at, *(each for each in said if abs(each - at) < HOUR)])
     return all(later - earlier >= HOUR for earlier, later in zip(near, near[most:], strict=False))
 
 
 def next_try(attempts: int, now: datetime, retry_after: float | None = None) -> datetime:
-    """Return when a delivery is tried again after so many attempts; later if the channel asked for that."""
+    """Return the time of the next attempt of a delivery; later if the channel asked for that."""
     wait = min(FIRST_WAIT * (1 << min(attempts - 1, 20)), LONGEST_WAIT)
     asked = timedelta(seconds=min(max(retry_after or 0.0, 0.0), LONGEST_WAIT.total_seconds()))
     return now + max(wait, asked)
@@ -235,10 +233,10 @@ def next_try(attempts: int, now: datetime, retry_after: float | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a channel is given to send, in its language. The details are for machines."""
+    """A message for a channel, in its language. The details are for programs."""
 
     news: News
-    # The same for every attempt at one delivery, so that whoever gets it twice can tell.
+    # The same for every attempt of a delivery, so that a receiver can detect duplicates.
     delivery_id: str
     subject: str
     text: str
@@ -249,5 +247,5 @@ class Message:
     opened_at: datetime | None = None
     recovered_at: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    # Where a person sees more of it; empty if nobody said where Facho is reached.
+    # Page with details; empty if the URL of Facho is not set.
     url: str = ""

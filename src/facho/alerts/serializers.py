@@ -1,4 +1,4 @@
-"""Channels, rules, alerts and deliveries on the wire."""
+"""Channels, rules, alerts and deliveries in the API."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ class RuleSerializer(CheckedSerializer[Rule]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         stored = self.instance if isinstance(self.instance, Rule) else Rule()
         kind = attrs.get("kind", stored.kind)
-        # The settings of another kind mean nothing to this one.
+        # Settings of another kind do not apply.
         kept = stored.params if kind == stored.kind else {}
         with refusals():
             attrs["params"] = clean_params(kind, attrs.get("params", kept))

@@ -1,4 +1,4 @@
-"""What fires now, for all rules of a kind at once: as many queries for a hundred rules as for one."""
+"""Current problems, for all rules of a kind at once: as many queries for a hundred rules as for one."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,26 +17,26 @@ from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import PollerStats
 from facho.apps.telemetry.models import Onu
 
-# What fires, by the id of the rule; None where nothing is known now, so that its alerts stay as they are.
+# Problems by rule id; None if nothing is known now, so that its alerts stay unchanged.
 Firings = dict[int, list[Firing] | None]
 
 
 @dataclass(frozen=True)
 class World:
-    """What sources look at."""
+    """Input of the sources."""
 
     now: datetime
-    # As `polling.live.snapshot` gives it.
+    # From `polling.live.snapshot`.
     snapshot: Mapping[str, Any]
-    # When the evaluations began: a scheduler that never spoke is silent since then.
+    # Start of the evaluations: a scheduler without a snapshot is silent since then.
     since: datetime
-    # The keys of open alerts, by rule.
+    # Keys of open alerts, by rule.
     open_keys: Mapping[int, Collection[str]] = field(default_factory=dict)
     _chosen: dict[int, Collection[int]] = field(default_factory=dict)
 
     @cached_property
     def olts(self) -> Mapping[int, Mapping[str, Any]]:
-        """Return the enabled OLTs. What is disabled is not watched."""
+        """Return the enabled OLTs. Disabled OLTs are not watched."""
         columns = ("pk", "name", "breaker_opened_at", "reachability", "suspect_since", "last_error")
         return {row["pk"]: row for row in Olt.objects.filter(enabled=True).values(*columns)}
 
@@ -44,33 +44,33 @@ class World:
         return key in self.open_keys.get(rule.pk, ())
 
     def watches(self, rule: Rule, olt_id: int | None) -> bool:
-        """Return whether a rule is about an OLT. Events are told of disabled ones too: that they are, for one."""
+        """Return whether a rule covers an OLT. Events also cover disabled OLTs."""
         chosen = self._chosen_by(rule)
         is_meant = not chosen or olt_id in chosen
         return is_meant and (rule.kind == RuleKind.EVENT or olt_id in self.olts)
 
     def _chosen_by(self, rule: Rule) -> Collection[int]:
-        """Return the OLTs of a rule, which are prefetched without their secrets; none stands for all."""
+        """Return the OLTs of a rule, prefetched without secrets; empty stands for all."""
         if rule.pk not in self._chosen:
             self._chosen[rule.pk] = {olt.pk for olt in rule.olts.all()}
         return self._chosen[rule.pk]
 
 
-# An ONU in one of these states has no light, or no electricity, or nobody knows which.
+# States of an ONU without light or power.
 DARK = (Onu.State.LOS, Onu.State.OFFLINE, Onu.State.DYING_GASP)
 
-# How many ONUs an alert names.
+# Maximum number of ONUs in an alert.
 WORST_SHOWN = 5
 
 
 def _present(onus: QuerySet[Onu], world: World) -> QuerySet[Onu]:
-    """Return the ONUs that have a place and are not missing, on OLTs that are enabled."""
+    """Return the present ONUs with a place, on enabled OLTs."""
     placed = onus.filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False)
     return placed.filter(olt__enabled=True)
 
 
 def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
-    """First the ports with enough dark ONUs, by the index on states; then how many these ports have in all."""
+    """Return ports with enough dark ONUs, by the index on states; then the total of these ports."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
     counts = {state.value: Count("id", filter=Q(state=state)) for state in DARK}
     grouped = _present(Onu.objects.filter(state__in=DARK), world).order_by().values("olt_id", "slot", "port")
@@ -95,7 +95,7 @@ def _known_onus(olt_ids: Collection[int], world: World) -> Mapping[tuple[int, in
 
 
 def low_power(rules: Sequence[Rule], world: World) -> Firings:
-    """One alert a port, however many of its ONUs: what a splice or a splitter does, it does to all behind it."""
+    """Return one alert per port: a splice or a splitter affects all ONUs behind it."""
     highest = max(rule.setting("below_dbm") + rule.setting("hysteresis_db") for rule in rules)
     lit = _present(Onu.objects.filter(rx_dbm__lt=highest).exclude(state__in=DARK), world)
     counts = {}
@@ -123,13 +123,13 @@ def low_power(rules: Sequence[Rule], world: World) -> Firings:
 def _is_low(rule: Rule, port: Mapping[str, Any], world: World) -> bool:
     if not world.watches(rule, port["olt_id"]):
         return False
-    # Once it is told, it takes a clear improvement to be over.
+    # An open alert needs a clear improvement to end.
     column = "high" if world.is_open(rule, _port_key(port)) else "low"
     return bool(port[f"{column}_{rule.pk}"] >= rule.setting("low_onus"))
 
 
 def _count(rule: Rule, port: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many ONUs are below what; within the hysteresis it is the end of that which they are below."""
+    """Return the number of ONUs below the limit; within the hysteresis, below its upper end."""
     below = rule.setting("below_dbm")
     if port[f"low_{rule.pk}"]:
         return {"low": port[f"low_{rule.pk}"], "below": below}
@@ -137,7 +137,7 @@ def _count(rule: Rule, port: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _worst(lit: QuerySet[Onu], ports: Iterable[Mapping[str, Any]]) -> Mapping[tuple[int, int, int], list[Any]]:
-    """Return the ONUs with the least power of each of these ports."""
+    """Return the ONUs with the lowest power on each of these ports."""
     places = {_place(port): list[Any]() for port in ports}
     if not places:
         return places
@@ -167,17 +167,17 @@ def _only(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names}
 
 
-# A violation counts until the next hour has been judged: that is settled some minutes after it ended.
+# A violation counts until the next hour is judged, some minutes after its end.
 HOUR_IS_JUDGED_AFTER = timedelta(minutes=70)
 
-# What an OLT is that has answered since it was silent.
+# States of an OLT that has answered since its failure.
 ANSWERED = (Olt.Reachability.REACHABLE, Olt.Reachability.SLOW)
 
 SEVERITY_ORDER = list(QuotaViolation.Severity.values)
 
 
 def unreachable(rules: Sequence[Rule], world: World) -> Firings:
-    """Those whose breaker is open. A person may close it, too: what was told is over when the OLT has answered."""
+    """Return OLTs with an open breaker. After a manual close the alert ends when the OLT has answered."""
     silent = {id_: olt for id_, olt in world.olts.items() if olt["reachability"] not in ANSWERED}
     firings: Firings = {}
     for rule in rules:
@@ -225,7 +225,7 @@ def stalled(rules: Sequence[Rule], world: World) -> Firings:
 
 
 def delayed(rules: Sequence[Rule], world: World) -> Firings:
-    """Many delayed now, and at every minute since long enough."""
+    """Return an alert if many runs are delayed now and in every minute of the time span."""
     if world.snapshot["stale"]:
         return {rule.pk: None for rule in rules}
     longest = timedelta(minutes=max(rule.setting("minutes") for rule in rules))
@@ -243,13 +243,13 @@ def delayed(rules: Sequence[Rule], world: World) -> Firings:
 def _was_delayed(rule: Rule, samples: Mapping[datetime, int], now: datetime) -> bool:
     span = timedelta(minutes=rule.setting("minutes"))
     within = {at: count for at, count in samples.items() if at > now - span - timedelta(minutes=1)}
-    # The first sample of the time must be there: a restart in between is no proof of anything.
+    # The first sample of the span must exist: a restart in between proves nothing.
     is_covered = any(at <= now - span + timedelta(minutes=1) for at in within)
     return is_covered and all(count > rule.setting("delayed") for count in within.values())
 
 
 def violations(rules: Sequence[Rule], world: World) -> Firings:
-    """The last judged hour of each job on each OLT. The next hour renews the alert, or ends it."""
+    """Return the last judged hour of each job on each OLT. The next hour renews the alert or ends it."""
     rows = QuotaViolation.objects.filter(period_end__gt=world.now - HOUR_IS_JUDGED_AFTER).order_by("period_start")
     latest = {(row.olt_id, row.task_type): row for row in rows.defer("olt")}
     firings: Firings = {}
@@ -278,7 +278,7 @@ def _of_violation(rule: Rule, row: QuotaViolation, olt: str) -> Firing:
 
 
 def events(rules: Sequence[Rule], world: World) -> Firings:
-    """What the log told lately: one alert for each event and OLT, however often it is told."""
+    """Return recent log events: one alert per event and OLT."""
     types = {type_ for rule in rules for type_ in rule.setting("event_types")}
     longest = timedelta(minutes=max(rule.setting("event_minutes") for rule in rules))
     recent = CoordinatorLog.objects.filter(event_type__in=types, timestamp__gt=world.now - longest)
@@ -295,7 +295,7 @@ def events(rules: Sequence[Rule], world: World) -> Firings:
 
 
 def _is_of(rule: Rule, entry: CoordinatorLog, world: World) -> bool:
-    # What was told before there was a rule is no news.
+    # Events before the rule existed do not count.
     since = max(world.now - timedelta(minutes=rule.setting("event_minutes")), rule.created_at)
     return (
         world.watches(rule, entry.olt_id)
@@ -323,7 +323,7 @@ SOURCES: Mapping[str, Callable[[Sequence[Rule], World], Firings]] = {
 
 
 def firings(rules: Iterable[Rule], world: World) -> Firings:
-    """Return what fires, for each rule."""
+    """Return the problems of each rule."""
     by_kind: dict[str, list[Rule]] = {}
     for rule in rules:
         by_kind.setdefault(rule.kind, []).append(rule)

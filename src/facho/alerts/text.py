@@ -1,6 +1,6 @@
-"""What alerts say, in the language of whoever reads them: the only place that turns a kind and its values into words.
+"""Texts of alerts in the user's language: the only place that turns a kind and its values into text.
 
-What a kind keeps as params stands beside its sentences; the evaluation fills them.
+The params of a kind are listed beside its texts; the evaluation sets them.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from facho.apps.coordinator.text import WORDS, spoken, told
 from facho.apps.polling.errors import in_words
 from facho.engine.events import Event, ngettext_lazy
 
-# What is wrong, of one and of more where something is counted, and that it is over. A place is "slot/port".
+# Text of the problem (singular and plural if something is counted), and of its end. A place is "slot/port".
 SUBJECTS: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "olt_unreachable": (gettext_noop("%(olt)s does not answer"), gettext_noop("%(olt)s answers again")),
     "violation": (
@@ -57,7 +57,7 @@ SUBJECTS: Mapping[str, tuple[str | tuple[str, str], str]] = {
         gettext_noop("The scheduler runs again"),
     ),
 }
-# What decides between the forms.
+# Detail that decides between singular and plural.
 COUNTED = {"violation": "required", "port_dark": "dark", "low_power": "low", "queue_delayed": "delayed"}
 STATES = {
     "los": gettext_noop("%(count)s without light"),
@@ -74,7 +74,7 @@ HINTS = {
 
 
 def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> str:
-    """Return what an alert is about, in one line."""
+    """Return the subject of an alert in one line."""
     if kind == "event":
         return _event_sentence(params)
     raised, recovered = SUBJECTS[kind]
@@ -86,12 +86,12 @@ def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> s
 
 
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
-    """Return what more there is to say of what is wrong, one line each."""
+    """Return further details, one line each."""
     return [*_facts(kind, params), *([gettext(HINTS[kind])] if kind in HINTS else [])]
 
 
 class _Known(dict[str, Any]):
-    """Values by name; one that an older version did not keep is a question mark, and no error."""
+    """Values by name; one that an older version did not store is a question mark."""
 
     def __missing__(self, name: str) -> str:
         return "?"
@@ -101,7 +101,7 @@ def _event_sentence(params: Mapping[str, Any]) -> str:
     try:
         return told(Event[str(params.get("event"))], params.get("details", {}))
     except (KeyError, TypeError, ValueError, AttributeError):
-        # An event of another version, or with other details: the log's own words are the best there is.
+        # An event of another version, or with other details: use the text of the log.
         return str(params.get("message", "?"))
 
 

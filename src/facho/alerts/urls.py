@@ -1,4 +1,4 @@
-"""Alerts, the rules they come of, and the channels they go to."""
+"""URLs of alerts, rules and channels."""
 
 from rest_framework.routers import SimpleRouter
 

@@ -1,4 +1,4 @@
-"""What the settings of a channel must be for messages to get through."""
+"""Validation of channel settings."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 MAIL_SECURITY = [("starttls", "STARTTLS"), ("tls", "TLS"), ("none", _("none"))]
 
-# A shorter one could be guessed by whoever has seen one message.
+# A shorter secret could be guessed from one message.
 SHORTEST_SECRET = 16
 
 
 def clean_channel(channel: "Channel") -> None:
-    """Check what counts for the kind of the channel; the rest may be anything."""
+    """Check the settings of the channel's kind; others are ignored."""
     checks = {"webhook": _webhook, "email": _email, "telegram": _telegram, "slack": _slack}
     errors = checks[channel.kind](channel) if channel.kind in checks else {}
     if errors:
@@ -71,7 +71,7 @@ def _slack(channel: "Channel") -> dict[str, Any]:
 
 
 def is_http(url: str) -> bool:
-    """Return whether messages can be posted to an address. What is behind an @ would be sent to somebody else."""
+    """Return whether an address accepts a POST. With an @ it would go to another host."""
     try:
         parts = urlsplit(url)
         is_usable = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc

@@ -1,4 +1,4 @@
-"""Channels that messages go to, a file for each kind."""
+"""Notifiers, one file per kind of channel."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from facho.alerts.rules import Message
 
 
 class Notifier(Protocol):
-    """Takes messages to one channel. Blocks, for some seconds at most: it is called in a thread of its own."""
+    """Sends messages to one channel. Blocks for some seconds at most, in its own thread."""
 
     def send(self, message: Message) -> int | None:
-        """Send a message once, and return what the channel answered; `DeliveryFailed` if it did not take it."""
+        """Send a message once and return the channel's answer; `DeliveryFailed` if it was not accepted."""

@@ -1,15 +1,15 @@
-"""An end to a conversation with a server, however slowly that server speaks."""
+"""Deadline of a connection, independent of the speed of the server."""
 
 import socket
 import time
 from threading import Timer
 
-# A channel gets this many seconds for everything: finding it, being understood, and answering.
+# Seconds for everything: DNS, connection, request and answer.
 SECONDS = 10.0
 
 
 class Deadline:
-    """Cuts a connection when its time is over: the timeout of a socket begins anew with each byte."""
+    """Closes a connection when its time is over. The timeout of a socket restarts with each byte."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self.seconds = seconds
@@ -28,14 +28,14 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Return how many seconds are left; `TimeoutError` if none are."""
+        """Return the seconds left; `TimeoutError` if there are none."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """Open a connection to the first address of a host that answers, all of them within the time there is."""
+        """Connect to the first address of a host that answers, within the deadline."""
         failed: OSError = ConnectionError(0, "it has no address")
         for family, kind, protocol, _name, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             opened = socket.socket(family, kind, protocol)
@@ -50,7 +50,7 @@ class Deadline:
         raise failed
 
     def watch(self, connection: socket.socket) -> None:
-        """Say which connection to cut."""
+        """Set the connection to close."""
         self._socket = connection
         connection.settimeout(self.left)
 
@@ -58,8 +58,8 @@ class Deadline:
         self.is_over = True
         if self._socket is not None:
             try:
-                # Of the plain socket: a TLS socket would first put away what its reader is using.
+                # On the plain socket: a TLS socket would first release buffers that its reader is using.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
             except OSError:
-                # It is closed already, which is what was wanted.
+                # Already closed.
                 return

@@ -1,4 +1,4 @@
-"""Messages by e-mail, through a server that takes them from us."""
+"""Messages by e-mail."""
 
 import contextlib
 import smtplib
@@ -15,15 +15,15 @@ from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
 from facho.engine.errors import DeliveryFailed
 
-# Longer than any mail of ours; servers take far more.
+# Longer than any message of Facho; servers accept far more.
 LONGEST = 100_000
 
-# Answers of a mail server from here on are final.
+# SMTP codes from here on are permanent errors.
 PERMANENT = 500
 
 
 class Security(StrEnum):
-    """How the way to the mail server is protected."""
+    """Encryption of the connection to the mail server."""
 
     NONE = "none"
     STARTTLS = "starttls"
@@ -56,12 +56,12 @@ class Email:
 
     def _mail(self, message: Message) -> EmailMessage:
         mail = EmailMessage()
-        # A line break in a header would begin another one.
+        # A line break in a header would start another header.
         mail["Subject"] = " ".join(message.subject.split())
         mail["From"] = self.sender
         mail["To"] = ", ".join(self.recipients)
         mail["Date"] = formatdate()
-        # The same at every attempt: a mail that comes twice is then shown once.
+        # The same for every attempt, so that mail clients show a duplicate once.
         mail["Message-ID"] = f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>"
         mail["Auto-Submitted"] = "auto-generated"
         mail.set_content(plain(message, LONGEST))
@@ -69,11 +69,11 @@ class Email:
 
 
 class _Watched(smtplib.SMTP):
-    """Puts each connection under the deadline before it reads a word from it: TLS makes it another one midway."""
+    """Puts each connection under the deadline before its first read; STARTTLS replaces the connection."""
 
     def __init__(self, deadline: Deadline, host: str, port: int) -> None:
         self._deadline = deadline
-        # The default would ask the name service who we are, which can take longer than all the rest.
+        # The default would look up our own name, which can be slow.
         super().__init__(host, port, local_hostname=socket.gethostname(), timeout=deadline.left)
 
     def getreply(self) -> tuple[int, bytes]:
@@ -83,7 +83,7 @@ class _Watched(smtplib.SMTP):
 
 
 class _WatchedTls(_Watched, smtplib.SMTP_SSL):
-    """The same over TLS from the first octet on. Its certificate is checked like all others."""
+    """The same over TLS from the start. The certificate is checked."""
 
     def __init__(self, deadline: Deadline, host: str, port: int) -> None:
         self._deadline = deadline
@@ -106,7 +106,7 @@ def _session(email: Email, deadline: Deadline) -> Iterator[smtplib.SMTP]:
             server.starttls(context=ssl.create_default_context())
         yield server
         with contextlib.suppress(OSError, smtplib.SMTPException):
-            # The mail was taken; how the server says goodbye does not matter any more.
+            # The mail was accepted; an error at the end does not matter.
             server.quit()
     finally:
         server.close()
@@ -114,13 +114,13 @@ def _session(email: Email, deadline: Deadline) -> Iterator[smtplib.SMTP]:
 
 @contextlib.contextmanager
 def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
-    """Turn what the library raises into our own; `from None`, because its words may hold what was sent."""
+    """Convert library errors; `from None`, because their text may hold the message."""
     try:
         yield
     except UnicodeError:
         raise DeliveryFailed("an address has characters that none can have", is_temporary=False) from None
     except (OSError, smtplib.SMTPException) as error:
-        # First of all: half an answer that was cut off can look like another one.
+        # First: a truncated answer can look like another error.
         if deadline.is_over or isinstance(error, TimeoutError):
             raise DeliveryFailed(f"{email.host} gave no answer in {deadline.seconds:g} s", is_temporary=True) from None
         raise _failure(email.host, error) from None

@@ -1,4 +1,4 @@
-"""One POST to a channel: no redirects, certificates checked, an end after ten seconds, no secret in its errors."""
+"""HTTP POST to a channel: no redirects, verified certificates, ten seconds, no secret in errors."""
 
 import contextlib
 import http.client
@@ -15,28 +15,28 @@ from urllib.parse import SplitResult, urlsplit
 from facho.alerts.channels.deadline import SECONDS, Deadline
 from facho.engine.errors import DeliveryFailed
 
-# How much of an answer is read, in octets, and how much of it is repeated in an error, in characters.
+# Bytes of an answer to read, and characters of it to quote in an error.
 MOST_READ = 4096
 MOST_SAID = 200
 
-# Pieces of an address that are shorter than this are words.
+# Shorter parts of an address are words, not secrets.
 SHORTEST_SECRET = 8
 
 TOO_MANY_REQUESTS = 429
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
-    """Return the one way in which a JSON object is written, so that a signature holds for it."""
+    """Return a JSON object in canonical form, for the signature."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, hidden: Collection[str] = (), timeout: float = SECONDS
 ) -> int:
-    """Send a body once and return the status, if it is one of success.
+    """Send a body once and return the status of a success.
 
-    What an answer says is repeated in the error, but for what is `hidden` and
-    for pieces of the address: most services put their secret into it.
+    The answer is quoted in the error, without `hidden` and parts of the address: most services have their secret in
+    it.
     """
     parts = _parts(url)
     host = str(parts.hostname)
@@ -47,7 +47,7 @@ def post(
     ):
         connection.request("POST", _path(parts), body, {"User-Agent": "facho", **headers})
         response = connection.getresponse()
-        # What follows a success is not read: it was taken, however slowly the rest comes.
+        # The body of a success is not read.
         if not 200 <= response.status < 300:
             said = response.read(MOST_READ).decode(errors="replace")
             raise _refusal(host, response, _redacted(said, [*hidden, parts.path, parts.query]))
@@ -75,7 +75,7 @@ def _connect(parts: SplitResult, deadline: Deadline) -> http.client.HTTPConnecti
     opened = deadline.connect(host, port)
     try:
         if is_secure:
-            # The handshake comes after: it may take long too, and is watched.
+            # The handshake follows under the deadline, because it may be slow too.
             opened = ssl.create_default_context().wrap_socket(
                 opened, server_hostname=host, do_handshake_on_connect=False
             )
@@ -85,7 +85,7 @@ def _connect(parts: SplitResult, deadline: Deadline) -> http.client.HTTPConnecti
     except BaseException:
         opened.close()
         raise
-    # With the right port its Host header is right; it is never opened, because it has a socket.
+    # Sets the right Host header; it is never opened, because it has a socket.
     kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
     connection = kind(host, port)
     connection.sock = opened
@@ -94,7 +94,7 @@ def _connect(parts: SplitResult, deadline: Deadline) -> http.client.HTTPConnecti
 
 @contextlib.contextmanager
 def _failures(host: str, deadline: Deadline) -> Iterator[None]:
-    """Turn what the library raises into our own; `from None`, because its words may hold the address."""
+    """Convert library errors; `from None`, because their text may hold the address."""
     try:
         yield
     except socket.gaierror:
@@ -111,12 +111,12 @@ def _failures(host: str, deadline: Deadline) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the system says of an error, or else only what kind of error it is."""
+    """Return the system's text of an error, or else only its type."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
 def _redacted(answer: str, hidden: Collection[str]) -> str:
-    """Return an answer without what is hidden, and without any piece of it that is long enough to be a secret."""
+    """Return an answer without hidden values, and without any part of them that is long enough to be a secret."""
     pieces = {piece for secret in hidden for piece in re.split(r"[^\w-]+", secret) if len(piece) >= SHORTEST_SECRET}
     for piece in sorted({*hidden, *pieces} - {"", "/"}, key=len, reverse=True):
         answer = answer.replace(piece, "***")
@@ -137,7 +137,7 @@ def _refusal(host: str, response: http.client.HTTPResponse, answer: str) -> Deli
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Return how long a Retry-After asks to wait: a number of seconds, or a date."""
+    """Return the seconds of a Retry-After: a number or a date."""
     if retry_after is None:
         return None
     if retry_after.strip().isdigit():

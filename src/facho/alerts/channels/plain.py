@@ -1,10 +1,10 @@
-"""A message as one text, for channels that have no subject."""
+"""Message as one text, for channels without a subject."""
 
 from facho.alerts.rules import Message
 
 
 def plain(message: Message, longest: int) -> str:
-    """Return subject, text and address, one below the other; what is too long loses the end of its text."""
+    """Return subject, text and URL on separate lines; a text that is too long is cut."""
     address = f"\n\n{message.url}" if message.url else ""
     said = "\n\n".join(filter(None, [message.subject, message.text]))
     room = longest - len(address)

@@ -1,4 +1,4 @@
-"""Messages to an incoming webhook of Slack, or of what understands the same, as Mattermost and Rocket.Chat do."""
+"""Messages to an incoming webhook of Slack, or a compatible one such as Mattermost or Rocket.Chat."""
 
 from dataclasses import dataclass, field
 
@@ -7,13 +7,13 @@ from facho.alerts.channels.http import canonical, post
 from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
 
-# Longer texts are cut off in the middle of a list by Slack itself.
+# Slack cuts longer texts.
 LONGEST = 3500
 
 
 @dataclass(frozen=True, slots=True)
 class Slack:
-    """Whoever knows the address may write to the channel: it is the secret."""
+    """Posts to a webhook. Its address is the secret."""
 
     url: str = field(repr=False)
     timeout: float = SECONDS
@@ -24,5 +24,5 @@ class Slack:
 
 
 def escaped(text: str) -> str:
-    """Return a text in which nothing calls people or hides a link, as the three signs of Slack's markup would."""
+    """Return a text in which nothing mentions people or hides a link in Slack's markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

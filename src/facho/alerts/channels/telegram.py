@@ -1,4 +1,4 @@
-"""Messages to a chat of Telegram, through a bot."""
+"""Messages to a Telegram chat, through a bot."""
 
 from dataclasses import dataclass, field
 
@@ -9,13 +9,13 @@ from facho.alerts.rules import Message
 
 API = "https://api.telegram.org"
 
-# What Telegram takes in one message, in characters.
+# Characters per message accepted by Telegram.
 LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Telegram:
-    """Sends plain text: what an ONU is called must not be taken for markup."""
+    """Sends plain text, so that an ONU name is not read as markup."""
 
     token: str = field(repr=False)
     chat_id: str

@@ -1,4 +1,4 @@
-"""Messages as signed JSON to an address of one's own. How to check the signature stands in docs/alerts.md."""
+"""Messages as signed JSON to a webhook. docs/alerts.md explains how to check the signature."""
 
 import hashlib
 import hmac
@@ -15,9 +15,9 @@ from facho.alerts.rules import Message
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Posts each message once, with a signature over the time and the body."""
+    """Posts each message, with a signature over the time and the body."""
 
-    # Some receivers have their key in the address, so it is not shown either.
+    # Some receivers have their key in the address, so it is hidden.
     url: str = field(repr=False)
     secret: str = field(repr=False)
     timeout: float = SECONDS
@@ -36,12 +36,12 @@ class Webhook:
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """Return the HMAC that proves a body came from somebody who knows the secret, at that time."""
+    """Return the HMAC of a body and a time with the secret."""
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def payload(message: Message) -> dict[str, Any]:
-    """Return what a receiver gets. Names are added over time, and never change their meaning."""
+    """Return the JSON for a receiver. Keys may be added but never change their meaning."""
     return {
         "event": message.news.value,
         "alert_id": message.alert_id,

@@ -1,4 +1,4 @@
-"""Quotas, violations, plans and the log in the admin. The engine owns them: they are there to be looked at."""
+"""Quotas, violations, plans and the log in the admin, read-only."""
 
 import json
 from typing import Any
@@ -70,7 +70,7 @@ class HourAdmin(EnginesAdmin):
 
 
 class RunningHourFilter(RadioFilter):
-    """The hour that is running, or those that are over."""
+    """Filter: the current hour, or finished ones."""
 
     title = _("hour")
     parameter_name = "hour"
@@ -88,7 +88,7 @@ class RunningHourFilter(RadioFilter):
 
 @admin.register(QuotaTracker)
 class QuotaAdmin(HourAdmin):
-    """What each job on each OLT owed and got, hour by hour."""
+    """Quota of each job on each OLT, per hour."""
 
     list_display = ["hour", "olt", "task_type", "bar", "status_badge", "risk_badge", "mean_seconds"]
     list_filter = [
@@ -136,7 +136,7 @@ class QuotaAdmin(HourAdmin):
 
 @admin.register(QuotaViolation)
 class ViolationAdmin(HourAdmin):
-    """Hours in which a job ran too rarely, as a page that can be read."""
+    """Violations, as a readable page."""
 
     list_display = ["hour", "olt", "task_type", "severity_badge", "numbers", "first_advice", "notified"]
     list_filter = [
@@ -180,7 +180,7 @@ def _reported(report: dict[str, Any]) -> QuotaProgress:
 
 @admin.register(ExecutionPlan)
 class PlanAdmin(HourAdmin):
-    """What each OLT's hour was expected to look like, beside what became of it."""
+    """Plan of each OLT's hour, beside the actual result."""
 
     list_display = [
         "hour",
@@ -213,7 +213,7 @@ class PlanAdmin(HourAdmin):
     readonly_fields = ["hour"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        # A list of fifty would carry fifty hours of slots that nobody sees.
+        # The list does not need the slots.
         return super().get_queryset(request).defer("plan_data")
 
     def render_change_form(
@@ -240,7 +240,7 @@ class PlanAdmin(HourAdmin):
 
 
 class LevelFilter(RadioFilter):
-    """Entries of a level at least."""
+    """Entries of at least this level."""
 
     title = _("level, at least")
     parameter_name = "least"
@@ -270,7 +270,7 @@ class EventFilter(MultipleDropdownFilter):
 
 @admin.register(CoordinatorLog)
 class LogAdmin(EnginesAdmin):
-    """What the engine decided, in sentences."""
+    """Log of the engine."""
 
     paginator = InfinitePaginator
     show_full_result_count = False

@@ -1,4 +1,4 @@
-"""Forecasts in the admin: asked for in a form, run by the engine beside its work, read when they are done."""
+"""Forecasts in the admin: requested in a form, run by the engine, read-only."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ STATUS_COLOURS = {"PENDING": "info", "RUNNING": "info", "DONE": "success", "FAIL
 
 
 class WishForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """What somebody wants to know. The API asks for the same, and checks it."""
+    """Parameters of a forecast. The API has the same and checks them."""
 
     olts = forms.IntegerField(
         label=_("OLTs"),
@@ -62,7 +62,7 @@ class WishForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
 @admin.register(Forecast)
 class ForecastAdmin(ModelAdmin):
-    """What a day would bring. Nobody changes one: asking anew costs a minute."""
+    """Forecasts. They cannot be edited."""
 
     form = WishForm
     list_display = ["requested_at", "by", "status_badge", "asked", "compliance", "on_time", "pollers_needed"]

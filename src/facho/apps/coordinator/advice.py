@@ -1,4 +1,4 @@
-"""What to do about a violation or a plan that does not fit, in the language of the reader."""
+"""Advice for violations and infeasible plans, in the user's language."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from facho.engine.quota.quota import ADVICE
 
 
 def violation_advice(report: Mapping[str, Any]) -> list[str]:
-    """Return what a report tells people to do; as it was written where its code is not known any more."""
+    """Return the advice of a report; as stored if its code is no longer known."""
     return [_cure(each) for each in report.get("advice", ())]
 
 
@@ -23,7 +23,7 @@ def _cure(each: Mapping[str, Any]) -> str:
 
 
 def plan_advice(advice: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what would make an hour long enough, but for what this Facho has no words for."""
+    """Return the advice of a plan, without unknown events."""
     return [sentence for each in advice if (sentence := _change(each))]
 
 

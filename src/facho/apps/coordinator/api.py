@@ -1,4 +1,4 @@
-"""Quotas, violations, plans, the log, and the answer to "why is this late?". All of it is the engine's: to be read."""
+"""Quotas, violations, plans, the log, and explanations of delays. Read-only."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from facho.apps.coordinator.serializers import (
 from facho.apps.inventory.filters import LIST_BACKENDS
 from facho.apps.inventory.strict import StrictView
 
-# A row shows its OLT's name and nothing else of it; least of all its secrets leave the database.
+# Only the name of the OLT is read, never its secrets.
 OLT_NAME = F("olt__name")
 
 

@@ -1,4 +1,4 @@
-"""Why is this late? The last slots of a node, the next ones, what stands in the way, and one sentence of it all."""
+"""Explanation of a node's delay: last slots, next slots, obstacles, and a summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ CAUSE_LABELS = dict(CAUSE_CHOICES)
 
 @dataclass(frozen=True, slots=True)
 class NextSlot:
-    """A slot to come, and when it is predicted to run: by the plan of the hour, or by its grid alone.
+    """A future slot and its predicted time, from the plan of the hour or from the grid.
 
     With a cause, the plan expects it to be lost.
     """
@@ -46,7 +46,7 @@ class NextSlot:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All there is to say about a node. A chained one runs when its master does, and is explained through it."""
+    """Explanation of a node. A chained node is explained through its master."""
 
     node: WorkflowNode
     level: str
@@ -63,7 +63,7 @@ class Explanation:
 
 
 def explain(node_id: int, now: datetime) -> Explanation:
-    """Explain a node, in three queries whatever has happened to it; 404 where there is none."""
+    """Explain a node, with three queries; 404 if it does not exist."""
     nodes = WorkflowNode.objects.select_related("olt", "job", "master__job").defer(*OLT_HEAVY)
     node = get_object_or_404(nodes, pk=node_id)
     slots = last_slots(node.pk, now)
@@ -81,12 +81,12 @@ def _is_off(obstacles: Sequence[Obstacle]) -> bool:
 
 
 def next_slots(node: WorkflowNode, plans: Sequence[ExecutionPlan], now: datetime) -> list[NextSlot]:
-    """Return the slots to come as they are planned; beyond the plan, or without one, as the grid has them."""
+    """Return the future slots as planned; beyond the plan, from the grid."""
     planned = {slot.slot: slot for plan in plans for slot in _planned(node, plan.plan_data, now)}
     rest = (slot for slot in _on_the_grid(node, now) if slot.slot not in planned)
     found = list(planned.values())
     while len(found) < NEXT_SLOTS and (slot := next(rest, None)) is not None:
-        # The grid begins anew with a change; a plan of before says nothing about slots that are no longer on it.
+        # A change restarts the grid, so an older plan does not cover slots off the grid.
         found.append(slot)
     return sorted(found, key=lambda each: each.slot)[:NEXT_SLOTS]
 
@@ -101,7 +101,7 @@ def _planned(node: WorkflowNode, plan: Sequence[Mapping[str, Any]], now: datetim
 
 
 def _link(item: Mapping[str, Any], node_id: int) -> Mapping[str, Any]:
-    """Return what a plan says of a link; where it has no times of its own, it runs within those of its composite."""
+    """Return a link of a plan; without its own times it has those of its composite."""
     links = [link for link in item.get("chain", ()) if isinstance(link, Mapping)]
     return next((link for link in links if link.get("node_id") == node_id and link.get("start")), item)
 
@@ -116,7 +116,7 @@ def _on_the_grid(node: WorkflowNode, now: datetime) -> Iterator[NextSlot]:
         return
     every = timedelta(seconds=master.interval_seconds)
     took = expected(node.durations, now)
-    # An engine that is down leaves slots behind that will not run; the last of them may still be waiting.
+    # Slots missed while the engine was down will not run; the last one may still be queued.
     first = master.next_run_at + missed_slots(master.next_run_at, every, now) * every
     for number in range(NEXT_SLOTS):
         slot = first + number * every
@@ -131,7 +131,7 @@ def _answer(
     obstacles: Sequence[Obstacle],
     now: datetime,
 ) -> tuple[str, str]:
-    """Answer from what no patience helps with, else from what it does, from what it waits for, from its last slot."""
+    """Return a summary: from permanent obstacles, else temporary ones, else the queue, else the last slot."""
     behind = _behind(node)
     grave = next((each for each in obstacles if each.level == "bad"), None)
     if grave is not None:
@@ -148,7 +148,7 @@ def _answer(
 def _from_last(
     node: WorkflowNode, newest: SlotStory | None, upcoming: Sequence[NextSlot], behind: str, now: datetime
 ) -> tuple[str, str]:
-    """Answer from how the last slot went, and say when the next one comes."""
+    """Return a summary from the last slot, with the time of the next one."""
     ahead = _ahead(upcoming, now)
     if newest is None:
         return "late", _joined(behind, _("%(job)s has not run yet.") % {"job": node.job}, ahead)

@@ -1,4 +1,4 @@
-"""How quotas, violations, plans and the log are narrowed."""
+"""Filters of quotas, violations, plans and the log."""
 
 import logging
 
@@ -11,7 +11,7 @@ from facho.apps.inventory.filters import AnyOfFilter, FilterSet, MomentFilter, Y
 from facho.engine.events import Event
 from facho.engine.quota.quota import hour_of
 
-# From the least to the gravest.
+# In ascending order.
 LEVELS = [logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)]
 LEVELS.append(logging.getLevelName(logging.CRITICAL))
 

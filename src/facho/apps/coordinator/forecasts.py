@@ -1,4 +1,4 @@
-"""Forecasts on the wire: asked for with POST, run by the engine beside its work, looked at when they are done."""
+"""Forecasts in the API: requested with POST, run by the engine, polled for the result."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.filters import LIST_BACKENDS
 from facho.apps.inventory.strict import StrictSerializer, StrictView
 
-# What one forecast may ask for: beyond this it would take the machine for too long.
+# Limits of one forecast, to bound its run time.
 MOST_OLTS = 5000
 MOST_HOURS = 168
 MOST_JOBS = 20
 # OLTs times hours.
 MOST_WORK = 50_000
 
-# How many may wait. Each takes a core for a minute or two.
+# Maximum number of pending forecasts. Each takes a core for a minute or two.
 MOST_WAITING = 20
 
 

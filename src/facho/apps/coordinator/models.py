@@ -1,6 +1,6 @@
-"""What an OLT owes to the hour and what it got: quotas, violations, plans, and the log of every decision.
+"""Quotas, violations, plans and the log of the engine.
 
-The engine owns these tables; people read them.
+The engine writes these tables; users read them.
 """
 
 from datetime import datetime
@@ -19,26 +19,26 @@ from facho.engine.quota.hour_plan import SEVERAL_FAILURES
 
 
 class QuotaTracker(models.Model):
-    """What one OLT owed and got in one hour, by job. The sum holds in every row at every moment.
+    """Quota of one job on one OLT in one hour. The sum holds in every row at every moment.
 
-    PARTIAL runs count as completed: they brought readings. Interrupted ones count as failed.
+    PARTIAL runs count as completed, because they have readings. INTERRUPTED ones count as failed.
     """
 
     class Status(models.TextChoices):
         IN_PROGRESS = "IN_PROGRESS", _("in progress")
         # All runs of the hour.
         COMPLETED = "COMPLETED", _("completed")
-        # Not all of them, and enough.
+        # Fulfilled, but not all runs.
         PARTIAL = "PARTIAL", _("partial")
         QUOTA_NOT_MET = "QUOTA_NOT_MET", _("quota not met")
-        # Not one.
+        # No run at all.
         FAILED = "FAILED", _("failed")
-        # A person disabled the OLT, or the job on it, within the hour.
+        # The OLT or the job was disabled within the hour.
         INTERRUPTED = "INTERRUPTED", _("interrupted")
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="quotas", verbose_name=_("OLT"))
     node = models.ForeignKey(WorkflowNode, models.SET_NULL, null=True, related_name="quotas", verbose_name=_("node"))
-    # The name of the job: history outlives the node.
+    # Name of the job: history outlives the node.
     task_type = models.CharField(_("job"), max_length=100)
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
@@ -47,10 +47,10 @@ class QuotaTracker(models.Model):
     quota_failed = models.PositiveIntegerField(pgettext_lazy("runs", "failed"), default=0)
     quota_skipped = models.PositiveIntegerField(pgettext_lazy("runs", "skipped"), default=0)
     quota_pending = models.PositiveIntegerField(pgettext_lazy("runs", "pending"), default=0)
-    # How many were skipped or failed, by cause; those without a cause by the kind of their error.
+    # Number of skipped or failed runs by cause, or by kind of error.
     causes = models.JSONField(_("causes"), default=dict)
     total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
-    # Mean of completed and failed runs; null: there are none.
+    # Mean of completed and failed runs; null without runs.
     avg_duration_ms = models.PositiveBigIntegerField(_("mean time of a run (ms)"), null=True)
     status = models.CharField(_("status"), max_length=20, choices=Status.choices, default=Status.IN_PROGRESS)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -85,7 +85,7 @@ class QuotaTracker(models.Model):
 
 
 class QuotaViolation(models.Model):
-    """An hour in which a job on an OLT ran too rarely, and what to do about it."""
+    """An hour in which a job on an OLT ran too rarely, with advice."""
 
     class Severity(models.TextChoices):
         LOW = "LOW", _("low")
@@ -100,7 +100,7 @@ class QuotaViolation(models.Model):
     task_type = models.CharField(_("job"), max_length=100, default="")
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
-    # Its shape stands in `engine/quota/quota.py`.
+    # `engine/quota/quota.py` describes its format.
     report = models.JSONField(_("report"), default=dict)
     severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices)
     notified = models.BooleanField(_("notified"), default=False)
@@ -126,14 +126,14 @@ class QuotaViolation(models.Model):
 
 
 class CoordinatorLog(models.Model):
-    """What the engine decided, in sentences: see `engine/events.py` for the vocabulary."""
+    """Log of the engine: see `engine/events.py` for the events."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, null=True, related_name="logs", verbose_name=_("OLT"))
     event_type = models.CharField(_("event"), max_length=30)
     level = models.CharField(_("level"), max_length=10)
-    # In English, as the log file has it.
+    # In English, as in the log file.
     message = models.TextField(_("message"))
-    # What fills the sentence of the event, so that it can be said in another language.
+    # Details of the event, for its message in another language.
     details = models.JSONField(_("details"), default=dict)
     timestamp = models.DateTimeField(_("time"))
 
@@ -154,13 +154,13 @@ class CoordinatorLog(models.Model):
 
 
 class ExecutionPlan(models.Model):
-    """What an OLT's hour was expected to look like, and what became of it."""
+    """Plan of an OLT's hour, and the actual result."""
 
     class Status(models.TextChoices):
         ACTIVE = "ACTIVE", _("active")
-        # The hour is over; the plan says what really happened beside what was expected.
+        # The hour is over; the plan has the actual result beside the expected one.
         COMPLETED = "COMPLETED", pgettext_lazy("plan", "completed")
-        # Something was changed within the hour, and another plan took its place.
+        # A change within the hour led to a new plan.
         SUPERSEDED = "SUPERSEDED", _("superseded")
         # The OLT was disabled within the hour.
         ABORTED = "ABORTED", _("aborted")
@@ -175,25 +175,25 @@ class ExecutionPlan(models.Model):
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="plans", verbose_name=_("OLT"))
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
-    # Its shape stands in `engine/quota/hour_plan.py`.
+    # `engine/quota/hour_plan.py` describes its format.
     plan_data = models.JSONField(_("plan"), default=list)
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.ACTIVE)
-    # Why it was made. Plans of versions that did not record it have none.
+    # Reason of the plan. Empty for plans of older versions.
     reason = models.CharField(_("reason"), max_length=12, choices=Reason.choices, blank=True, default="")
-    # What it depends on, see `store/plans.py`: a plan with another fingerprint is out of date.
+    # Digest of its input, see `store/plans.py`: a plan with another fingerprint is outdated.
     fingerprint = models.CharField(max_length=64, default="")
-    # Seconds that an hour of its jobs takes, and these in percent of the hour.
+    # Seconds that its jobs need in an hour, and these in percent.
     needed_seconds = models.FloatField(_("needed (s)"), default=0)
     utilisation = models.FloatField(_("utilisation (%)"), default=0)
     is_feasible = models.BooleanField(_("feasible"), default=True)
-    # What would make it feasible, as events are told: see `engine/quota/hour_plan.py`.
+    # Changes that make it feasible, as events: see `engine/quota/hour_plan.py`.
     advice = models.JSONField(_("advice"), default=list)
     total_tasks = models.PositiveIntegerField(_("slots"), default=0)
     completed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "completed"), default=0)
     failed_tasks = models.PositiveIntegerField(pgettext_lazy("runs", "failed"), default=0)
-    # Failed runs since the last one that was completed.
+    # Failed runs since the last completed one.
     failures_in_row = models.PositiveIntegerField(_("failures in a row"), default=0)
-    # Runs that were claimed before it are not in it.
+    # Runs that were claimed before are not in it.
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -220,7 +220,7 @@ class ExecutionPlan(models.Model):
 
 
 class Forecast(models.Model):
-    """What somebody wants to know beforehand. The engine runs it beside its work, one at a time."""
+    """A requested forecast. The engine runs one at a time beside its work."""
 
     class Status(models.TextChoices):
         PENDING = "PENDING", _("pending")
@@ -232,10 +232,10 @@ class Forecast(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="forecasts", verbose_name=_("by")
     )
-    # By the names of the options of `facho forecast`.
+    # By the option names of `facho forecast`.
     params = models.JSONField(_("parameters"), default=dict)
     status = models.CharField(_("status"), max_length=8, choices=Status.choices, default=Status.PENDING)
-    # What `facho forecast --json` said.
+    # Output of `facho forecast --json`.
     result = models.JSONField(_("result"), null=True)
     error = models.TextField(_("error"), blank=True)
     started_at = models.DateTimeField(_("started"), null=True)
@@ -254,12 +254,12 @@ class Forecast(models.Model):
         return f"#{self.pk} {self.requested_at:%Y-%m-%d %H:%M}"
 
     def begin(self, now: datetime) -> bool:
-        """Take it, if it is still there to be taken."""
+        """Mark it as running, if it is still pending."""
         waiting = Forecast.objects.filter(pk=self.pk, status=self.Status.PENDING)
         return bool(waiting.update(status=self.Status.RUNNING, started_at=now))
 
     def end(self, now: datetime, *, result: dict[str, Any] | None = None, error: str = "") -> None:
-        """Keep what came of it; with an error, it failed."""
+        """Store the result; with an error, it failed."""
         self.status = self.Status.FAILED if error else self.Status.DONE
         self.result, self.error, self.ended_at = result, error, now
         self.save(update_fields=["status", "result", "error", "ended_at"])

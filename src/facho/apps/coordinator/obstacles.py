@@ -1,4 +1,4 @@
-"""What stands between a node and its next run at this moment: what a person set, the breaker, the engine, the queue."""
+"""Obstacles before the next run of a node: settings, breaker, engine, queue."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from facho.engine.model import Cause
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing in the way. `level` is late for what passes by itself, bad for what waits for somebody."""
+    """One obstacle. `level` is late for a temporary one, bad for one that needs an action."""
 
     code: str
     level: str
@@ -32,7 +32,7 @@ class Obstacle:
 def in_the_way(
     node: WorkflowNode, slots: Sequence[SlotStory], news: Mapping[str, Any], now: datetime
 ) -> list[Obstacle]:
-    """Return all that stands in the way of a node, what no patience helps with first."""
+    """Return all obstacles of a node, permanent ones first."""
     found = [*_switched_off(node), *_breaker(node.olt, now), *_engine(news)]
     if not news["stale"]:
         at_work = {slot.execution.poller_id for slot in slots if slot.is_open and not slot.is_retrying}
@@ -90,7 +90,7 @@ def _engine(news: Mapping[str, Any]) -> list[Obstacle]:
 
 
 def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None]) -> list[Obstacle]:
-    """Name the node that keeps the device of the OLT busy, unless it is the node itself."""
+    """Return the node that keeps the device of the OLT busy, unless it is the node itself."""
     holders = {each["olt_id"]: each for each in news["pollers"] if each["olt_id"] is not None}
     holder = holders.get(node.olt_id)
     if holder is None and holders:
@@ -107,7 +107,7 @@ def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None])
 
 
 def _queued(node: WorkflowNode, news: Mapping[str, Any]) -> list[Obstacle]:
-    """Tell its place in the queue, as far as the news shows the queue."""
+    """Return its place in the queue, as far as the snapshot shows the queue."""
     mine = {node.pk, (node.master or node).pk}
     for position, each in enumerate(news["queue"]["next"], start=1):
         if each["node_id"] in mine:
@@ -117,10 +117,10 @@ def _queued(node: WorkflowNode, news: Mapping[str, Any]) -> list[Obstacle]:
 
 
 def _waiting(each: Mapping[str, Any], position: int, size: int) -> str:
-    """Tell since when something waits, for what, and behind how many; who is alone has no place to speak of."""
+    """Return the start and cause of a wait, and the number of runs before it, if any."""
     what = waiting_for().get(each["waiting_for"], each["waiting_for"])
     known = {"what": what, "span": span(each["late"]), "n": position, "all": size}
-    # Below a second it has only just become due.
+    # Less than a second: it has just become due.
     if each["late"] >= 1:
         said = _("It has been due for %(span)s, and waits for %(what)s.") % known
     else:
@@ -130,7 +130,7 @@ def _waiting(each: Mapping[str, Any], position: int, size: int) -> str:
 
 
 def waiting_for() -> dict[str, str]:
-    """Return what a composite in the queue is waiting for, by cause."""
+    """Return the cause for which a queued composite waits."""
     return {
         Cause.OLT_BUSY.value: _("its OLT to be free"),
         Cause.NO_FREE_POLLER.value: _("a free poller"),

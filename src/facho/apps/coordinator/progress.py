@@ -1,4 +1,4 @@
-"""How a quota stands, in words and shares. Only arithmetic, for API, admin and pages alike."""
+"""Progress of a quota, in words and shares. Arithmetic only, for API, admin and pages."""
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
@@ -11,7 +11,7 @@ from facho.apps.coordinator.models import QuotaTracker
 from facho.engine.model import Cause
 from facho.engine.quota.quota import ENOUGH
 
-# So many slots may be under way, or wait for their turn, without the hour being behind.
+# Slots that may be running or queued without the hour being behind.
 UNDER_WAY = 1
 
 PARTS = ("completed", "failed", "skipped", "pending")
@@ -33,14 +33,14 @@ RISKS = {
 
 @dataclass(frozen=True, slots=True)
 class QuotaProgress:
-    """What was owed and what it has come to, of one quota or of many."""
+    """Required runs and their results, of one quota or of many."""
 
     required: int = 0
     completed: int = 0
     failed: int = 0
     skipped: int = 0
     pending: int = 0
-    # Of the skipped ones: what a person disabled is missing for nobody.
+    # Part of the skipped ones: disabled slots are not judged.
     disabled: int = 0
 
     @classmethod
@@ -55,17 +55,17 @@ class QuotaProgress:
 
     @property
     def percent(self) -> float | None:
-        """Return the share of the runs that were owed and came, or None where none was owed."""
+        """Return the completed share of the required runs, or None if none was required."""
         return round(100 * self.completed / self.wanted, 1) if self.wanted else None
 
     @property
     def wanted(self) -> int:
-        """Return how many are judged: all but those that a person disabled."""
+        """Return the number of runs to judge, without disabled ones."""
         return max(self.required - self.disabled, self.completed)
 
     @property
     def came(self) -> int:
-        """Return how many of those that are judged are over."""
+        """Return the number of judged runs that are over."""
         return max(self.wanted - self.pending, 0)
 
     @property
@@ -73,7 +73,7 @@ class QuotaProgress:
         return round(100 * self.completed / self.came, 1) if self.came else None
 
     def stack(self) -> list[tuple[str, int, float, float]]:
-        """Return the parts that are there: name, number, and where its bar begins and how wide it is, in percent."""
+        """Return the nonempty parts: name, number, start and width of the bar in percent."""
         bars, at = [], 0.0
         for part in PARTS:
             number = getattr(self, part)
@@ -84,17 +84,16 @@ class QuotaProgress:
         return bars
 
     def says(self) -> str:
-        """Return the numbers as people read them."""
+        """Return the numbers as text."""
         return ", ".join(f"{number} {PART_NAMES[part]}" for part, number, *_bar in self.stack())
 
 
 def risk(progress: QuotaProgress, end: datetime, every: timedelta | None, now: datetime) -> str:
-    """Return how a quota of an hour that is not over is likely to end.
+    """Return the likely result of a quota whose hour is not over.
 
-    LOST: even if all that is to come goes well, it stays below what is asked
-    for. AT_RISK: at the rate of those that came it would. BEHIND: slots that
-    should have ended by now have not, for more are pending than fit into the
-    rest of the hour. Told by its rest, since a job may have begun in its middle.
+    LOST: even if all remaining runs succeed, it stays below the limit. AT_RISK: it would at the current rate. BEHIND:
+    more slots are pending than fit into the rest of the hour. The rest is used because a job may have started in the
+    middle of the hour.
     """
     enough = progress.wanted * ENOUGH
     if 100 * (progress.completed + progress.pending) < enough:
@@ -106,7 +105,7 @@ def risk(progress: QuotaProgress, end: datetime, every: timedelta | None, now: d
 
 
 def risk_of(quota: QuotaTracker, now: datetime) -> str | None:
-    """Return the same of a row that has the `every` of `queries.EVERY`; None where its hour is over."""
+    """Return the same for a row with the `every` of `queries.EVERY`; None if its hour is over."""
     if quota.status != QuotaTracker.Status.IN_PROGRESS or quota.period_end <= now:
         return None
     seconds = getattr(quota, "every", None)

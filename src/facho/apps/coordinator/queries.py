@@ -1,4 +1,4 @@
-"""What pages and the API ask about quotas, violations and plans, each in a few queries whatever the number of rows."""
+"""Queries on quotas, violations and plans for pages and the API, a few for any number of rows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from facho.apps.coordinator.progress import PARTS, QuotaProgress
 from facho.apps.jobs import in_effect
 from facho.engine.quota.quota import ENOUGH, HOUR, hour_of
 
-# From here down a violation is HIGH or CRITICAL.
+# A violation up to this percentage is HIGH or CRITICAL.
 GRAVE_PERCENT = 50
 
-# A page that shows an OLT by name reads nothing else of it; least of all its secrets leave the database.
+# Columns that a page with OLT names does not read, in particular secrets.
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
-# The interval in seconds that counts for the node of a quota: a chained one has that of its master.
+# Effective interval of a quota's node in seconds: a chained node has that of its master.
 EVERY = Coalesce(in_effect.interval_seconds("node__master__"), in_effect.interval_seconds("node__"))
 
-# A judged quota says how its hour ended; while it runs, there is nothing to say yet.
+# A judged quota has a result; a running one has none yet.
 UNJUDGED = QuotaTracker.Status.IN_PROGRESS
 INTERRUPTED = QuotaTracker.Status.INTERRUPTED
 
@@ -31,7 +31,7 @@ SUMS = {name: Sum(f"quota_{name}") for name in ("required", *PARTS)}
 
 @dataclass(frozen=True, slots=True)
 class OltHour:
-    """What an OLT got of what it is owed, in all its jobs."""
+    """Required and completed runs of an OLT, over all jobs."""
 
     olt_id: int
     olt_name: str
@@ -41,7 +41,7 @@ class OltHour:
 
 @dataclass(frozen=True, slots=True)
 class FleetHour:
-    """The running hour of all OLTs: how it stands, who is worst, and who does not answer."""
+    """Current hour of all OLTs: state, worst OLTs and unreachable ones."""
 
     start: datetime
     progress: QuotaProgress = field(default_factory=QuotaProgress)
@@ -50,7 +50,7 @@ class FleetHour:
 
 
 def fleet_hour(now: datetime, worst: int = 6) -> FleetHour:
-    """Return the running hour in numbers, in one query."""
+    """Return the current hour in numbers, with one query."""
     start = hour_of(now)
     rows = (
         QuotaTracker.objects.filter(period_start=start)
@@ -71,7 +71,7 @@ def _worst_first(each: OltHour) -> tuple[float, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class OltViolations:
-    """The violations of one OLT: how many, the worst of them, and the end of the last hour that had one."""
+    """Violations of one OLT: number, worst severity, and end of the last hour with one."""
 
     olt_id: int
     olt_name: str
@@ -86,7 +86,7 @@ class OltViolations:
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """The violations of some time: how many of each severity, and whose they are, the worst OLT first."""
+    """Violations of a time span: number per severity, and OLTs, the worst first."""
 
     by_severity: Mapping[str, int] = field(default_factory=dict)
     by_olt: Sequence[OltViolations] = ()
@@ -97,7 +97,7 @@ class Violations:
         return [(name, str(QuotaViolation.Severity(name).label), number) for name, number in self.by_severity.items()]
 
 
-# The worst first, as a NOC reads a list.
+# The worst first.
 SEVERITIES = [severity.value for severity in reversed(QuotaViolation.Severity)]
 
 
@@ -121,7 +121,7 @@ def violations(since: datetime, limit: int = 6) -> Violations:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One hour of one job in a strip. Without a quota there was nothing to do, or nobody to count."""
+    """One hour of one job in a strip. Without a quota nothing was required or counted."""
 
     start: datetime
     quota: QuotaTracker | None
@@ -132,7 +132,7 @@ class Cell:
 
     @property
     def tone(self) -> str:
-        """Return the colour of the hour: what its quota came to, or what it looks like so far."""
+        """Return the colour of the hour: its result, or its state so far."""
         if self.quota is None or not self.quota.quota_required:
             return "none"
         if self.quota.status == INTERRUPTED:
@@ -150,7 +150,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A job of an OLT, hour by hour, the latest at the end."""
+    """A job of an OLT per hour, the latest at the end."""
 
     task: str
     cells: Sequence[Cell]
@@ -161,7 +161,7 @@ class Strip:
 
 
 def strips(olt_id: int, now: datetime, hours: int = 24) -> list[Strip]:
-    """Return the last hours of each job of an OLT, the running one included, in one query."""
+    """Return the last hours of each job of an OLT, including the current one, with one query."""
     first = hour_of(now) - (hours - 1) * HOUR
     found: defaultdict[str, dict[datetime, QuotaTracker]] = defaultdict(dict)
     for quota in QuotaTracker.objects.filter(olt_id=olt_id, period_start__gte=first, period_start__lte=now):
@@ -171,13 +171,13 @@ def strips(olt_id: int, now: datetime, hours: int = 24) -> list[Strip]:
 
 
 def day_bars(strips_: Sequence[Strip]) -> list[tuple[datetime, QuotaProgress]]:
-    """Return what an OLT got hour by hour, all its jobs together."""
+    """Return the result of an OLT per hour, all jobs together."""
     hours = zip(*(strip.cells for strip in strips_), strict=True)
     return [(cells[0].start, QuotaProgress.total(cell.progress for cell in cells)) for cells in hours]
 
 
 def active_plans(olt_id: int, now: datetime) -> QuerySet[ExecutionPlan]:
-    """Return the plans of an OLT that say something about now and later."""
+    """Return the plans of an OLT for the current hour and later."""
     return ExecutionPlan.objects.filter(olt_id=olt_id, status=ExecutionPlan.Status.ACTIVE, period_end__gt=now).order_by(
         "period_start"
     )

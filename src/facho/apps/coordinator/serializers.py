@@ -1,4 +1,4 @@
-"""Quotas, violations, plans, the log and explanations on the wire."""
+"""Quotas, violations, plans, the log and explanations in the API."""
 
 from typing import Any
 
@@ -154,7 +154,7 @@ class PlanSerializer(PlanSummarySerializer):
 
     @extend_schema_field(PlannedSlotSerializer(many=True))
     def get_plan_data(self, plan: ExecutionPlan) -> Any:
-        # As it is kept: a plan of an older Facho may lack what a newer one writes.
+        # As stored: a plan of an older version may lack some fields.
         return plan.plan_data
 
 

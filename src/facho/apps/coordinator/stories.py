@@ -1,4 +1,4 @@
-"""What became of each slot of a node, in a sentence, and where its time went."""
+"""Result of each slot of a node as a sentence, and how its time was spent."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,16 +17,16 @@ from facho.engine.scheduling.due import DELAYED_AFTER
 
 LAST_SLOTS = 20
 
-# A part shorter than this is not worth a word in a sentence; the numbers have it all the same.
+# Shorter parts, in seconds, are not mentioned in a sentence.
 WORTH_A_WORD = 1.0
 
-# What a table with hundredths of a second would show as nothing.
+# Shorter parts, in seconds, would be shown as zero.
 WORTH_A_NUMBER = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class SlotStory:
-    """One slot: how it ended, and why not earlier or not at all. `level` is ok, late or bad."""
+    """One slot: its result, and the reason for a delay or loss. `level` is ok, late or bad."""
 
     execution: Any
     level: str
@@ -39,7 +39,7 @@ class SlotStory:
 
     @property
     def waited_for(self) -> str:
-        """Return what a slot that did not run was waiting for, or nothing."""
+        """Return the cause for which a slot did not run, or nothing."""
         return self.execution.cause if self.execution.status == Status.SKIPPED else ""
 
     @property
@@ -49,7 +49,7 @@ class SlotStory:
 
     @property
     def shares(self) -> list[tuple[str, Any, float]]:
-        """Return each part that shows, as its name, its label and its seconds."""
+        """Return each visible part: name, label, seconds."""
         shown = {name: seconds for name, seconds in self.parts.items() if abs(seconds) >= WORTH_A_NUMBER}
         return [(name, PART_LABELS.get(name, name), seconds) for name, seconds in shown.items()]
 
@@ -67,13 +67,13 @@ class SlotStory:
 
 
 def last_slots(node_id: int, now: datetime, many: int = LAST_SLOTS) -> list[SlotStory]:
-    """Return the last slots of a node, the latest first, in one query."""
+    """Return the last slots of a node, the latest first, with one query."""
     rows = with_parts(Execution.objects.filter(node_id=node_id)).order_by("-slot", "-pk")[:many]
     return [SlotStory(row, *_said(row, now)) for row in rows]
 
 
 def _said(run: Any, now: datetime) -> tuple[str, str]:
-    """Return how bad it is, and the sentence."""
+    """Return the level and the sentence."""
     tellers = {
         Status.PENDING: _of_pending,
         Status.RUNNING: _of_running,
@@ -137,7 +137,7 @@ def _of_skipped(run: Any, now: datetime) -> tuple[str, str]:
 
 
 def waited(run: Any) -> float:
-    """Return how late a run began by what it waited for. That the links before it run first is no lateness."""
+    """Return the delay of a run by cause. Earlier links of the chain are no delay."""
     return (run.lateness or 0.0) - float(run.parts.get(IN_CHAIN, 0.0))
 
 
@@ -146,7 +146,7 @@ def is_late(run: Any) -> bool:
 
 
 def _late(run: Any) -> str:
-    """Return how late a run, or its chain, began and why, the longest part first; nothing where it was in time."""
+    """Return the delay of a run or its chain with the causes, the longest first; empty if it was in time."""
     if not is_late(run):
         return ""
     parts = sorted(run.parts.items(), key=lambda part: -part[1])
@@ -162,7 +162,7 @@ def _late(run: Any) -> str:
 
 
 def with_reason(sentence: str, run: Any) -> str:
-    """Return a sentence and what the run itself says about it: the first line of its error, or its cause."""
+    """Return a sentence with the reason: the first line of the error, or the cause."""
     reason = first_line(run.error) or (str(run.get_cause_display()) if run.cause else "")
     if not reason:
         return sentence

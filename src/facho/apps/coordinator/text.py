@@ -1,4 +1,4 @@
-"""What a row of the log says, in the language of the reader."""
+"""Text of log entries, in the user's language."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,19 +13,19 @@ from facho.apps.polling.errors import in_words
 from facho.apps.polling.models import CAUSE_CHOICES
 from facho.engine.events import Event
 
-# Details that are a word of our own vocabulary, by what they are called in a sentence.
+# Details that are terms of Facho, by name.
 WORDS: Mapping[str, Mapping[str, Any]] = {
     "cause": dict(CAUSE_CHOICES),
     "severity": dict(QuotaViolation.Severity.choices),
     "reason": dict(ExecutionPlan.Reason.choices),
 }
 
-# Details that are a time.
+# Details that are times.
 TIMES = frozenset({"slot", "at", "hour"})
 
 
 def sentence(log: CoordinatorLog) -> str:
-    """Return what a log entry says; as it was written where its event, or one of its details, is not known any more."""
+    """Return the text of a log entry; as stored if its event or a detail is no longer known."""
     try:
         return told(Event[log.event_type], log.details)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -33,9 +33,9 @@ def sentence(log: CoordinatorLog) -> str:
 
 
 def told(event: Event, details: Mapping[str, Any]) -> str:
-    """Return what an event says; `KeyError`, `TypeError` or `ValueError` where its details do not fill its sentence."""
+    """Return the text of an event; `KeyError`, `TypeError` or `ValueError` if its details do not match."""
     if event.counts:
-        # Older details may not say how many; there was one then.
+        # Older details may lack the count, which was one then.
         template = ngettext(event.singular, event.sentence, details.get(event.counts, 1))
     else:
         template = gettext(event.sentence)
@@ -43,9 +43,9 @@ def told(event: Event, details: Mapping[str, Any]) -> str:
 
 
 def spoken(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details as sentences have them: words of ours in the reader's language, times in the reader's zone.
+    """Return details for a message: terms in the user's language, times in the user's zone.
 
-    A detail that is a whole sentence is kept in several languages: `subject`, and `subject_es` beside it.
+    A detail that is a whole sentence is stored in several languages: `subject`, and `subject_es` beside it.
     """
     language = get_language()
     return {name: _spoken(name, details.get(f"{name}_{language}", value)) for name, value in details.items()}
@@ -61,7 +61,7 @@ def _spoken(name: str, value: Any) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """Return a time in the zone of the reader, and which zone that is: the same sentence may be read elsewhere."""
+    """Return a time in the user's zone, with the name of the zone."""
     try:
         at = timezone.localtime(datetime.fromisoformat(value))
     except (TypeError, ValueError):

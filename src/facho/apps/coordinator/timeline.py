@@ -1,4 +1,4 @@
-"""An OLT's hour as lanes of bars: when each job was expected to run, and when it did."""
+"""Timeline of an OLT's hour: lanes with expected and actual runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from facho.apps.inventory.spans import exact
 from facho.apps.polling.models import CAUSE_CHOICES, STATUS_CHOICES, Execution
 from facho.engine.model import Status
 
-# A run of a second would be thinner than a line.
+# Minimum width in percent: a run of a second would be invisible.
 NARROWEST = 0.5
 
-# Where the axis has its marks, in percent of the hour.
+# Marks of the axis, in percent of the hour.
 QUARTERS = (0, 25, 50, 75, 100)
 
 TONES: dict[str, str] = {
@@ -36,7 +36,7 @@ STATUSES = dict(STATUS_CHOICES)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """From where to how far, in percent of the hour; what it means and what a pointer is told."""
+    """Start and width in percent of the hour, meaning and tooltip."""
 
     x: float
     width: float
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(slots=True)
 class TimelineLane:
-    """One job: what was planned above, what happened below."""
+    """One job: planned runs above, actual runs below."""
 
     node_id: int
     task: str
@@ -57,7 +57,7 @@ class TimelineLane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The lanes of an hour, where its marks are, and where now is if it is within."""
+    """Lanes of an hour, its marks, and the position of the current time."""
 
     start: datetime
     lanes: list[TimelineLane]
@@ -66,7 +66,7 @@ class Timeline:
 
 
 def timeline(plan: ExecutionPlan, runs: Iterable[Execution], now: datetime) -> Timeline:
-    """Return a plan as lanes, a master before its chain, with what is known of how its slots went."""
+    """Return a plan as lanes, a master before its chain, with the known results."""
     hour = _Hour(plan.period_start, plan.period_end, now)
     known = {(run.node_id, run.slot): run for run in runs}
     lanes: dict[int, TimelineLane] = {}
@@ -79,7 +79,7 @@ def timeline(plan: ExecutionPlan, runs: Iterable[Execution], now: datetime) -> T
 
 
 def _entries(plan: Iterable[Mapping[str, Any]]) -> Iterator[tuple[datetime, Mapping[str, Any], bool]]:
-    """Yield the masters and links of a plan by slot. What lacks a node or a slot cannot be drawn."""
+    """Yield the masters and links of a plan by slot. Entries without a node or slot are left out."""
     for item in plan:
         slot = _time(item, "slot")
         if slot is None or "node_id" not in item:
@@ -96,7 +96,7 @@ def _time(item: Mapping[str, Any], name: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _Hour:
-    """Turns times into places."""
+    """Converts times to positions."""
 
     start: datetime
     end: datetime
@@ -142,6 +142,6 @@ class _Hour:
 
 
 def runs_of(plan: ExecutionPlan) -> list[Execution]:
-    """Return what ran, or did not, in the hour of a plan, as far as a timeline needs it."""
+    """Return the executions of the hour of a plan, with the fields of a timeline."""
     rows = Execution.objects.filter(olt_id=plan.olt_id, slot__gte=plan.period_start, slot__lt=plan.period_end)
     return list(rows.only("node_id", "slot", "status", "cause", "started_at", "ended_at"))

@@ -1,4 +1,4 @@
-"""Quotas, violations, plans, the log and explanations."""
+"""URLs of quotas, violations, plans, the log and explanations."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

@@ -1,4 +1,4 @@
-"""Forecasts."""
+"""URLs of forecasts."""
 
 from rest_framework.routers import SimpleRouter
 

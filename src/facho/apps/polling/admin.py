@@ -1,4 +1,4 @@
-"""Executions, pollers and statistics in the admin. The engine owns them: they are there to be looked at."""
+"""Executions, pollers and statistics in the admin, read-only."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ STATUS_COLOURS = {
 
 
 class ChainFilter(RadioFilter):
-    """Masters, with their chains folded under them, unless something else is asked for."""
+    """Masters with their chains folded, unless filtered."""
 
     title = _("place in the chain")
     parameter_name = "part"
@@ -54,7 +54,7 @@ class ChainFilter(RadioFilter):
 
 
 class RetryFilter(RadioFilter):
-    """Executions that were tried more than once, or wait for that."""
+    """Executions with more than one attempt, or with a pending retry."""
 
     title = _("attempts")
     parameter_name = "tried"
@@ -70,7 +70,7 @@ class RetryFilter(RadioFilter):
 
 
 class ExactTimes:
-    """When a row started and ended, to the second."""
+    """Start and end of a row, to the second."""
 
     @display(description=_("started"))
     def started(self, row: Execution | ExecutionAttempt) -> str:
@@ -82,7 +82,7 @@ class ExactTimes:
 
 
 class RunLines:
-    """What a run covered and what went wrong in it, one line each."""
+    """Coverage and errors of a run, one line each."""
 
     @display(description=_("error"))
     def sentences(self, execution: Execution) -> str:
@@ -140,7 +140,7 @@ class AttemptInline(ExactTimes, EnginesInline):
 
 @admin.register(Execution)
 class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
-    """What ran, what did not, and why."""
+    """Executions with their results."""
 
     # Counting millions of rows for a page number takes longer than the page.
     paginator = InfinitePaginator
@@ -271,7 +271,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
 
 @admin.register(Poller)
 class PollerAdmin(EnginesAdmin):
-    """The pollers as they last reported. The dashboard shows them live."""
+    """Pollers as last reported. The dashboard shows them live."""
 
     list_display = [
         "poller_id",
@@ -327,7 +327,7 @@ class PollerAdmin(EnginesAdmin):
 
 @admin.register(PollerStats)
 class PollerStatsAdmin(EnginesAdmin):
-    """The pool, minute by minute."""
+    """Load of the pool per minute."""
 
     paginator = InfinitePaginator
     show_full_result_count = False

@@ -1,4 +1,4 @@
-"""What the engine does and did: pollers, queue, executions, and asking for a run."""
+"""Pollers, queue, executions, and manual runs."""
 
 from typing import Any
 
@@ -37,10 +37,10 @@ from facho.apps.polling.serializers import (
     StatsSerializer,
 )
 
-# An execution shows its OLT's name and nothing else of it; least of all its secrets leave the database.
+# Only the name of the OLT is read, never its secrets.
 EXECUTIONS = with_parts(Execution.objects.annotate(olt_name=F("olt__name")))
 
-# Kept for the page of one execution; a list of a thousand would carry megabytes of them.
+# Only for a single execution; a list would carry megabytes of them.
 LONG_COLUMNS = ("coverage", "failed_onus")
 
 

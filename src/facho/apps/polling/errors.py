@@ -1,7 +1,7 @@
-"""What a run says of its error, in the language of the reader.
+"""Errors of runs in the user's language.
 
-The engine writes errors down as English sentences. The ones that people meet are known here by their shape, taken apart
-and said again; any other stays as it was written.
+The engine stores errors as English sentences. Common ones are recognised by their pattern and translated; others stay
+in English.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import cache
 
 from django.utils.translation import get_language, gettext, gettext_noop
 
-# Whole lines, and reasons within them. A later one may be part of an earlier one's shape, so the order counts.
+# Whole lines, and reasons within them. The order counts, because a later one may be part of an earlier pattern.
 SENTENCES = (
     gettext_noop(
         "%(olt)s gave no answer to 1 request in %(seconds)s s. "
@@ -42,14 +42,14 @@ PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 
 
 def in_words(error: str) -> str:
-    """Return an error in the language of the reader, line by line."""
+    """Return an error in the user's language, line by line."""
     if (get_language() or "en").startswith("en"):
         return error
     return "\n".join(map(_line, error.split("\n")))
 
 
 def first_line(error: str) -> str:
-    """Return what an error is about, without the rest of the story."""
+    """Return the subject of an error, without the details."""
     return in_words(error.split("\n")[0])
 
 
@@ -69,7 +69,7 @@ def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _pattern(sentence: str) -> str:
-    """Return what a sentence looks like when its gaps are filled."""
+    """Return the pattern of a sentence with placeholders."""
     text, *rest = PLACEHOLDER.split(sentence)
     gaps = zip(rest[::2], rest[1::2], strict=True)
     return re.escape(text) + "".join(f"(?P<{name}>.+?){re.escape(behind)}" for name, behind in gaps)

@@ -1,4 +1,4 @@
-"""How executions are narrowed."""
+"""Filters of executions."""
 
 from facho.apps.inventory.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution

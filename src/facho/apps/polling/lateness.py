@@ -1,4 +1,4 @@
-"""Where the time between a slot and its start went: parts that add up to the lateness, to the millisecond."""
+"""Parts of the delay between a slot and its start. They add up exactly, in milliseconds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.engine.model import Cause
 
-# From the claim to the first request: the lease, the rows, a thread that was busy.
+# From the claim to the first request: lease, rows, a busy thread.
 STARTING = "starting"
-# A link starts when the links before it have ended.
+# A link starts when the earlier links have ended.
 IN_CHAIN = "in_chain"
 
 PART_LABELS: dict[str, Any] = {
@@ -26,11 +26,10 @@ PART_LABELS: dict[str, Any] = {
 
 
 def parts(lateness: float, waits: Mapping[str, float], *, rest: str = STARTING) -> dict[str, float]:
-    """Split a lateness into seconds by what they went into; what nothing explains goes to `rest`.
+    """Split a delay into seconds by cause; the unexplained part goes to `rest`.
 
-    Counted in whole milliseconds, as the waits are kept, so that the sum is
-    exact. Waits that say more than there is, as after a step of the clock, are
-    cut short in their order.
+    Counted in whole milliseconds, as stored, so that the sum is exact. Waits that exceed the delay, as after a clock
+    step, are cut in order.
     """
     left = milliseconds(lateness)
     if left <= 0:

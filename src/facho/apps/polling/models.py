@@ -1,4 +1,4 @@
-"""What the engine did. It owns these tables; people read them."""
+"""Executions, pollers and leases. The engine writes these tables; users read them."""
 
 from django.db import models
 from django.db.models import Q
@@ -38,13 +38,13 @@ TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.valu
 
 
 class Execution(models.Model):
-    """One node, one slot. A link of a chain names the execution of its master and runs in the same poller."""
+    """One node in one slot. A link names the execution of its master and runs in the same poller."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="executions", verbose_name=_("OLT"))
     node = models.ForeignKey(
         WorkflowNode, models.SET_NULL, null=True, related_name="executions", verbose_name=_("node")
     )
-    # What the node was called: history outlives it.
+    # Name of the node: history outlives it.
     node_name = models.CharField(_("job"), max_length=100)
     master_execution = models.ForeignKey(
         "self", models.CASCADE, null=True, related_name="links", verbose_name=_("master")
@@ -52,7 +52,7 @@ class Execution(models.Model):
     poller_id = models.PositiveIntegerField(_("poller"), null=True)
     trigger = models.CharField(_("started by"), max_length=10, choices=TRIGGER_CHOICES, default=Trigger.SCHEDULE)
     slot = models.DateTimeField(_("due"))
-    # A skipped row may stand for several slots in a row, from `slot` on.
+    # A skipped row may stand for several consecutive slots, from `slot` on.
     slots = models.PositiveIntegerField(_("slots"), default=1)
     status = models.CharField(_("status"), max_length=12, choices=STATUS_CHOICES, default=Status.PENDING)
     cause = models.CharField(_("cause"), max_length=20, choices=CAUSE_CHOICES, blank=True)
@@ -64,9 +64,10 @@ class Execution(models.Model):
     started_at = models.DateTimeField(_("started"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     lease_token = models.BigIntegerField(null=True)
-    # Where it runs, or ran last: see `engine/device.py`. NULL, and not empty, so that a large table gets it at once.
+    # Device of the last run: see `engine/device.py`. NULL, and not empty, so that the migration of a large table is
+    # instant.
     device = models.CharField(_("device"), max_length=DEVICE_LENGTH, null=True)
-    # Pending, and waiting for a further attempt at this time.
+    # Pending, with the next attempt at this time.
     retry_at = models.DateTimeField(_("tried again"), null=True)
 
     readings = models.PositiveIntegerField(_("ONUs read"), default=0)
@@ -82,9 +83,9 @@ class Execution(models.Model):
     rtt_p95 = models.FloatField(_("round trip, 95 % (s)"), null=True)
     rtt_p99 = models.FloatField(_("round trip, 99 % (s)"), null=True)
     peak_in_flight = models.PositiveIntegerField(_("most in flight"), default=0)
-    # What requests ended up with, by table: repetitions of a walk, or rows of a GET.
+    # Final request sizes, by table: repetitions of a walk, or rows of a GET.
     sizes = models.JSONField(_("sizes of requests"), default=dict)
-    # Its shape stands in `apps/polling/coverage.py`.
+    # `apps/polling/coverage.py` describes its format.
     coverage = models.JSONField(_("coverage"), default=dict)
     failed_onus = models.JSONField(_("ONUs that failed"), default=list)
 
@@ -131,14 +132,14 @@ class Execution(models.Model):
     @property
     def lateness(self) -> float | None:
         """Return the seconds between its slot and the start of its first attempt."""
-        # A run that was waiting when the clock was set back starts before its slot.
+        # A run that waited while the clock was set back starts before its slot.
         return max((self.started_at - self.slot).total_seconds(), 0.0) if self.started_at else None
 
     @property
     def parts(self) -> dict[str, float]:
-        """Return what its lateness is made of, in seconds; before its start, what it has waited for.
+        """Return the parts of its delay in seconds; before its start, its waits.
 
-        A link waited with its master: `queries.with_parts` reads that along.
+        A link waited with its master: `queries.with_parts` reads that too.
         """
         waits = self.waits or getattr(self, "master_waits", None) or {}
         if self.lateness is None:
@@ -147,16 +148,16 @@ class Execution(models.Model):
         return lateness.parts(self.lateness, waits, rest=rest)
 
     def column_lines(self) -> list[str]:
-        """Return what each column covered, as people read it."""
+        """Return the coverage of each column as text."""
         return coverage.column_lines(self.coverage)
 
     def failure_lines(self) -> list[str]:
-        """Return the ports that failed, as people read them."""
+        """Return the failed ports as text."""
         return coverage.failure_lines(self.coverage)
 
 
 class ExecutionAttempt(models.Model):
-    """One try at an execution."""
+    """One attempt of an execution."""
 
     execution = models.ForeignKey(Execution, models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField(_("attempt"))
@@ -179,7 +180,7 @@ class ExecutionAttempt(models.Model):
 
 
 class Poller(models.Model):
-    """A seat for one composite at a time, as it last reported."""
+    """A poller, as last reported."""
 
     class Status(models.TextChoices):
         FREE = "FREE", _("free")
@@ -213,15 +214,15 @@ class Poller(models.Model):
 
 
 class Lease(models.Model):
-    """Who may ask a device, or who the active scheduler is. Times are those of the database's clock."""
+    """Holder of a device, or the active scheduler. Times are of the database's clock."""
 
     # "device:10.0.0.7:161", or "scheduler".
     key = models.CharField(_("what"), max_length=DEVICE_LENGTH + 10, primary_key=True)
     holder = models.CharField(_("holder"), max_length=200)
-    # Grows with each holder, so that a late one can be told from the present one.
+    # Grows with each holder, so that an old holder is recognised.
     token = models.BigIntegerField(_("token"))
     expires_at = models.DateTimeField(_("expires"))
-    # Not to be renewed any more: somebody wants it back.
+    # It cannot be renewed any more.
     revoked = models.BooleanField(_("revoked"), default=False)
 
     class Meta:
@@ -235,7 +236,7 @@ class Lease(models.Model):
 
 
 class PollerStats(models.Model):
-    """The pool at one minute: what a chart of the last days is drawn from."""
+    """Load of the pool in one minute, for charts."""
 
     timestamp = models.DateTimeField(_("time"), unique=True)
     total_pollers = models.PositiveIntegerField(_("pollers"))

@@ -1,4 +1,4 @@
-"""Figures per OLT, computed from its executions: how many succeeded, how long they took, what was lost and why."""
+"""Figures per OLT, computed from its executions: success, durations, losses and causes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
@@ -31,11 +31,11 @@ from facho.engine.model import Status
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Points of one answer, at most.
+# Maximum points per answer.
 MOST_POINTS = 1000
-# The longest time of one answer. Executions are kept for 30 days unless a setting says otherwise.
+# Maximum time span per answer. Executions are kept for 30 days by default.
 LONGEST = timedelta(days=92)
-# The steps that are chosen when none is given, and how many points they may make.
+# Default steps, and the maximum number of points for choosing one.
 STEPS = tuple(timedelta(minutes=minutes) for minutes in (5, 15, 60, 6 * 60, 24 * 60))
 USUAL_POINTS = 300
 
@@ -47,7 +47,7 @@ P95 = 0.95
 
 @dataclass(slots=True)
 class Figures:
-    """The executions of one OLT that ended within some time. None: there was nothing to compute it from."""
+    """Figures of an OLT's executions in a time span. None: no data."""
 
     completed: int = 0
     failed: int = 0
@@ -55,12 +55,12 @@ class Figures:
     # Seconds, of completed runs.
     duration_mean: float | None = None
     duration_p95: float | None = None
-    # Seconds: the figures of the runs, weighted by their requests.
+    # Seconds: figures of the runs, weighted by their requests.
     round_trip_p50: float | None = None
     round_trip_p95: float | None = None
     pdus: int = 0
     retransmissions: int = 0
-    # Attempts after the first one, and the seconds from the end of an attempt to the start of the next.
+    # Attempts after the first one, and the seconds between attempts.
     retries: int = 0
     retry_gap_mean: float | None = None
     # Slots that did not run, by cause.
@@ -77,7 +77,7 @@ class Figures:
 
 
 class Bucket(Func):
-    """The number of the step that a time is in, counted from 1970."""
+    """Number of the step of a time, counted from 1970."""
 
     output_field = IntegerField()
     arity = 1
@@ -86,7 +86,7 @@ class Bucket(Func):
         super().__init__(F(time), seconds=int(step.total_seconds()))
 
     def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:
-        # Four, because the template and the cursor each take one of two for an escape.
+        # Four, because the template and the cursor each halve them.
         template = "(CAST(strftime('%%%%s', %(expressions)s) AS INTEGER) / %(seconds)d)"
         return self.as_sql(compiler, connection, template=template, **more)
 
@@ -96,19 +96,19 @@ class Bucket(Func):
 
 
 def step_for(span: timedelta) -> timedelta:
-    """Return the step for a span if none was asked for."""
+    """Return the default step of a time span."""
     return next((step for step in STEPS if span / step <= USUAL_POINTS), STEPS[-1])
 
 
 def first_bucket(since: datetime, step: timedelta) -> datetime:
-    """Return the start of the step that `since` is in: steps are counted from 1970, so hours begin on the hour."""
+    """Return the start of the step of `since`: steps are counted from 1970, so hours start on the hour."""
     return EPOCH + (since - EPOCH) // step * step
 
 
 def olt_stats(olt_id: int, since: datetime, until: datetime, step: timedelta) -> list[dict[str, Any]]:
-    """Return the figures of each step by name, from `since`, which is the start of one, to `until`.
+    """Return the figures of each step by name, from `since`, the start of a step, to `until`.
 
-    A step in which nothing ended has its time `at` and nothing else.
+    A step without executions has only its time `at`.
     """
     executions = Execution.objects.filter(olt_id=olt_id, slot__gte=since, slot__lt=until)
     found = figures(executions, Bucket("slot", step))
@@ -123,7 +123,7 @@ def fleet_stats(olt_ids: Collection[int], since: datetime, until: datetime) -> d
 
 
 def figures(executions: QuerySet[Execution], key: Combinable) -> dict[int, Figures]:
-    """Return the figures of executions that are over, by a key of theirs."""
+    """Return the figures of finished executions, by a key."""
     keyed = executions.filter(status__in=ENDED).order_by().annotate(key=key)
     found = _sums(keyed)
     for number, seconds in _p95(keyed):
@@ -168,12 +168,12 @@ def _sums(keyed: QuerySet[Any]) -> dict[int, Figures]:
 
 
 def _weighted(name: str) -> Sum:
-    """Return the sum of a round trip times the requests: percentiles of runs cannot be joined exactly."""
+    """Return the sum of round trips times requests: percentiles of runs cannot be combined exactly."""
     return Sum(F(name) * F("pdus"), output_field=FloatField())
 
 
 def _p95(keyed: QuerySet[Any]) -> list[tuple[int, float]]:
-    """Return the longest twentieth of the completed durations: the shortest of these, by key, is the percentile."""
+    """Return the longest twentieth of the completed durations: the shortest of these is the percentile."""
     took = _took("started_at", "ended_at")
     share = Window(CumeDist(), partition_by=[F("key")], order_by=took.asc())
     runs = keyed.filter(status__in=COMPLETED, started_at__isnull=False, ended_at__isnull=False)

@@ -1,4 +1,4 @@
-"""How busy the pool was over hours and days, thinned so that a chart can carry it."""
+"""Load of the pool over time, reduced for a chart."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from facho.apps.polling.models import PollerStats
 
 MINUTE = timedelta(minutes=1)
 
-# As many as a wide chart has pixels to tell apart.
+# Number of points that a wide chart can show.
 MAX_POINTS = 480
 
-# What may be asked for at once: there is a row a minute.
+# Maximum time span: there is a row per minute.
 LONGEST = timedelta(days=31)
 
 COLUMNS = ("timestamp", "total_pollers", "free_pollers", "busy_percentage", "queue_size", "delayed", "is_saturated")
@@ -22,7 +22,7 @@ Row = tuple[datetime, int, int, float, int, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Some minutes in a row. What is worse of them is what counts: a rush must not vanish in a mean."""
+    """Some consecutive minutes. The worst one counts, so that a peak does not vanish in a mean."""
 
     at: datetime
     minutes: int
@@ -36,19 +36,19 @@ class Point:
 
 
 def pool_history(since: datetime, until: datetime) -> tuple[timedelta, list[Point]]:
-    """Return how long a point is, and the points. Minutes of which nothing is known are in none."""
+    """Return the length of a point, and the points. Minutes without data are left out."""
     rows = PollerStats.objects.filter(timestamp__gte=since, timestamp__lt=until).order_by("timestamp")
     step = step_for(until - since)
     return step, points(rows.values_list(*COLUMNS).iterator(), since, step)
 
 
 def step_for(span: timedelta) -> timedelta:
-    """Return the shortest whole number of minutes that divides a span into no more points than a chart can show."""
+    """Return the shortest step in whole minutes that keeps a span within the maximum number of points."""
     return max(1, ceil(span / MINUTE / MAX_POINTS)) * MINUTE
 
 
 def points(rows: Iterable[Row], since: datetime, step: timedelta) -> list[Point]:
-    """Return one point for each step of which something is known."""
+    """Return one point per step with data."""
     steps: dict[int, list[Row]] = {}
     for row in rows:
         steps.setdefault((row[0] - since) // step, []).append(row)

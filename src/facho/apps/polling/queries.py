@@ -1,4 +1,4 @@
-"""Questions about executions and pollers that the API, the admin and the pages ask alike."""
+"""Queries on executions and pollers, shared by API, admin and pages."""
 
 from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -9,12 +9,12 @@ from facho.apps.polling.models import Execution, ExecutionAttempt, Poller
 
 
 def with_chains(executions: QuerySet[Execution]) -> QuerySet[Execution]:
-    """Read the links of each master with it, in the order in which they run. Executions are sorted newest first."""
+    """Read the links of each master with it, in running order. Executions are sorted newest first."""
     return executions.prefetch_related(Prefetch("links", Execution.objects.order_by("pk")))
 
 
 def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:
-    """Add how often an execution was tried, and what its master waited for: a link waited with it."""
+    """Add the number of attempts, and the waits of the master: a link waited with it."""
     attempts = ExecutionAttempt.objects.filter(execution=OuterRef("pk")).order_by().values("execution")
     return executions.annotate(
         master_waits=F("master_execution__waits"),
@@ -23,7 +23,7 @@ def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:
 
 
 def with_names(pollers: QuerySet[Poller]) -> QuerySet[Poller]:
-    """Add what the OLT and the node are called that a poller is at."""
+    """Add the names of a poller's OLT and node."""
     olts = Olt.objects.filter(pk=OuterRef("current_olt_id")).order_by()
     nodes = WorkflowNode.objects.filter(pk=OuterRef("current_node_id")).order_by()
     return pollers.annotate(

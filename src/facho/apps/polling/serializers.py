@@ -1,4 +1,4 @@
-"""Executions on the wire, and the shape of the engine's news as `live.py` gives it."""
+"""Executions in the API, and the format of snapshots from `live.py`."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -302,7 +302,7 @@ class OltStatsQuerySerializer(serializers.Serializer[Any]):
     step = StepField(required=False, help_text="Such as 5m, 1h or 1d. Left out, it is chosen by the time asked for.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        # Not attributes: `from` is a word of Python.
+        # Not attributes: `from` is a keyword.
         return {
             "from": serializers.DateTimeField(
                 source="since", required=False, help_text="A day before `to`, if it is left out."

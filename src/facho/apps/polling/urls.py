@@ -1,4 +1,4 @@
-"""Pollers and executions."""
+"""URLs of pollers and executions."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

@@ -28,7 +28,7 @@ from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuQuerySet
 from facho.engine.chunks import FIELDS
 
-# As many as fit on a screen; the page of the ONU and the API have the others.
+# As many as fit on a screen; the ONU page and the API have the others.
 SHOWN_READINGS = 20
 
 STATE_COLOURS = {
@@ -46,12 +46,12 @@ STATE_COLOURS = {
 }
 
 
-# Lists show the name of an OLT: its secrets stay in the database.
+# Lists show the name of an OLT; its secrets are not read.
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
 
 class PresenceFilter(RadioFilter):
-    """All ONUs, those that are there, or those that discoveries do not find any more."""
+    """All ONUs, present ones, or missing ones."""
 
     title = _("presence")
     parameter_name = "missing"
@@ -192,7 +192,7 @@ class OnuAdmin(EnginesAdmin):
 
     @display(description=_("latest readings"), empty_value="-")
     def readings(self, onu: Onu) -> str:
-        """Return the last ones of the last day as a table."""
+        """Return the last readings of the last day as a table."""
         now = timezone.now()
         rows = series(onu.pk, list(FIELDS), now - timedelta(days=1), now)[: -SHOWN_READINGS - 1 : -1]
         names = {field.name: field.verbose_name for field in Onu._meta.concrete_fields}
@@ -213,7 +213,7 @@ class OnuAdmin(EnginesAdmin):
 
 @admin.register(OnuEvent)
 class OnuEventAdmin(EnginesAdmin):
-    """What changed of the ONUs."""
+    """Events of ONUs."""
 
     paginator = InfinitePaginator
     show_full_result_count = False

@@ -26,7 +26,7 @@ from facho.apps.telemetry.serializers import (
     SummarySerializer,
 )
 
-# The newest first. Of its OLT an event shows the name; the secrets stay in the database.
+# Newest first. Only the name of the OLT is read, never its secrets.
 EVENTS = OnuEvent.objects.annotate(
     olt_name=F("olt__name"), onu_name=F("onu__name"), onu_serial=F("onu__serial")
 ).order_by("-at", "-id")
@@ -35,7 +35,7 @@ EVENTS = OnuEvent.objects.annotate(
 class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
     """The ONUs, as they were last read."""
 
-    # By place; two ONUs whose place is unknown would else change places between pages.
+    # By place; the id keeps ONUs without a place in a stable order across pages.
     queryset = (
         Onu.objects.with_freshness()
         .annotate(olt_name=F("olt__name"))

@@ -1,4 +1,4 @@
-"""How ONUs and their events are narrowed."""
+"""Filters of ONUs and their events."""
 
 import django_filters
 

@@ -1,7 +1,7 @@
-"""The history of one ONU: the only reader, for the API, the pages and whatever else shows it.
+"""History of one ONU: the only reader, for API and pages.
 
-A value is in a closed chunk, or in a run of a day that is not closed yet. Daily values are in closed months and open
-days in the same way. Damaged bytes are logged once per process and skipped.
+A value is in a closed chunk, or in a run of an open day. Daily values are in closed months and open days in the same
+way. Damaged rows are logged once per process and skipped.
 """
 
 import logging
@@ -21,15 +21,15 @@ DAY = timedelta(days=1)
 
 T = TypeVar("T", RunColumns, Chunk)
 
-# Times in microseconds since the epoch, each with the cells that were read then, by field.
+# Times in microseconds since the epoch, each with its cells by field.
 Cells = dict[int, dict[str, Any]]
 
-# The tables and rows in which damage was found and logged.
+# Damaged rows that were logged, by table and id.
 _reported: set[tuple[str, int]] = set()
 
 
 class Level(NamedTuple):
-    """The two tables of a resolution, and the beginning of the period in which a time lies."""
+    """The two tables of a resolution, and the start of a time's period."""
 
     open: type[PackedRun]
     closed: type[PackedChunk]
@@ -71,11 +71,11 @@ def unpacked(kind: type[T], model: type[PackedRun | PackedChunk], pk: int, data:
 def series(
     onu_id: int, fields: Sequence[str], since: datetime, until: datetime, step: timedelta | None = None
 ) -> list[dict[str, Any]]:
-    """Return the readings of an ONU from one time to another, the earliest first: `at` and a value for each field.
+    """Return the readings of an ONU in a time span, earliest first: `at` and a value per field.
 
-    With a step they are buckets, `at` is the beginning of one, and a field is an object: the minimum, mean and maximum
-    of a gauge, or the sum by which a counter grew. A state is the last one. Steps of whole days come from daily values,
-    which are kept longer.
+    With a step they are buckets: `at` is the start of one, and a field is an object with minimum, mean and maximum of
+    a gauge, or the growth of a counter. A state is the last one. Steps of whole days use daily values, which are kept
+    longer.
     """
     olt_id = Onu.objects.values_list("olt_id", flat=True).get(pk=onu_id)
     if step is None:
@@ -127,7 +127,7 @@ def _add_open(
     cells: Cells, level: Level, olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime
 ) -> None:
     rows = level.open._default_manager.filter(olt_id=olt_id, at__range=(since, until)).order_by("at", "pk")
-    # Runs of an OLT mostly have the same ONUs: where one is among them is looked up once.
+    # Runs of an OLT mostly have the same ONUs, so positions are cached.
     positions: dict[bytes, int | None] = {}
     for pk, at, data in rows.values_list("pk", "at", "data").iterator():
         run = unpacked(RunColumns, level.open, pk, data)
@@ -144,13 +144,13 @@ def _add_open(
 
 
 class Buckets:
-    """What a chart shows of many readings: each bucket has the extremes of a field, and what its mean is made of."""
+    """Buckets of a chart: extremes of a field, and the parts of its mean."""
 
     def __init__(self, fields: Sequence[str], step: timedelta) -> None:
         self._fields = fields
         self._step = step // MICROSECOND
         self._buckets: dict[int, dict[str, dict[str, Any]]] = {}
-        # The last value of each counter, from which it grows.
+        # Last value of each counter, for its growth.
         self._counters: dict[str, int] = {}
 
     def add_readings(self, cells: Cells) -> None:
@@ -170,7 +170,7 @@ class Buckets:
                     self._add(at, field, parts)
 
     def _parts(self, field: str, cell: Any) -> dict[str, Any]:
-        """Return one reading as if it were a day."""
+        """Return one reading in the form of a day."""
         kind = FIELDS[field]
         if kind is Kind.GAUGE:
             return {"min": cell, "mean": cell, "max": cell, "count": 1}
@@ -193,7 +193,7 @@ class Buckets:
 
 
 def growth(before: int, after: int) -> int:
-    """Return by how much a counter grew. One that is lower than before has started again from 0."""
+    """Return the growth of a counter. A lower value means a restart from 0."""
     return after - before if after >= before else after
 
 

@@ -1,4 +1,4 @@
-"""What is known of the ONUs: their latest state, their events and their history. Written by `store/` only."""
+"""ONUs: latest state, events and history. Written only by `store/`."""
 
 from datetime import UTC, datetime
 from typing import Self
@@ -12,15 +12,15 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
 
-# In a column of an ONU that overrides its port's time: never read, although its port was.
+# Own time of an ONU that was never read, although its port was.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PonPort(models.Model):
-    """A PON port of an OLT, and when runs last read anything, states and powers on it."""
+    """A PON port of an OLT, with the times of the last readings, states and powers."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="pon_ports", verbose_name=_("OLT"), db_index=False)
-    # NULL where the device does not report it: all ONUs of unknown place share one row.
+    # NULL if the device does not report it: all ONUs without a place share one row.
     slot = models.IntegerField(_("slot"), null=True)
     port = models.IntegerField(_("port"), null=True)
     read_at = models.DateTimeField(_("last read"), null=True)
@@ -43,12 +43,12 @@ class PonPort(models.Model):
 
 
 def _effective(name: str) -> NullIf:
-    """Return when something of an ONU was last read: its own time, or that of its port."""
+    """Return the last reading time of an ONU: its own, or that of its port."""
     return NullIf(Coalesce(f"own_{name}", f"pon_port__{name}"), Value(NEVER))
 
 
 class OnuQuerySet(models.QuerySet["Onu"]):
-    """ONUs with the times at which they were read."""
+    """ONUs with their reading times."""
 
     def with_freshness(self) -> Self:
         """Add `read_at`, `state_at` and `power_at`, to filter and order by them."""
@@ -74,7 +74,7 @@ class Onu(models.Model):
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     index = models.CharField(_("index"), max_length=120, help_text=_("The OID suffix that names it on its OLT."))
-    # Another ONU has this index now; this one was not found anywhere since, and is missing.
+    # Another ONU has this index now; this one was not found since and is missing.
     place_taken = models.BooleanField(_("place taken"), default=False, db_default=False)
     slot = models.IntegerField(_("slot"), null=True)
     port = models.IntegerField(_("port"), null=True)
@@ -102,22 +102,22 @@ class Onu(models.Model):
     out_octets = models.BigIntegerField(_("octets to the ONU"), null=True)
     extra = models.JSONField(_("more"), default=dict)
 
-    # Discoveries in a row that read its port to the end without it; after some of them it is missing.
+    # Consecutive discoveries that read its port to the end without it; it is missing after some of them.
     misses = models.PositiveIntegerField(_("misses"), default=0)
     missing_since = models.DateTimeField(_("missing since"), null=True)
-    # The ONU that was found at its place; empty again when this one is found elsewhere.
+    # ONU that was found at its place; empty again when this one is found elsewhere.
     replaced_by = models.ForeignKey(
         "self", models.SET_NULL, null=True, related_name="replaces", verbose_name=_("replaced by")
     )
-    # Where it last came from, and when it was found elsewhere.
+    # Time and origin of its last move.
     moved_at = models.DateTimeField(_("moved"), null=True)
     moved_from = models.CharField(_("moved from"), max_length=120, blank=True, default="")
 
     first_seen_at = models.DateTimeField(_("first seen"))
-    # A run that reads a port moves the times of the port. An ONU has times of its own only where they differ, because
-    # it failed or was left out while its port was read. NULL: as its port. `NEVER`: not read at all.
+    # A run updates the times of a port. An ONU has its own times only if they differ, because it failed or was left
+    # out. NULL: as its port. `NEVER`: not read at all.
     pon_port = models.ForeignKey(
-        # No index: nothing looks for the ONUs of a row, and every index costs each update on PostgreSQL.
+        # No index: no query needs it, and every index slows updates on PostgreSQL.
         PonPort, models.DO_NOTHING, null=True, related_name="onus", verbose_name=_("PON port"), db_index=False
     )  # fmt: skip
     own_read_at = models.DateTimeField(null=True)
@@ -150,7 +150,7 @@ class Onu(models.Model):
     def __str__(self) -> str:
         return self.name or self.serial or self.index
 
-    # `with_freshness` sets these three; without it they are worked out from the row of the port.
+    # Set by `with_freshness`; otherwise computed from the row of the port.
     @cached_property
     def read_at(self) -> datetime | None:
         """When a run last read anything of it."""
@@ -174,7 +174,7 @@ class Onu(models.Model):
 
     @property
     def called(self) -> str:
-        """Return what the engine calls it where it says what failed."""
+        """Return its name in error messages of the engine."""
         if self.onu is None:
             return f"ONU {self.index}"
         return "ONU " + "/".join("-" if part is None else str(part) for part in (self.slot, self.port, self.onu))
@@ -185,7 +185,7 @@ class Onu(models.Model):
 
     @property
     def missing_cause(self) -> str:
-        """Return why it is missing, in plain words; empty where it is not."""
+        """Return the reason why it is missing; empty if it is not."""
         if self.missing_since is None:
             return ""
         if self.replaced_by is None:
@@ -198,7 +198,7 @@ class Onu(models.Model):
 
 
 class OnuEvent(models.Model):
-    """One change of an ONU: what it was, what it is now, and why. Values are short text; "" stands for no value."""
+    """One change of an ONU: old value, new value and cause. Values are short texts; "" stands for no value."""
 
     class Field(models.TextChoices):
         PRESENCE = "presence", _("presence")
@@ -213,14 +213,14 @@ class OnuEvent(models.Model):
         MISSING = "missing", _("missing")
         REPLACED = "replaced", _("replaced")
 
-    # No index of its own: the ones below begin with them.
+    # No separate index: the ones below start with these columns.
     onu = models.ForeignKey(Onu, models.CASCADE, related_name="events", db_index=False, verbose_name=_("ONU"))
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="onu_events", db_index=False, verbose_name=_("OLT"))
     at = models.DateTimeField(_("time"))
     field = models.CharField(_("field"), max_length=12, choices=Field.choices)
     old = models.CharField(_("before"), max_length=120)
     new = models.CharField(_("after"), max_length=120)
-    # In English, or the down cause as the device reports it.
+    # In English, or the down cause as reported by the device.
     cause = models.CharField(_("cause"), max_length=160)
 
     class Meta:
@@ -248,7 +248,7 @@ class OnuEvent(models.Model):
 
     @property
     def cause_text(self) -> str:
-        """Return the cause in the language of the viewer."""
+        """Return the cause in the user's language."""
         if self.cause.startswith(REPLACED_BY):
             return gettext("replaced by %(onu)s") % {"onu": self.cause.removeprefix(REPLACED_BY)}
         if self.cause.startswith(REPLACES):
@@ -260,7 +260,7 @@ class OnuEvent(models.Model):
         return str(dict(words).get(value, value))
 
 
-# The causes that Facho itself finds; the last two are followed by the serial, MAC or index of the other ONU.
+# Causes found by Facho; the last two are followed by the serial, MAC or index of the other ONU.
 FOUND, FOUND_AGAIN, NOT_FOUND, MOVED, REPLACED_BY, REPLACES = (
     "found",
     "found again",
@@ -278,9 +278,9 @@ CAUSES = {
 
 
 class PackedRun(models.Model):
-    """Values of many ONUs of an OLT at one time, as `engine/chunks.py` packs them."""
+    """Values of an OLT's ONUs at one time, packed by `engine/chunks.py`."""
 
-    # No index of its own: the one below begins with it.
+    # No separate index: the one below starts with it.
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
     data = models.BinaryField()
@@ -297,14 +297,14 @@ class PackedRun(models.Model):
 
 
 class PackedChunk(models.Model):
-    """One field of some ONUs of an OLT over a period, as `engine/chunks.py` packs it. Never changed, only replaced."""
+    """One field of some ONUs over a period, packed by `engine/chunks.py`. Never changed, only replaced."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
     field = models.CharField(max_length=24)
-    # The period begins here. The last value is the one by which retention goes.
+    # Start of the period. Retention uses the time of the last value.
     start = models.DateTimeField()
     last_at = models.DateTimeField()
-    # The chunk has ids from one to the other, but not all of them.
+    # Range of the ids in the chunk.
     first_onu = models.BigIntegerField()
     last_onu = models.BigIntegerField()
     data = models.BinaryField()
@@ -321,21 +321,21 @@ class PackedChunk(models.Model):
 
 
 class HistoryRun(PackedRun):
-    """What one run read, until its day is closed."""
+    """Readings of one run, until its day is closed."""
 
     class Meta(PackedRun.Meta):
         db_table = "onu_history_runs"
 
 
 class HistoryChunk(PackedChunk):
-    """A field of some ONUs over one day of UTC."""
+    """A field of some ONUs over one UTC day."""
 
     class Meta(PackedChunk.Meta):
         db_table = "onu_history_chunks"
 
 
 class HistoryDay(PackedRun):
-    """Minimum, mean and maximum of one day of UTC, until its month is closed."""
+    """Minimum, mean and maximum of one UTC day, until its month is closed."""
 
     class Meta(PackedRun.Meta):
         db_table = "onu_history_days"

@@ -1,4 +1,4 @@
-"""Questions about many ONUs at once."""
+"""Queries over many ONUs."""
 
 from collections import Counter
 from typing import Any
@@ -7,12 +7,12 @@ from django.db.models import Case, Count, F, Value, When
 
 from facho.apps.telemetry.models import Onu
 
-# No state that an ONU can be in.
+# Not a state of an ONU.
 MISSING = "missing"
 
 
 def summary() -> dict[str, Any]:
-    """Return how many ONUs there are by state, in all and for each OLT that has any, by one query."""
+    """Return the number of ONUs by state, in total and per OLT, with one query."""
     rows = (
         Onu.objects.order_by("olt__name")
         .annotate(counts_as=Case(When(missing_since__isnull=False, then=Value(MISSING)), default=F("state")))

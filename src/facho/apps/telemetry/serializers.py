@@ -1,4 +1,4 @@
-"""ONUs and their history on the wire. A value that the device does not have is null."""
+"""ONUs and their history in the API. A value that the device does not have is null."""
 
 import re
 from datetime import timedelta
@@ -14,10 +14,10 @@ from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.engine.brand import ONU_FIELDS
 from facho.engine.chunks import FIELDS
 
-# History is asked for by the day, or by the year at most.
+# Maximum time span in hours.
 LONGEST_HISTORY = 366 * 24
 
-# Bounds that give a number 64 bits in the schema.
+# Bounds that make a number 64-bit in the schema.
 INT64: dict[str, Any] = {"min_value": -(2**63), "max_value": 2**63 - 1}
 
 STEP = re.compile(r"([0-9]{1,9})(s|m|h|d|)")
@@ -198,7 +198,7 @@ class HistoryWish(serializers.Serializer[Any]):
     )
 
     def get_fields(self) -> dict[str, Any]:
-        # `from` is a word of Python.
+        # `from` is a keyword.
         since = serializers.DateTimeField(required=False, help_text="The beginning of the time wanted.")
         return {**super().get_fields(), "from": since}
 

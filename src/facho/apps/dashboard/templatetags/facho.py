@@ -1,4 +1,4 @@
-"""How values look on a page: ages, badges, powers. A script keeps the ages ticking."""
+"""Template tags of values: ages, badges, powers. A script updates the ages."""
 
 from datetime import datetime
 
@@ -17,10 +17,10 @@ from facho.apps.telemetry.models import Onu
 
 register = template.Library()
 
-# No value is a dash, never 0. (Where a template reaches through a None, it hands over an empty text.)
+# No value is a dash, never 0. (A template that reads through a None passes an empty text.)
 NOTHING = mark_safe('<span class="none">–</span>')
 
-# What colour a word has. Not named here: grey.
+# Colours of states; others are grey.
 TONES = {
     "SUCCESS": "ok",
     "PARTIAL": "warn",
@@ -52,7 +52,7 @@ LEVELS = {"rx": power.rx_level, "olt_rx": power.olt_rx_level, "tx": power.tx_lev
 
 @register.simple_tag
 def age(at: datetime | None) -> SafeString:
-    """Show how long ago something was."""
+    """Show the age of a time."""
     if not at:
         return NOTHING
     shown = _("{span} ago").format(span=text.span((timezone.now() - at).total_seconds()))
@@ -61,7 +61,7 @@ def age(at: datetime | None) -> SafeString:
 
 @register.simple_tag
 def due(at: datetime | None) -> SafeString:
-    """Show when something is to come."""
+    """Show a future time."""
     if not at:
         return NOTHING
     ahead = (at - timezone.now()).total_seconds()
@@ -71,7 +71,7 @@ def due(at: datetime | None) -> SafeString:
 
 @register.simple_tag
 def clock_time(at: datetime | None) -> SafeString:
-    """Show a point in time; the browser puts it in the viewer's zone."""
+    """Show a time; the browser converts it to the user's zone."""
     if not at:
         return NOTHING
     shown = timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
@@ -80,7 +80,7 @@ def clock_time(at: datetime | None) -> SafeString:
 
 @register.simple_tag
 def time_of_day(at: datetime | None) -> SafeString:
-    """Show a point in time of this day, in the viewer's zone."""
+    """Show a time of today, in the user's zone."""
     if not at:
         return NOTHING
     return format_html(
@@ -102,7 +102,7 @@ def olt_badge(olt: Olt) -> SafeString:
 
 @register.simple_tag
 def breaker_badge(olt: Olt) -> SafeString | str:
-    """Show that the breaker of an OLT is open, or that it answers and waits for a person; else nothing."""
+    """Show an open breaker, or that the OLT answers and needs a manual close; otherwise nothing."""
     if olt.breaker_opened_at is None or not olt.enabled:
         return ""
     if olt.breaker_answered_at is not None:
@@ -112,7 +112,7 @@ def breaker_badge(olt: Olt) -> SafeString | str:
 
 @register.simple_tag
 def onu_badge(onu: Onu) -> SafeString:
-    """Show the state of an ONU, or since when it is missing: then its state is nobody's knowledge."""
+    """Show the state of an ONU, or the time since which it is missing."""
     if onu.missing_since is None:
         return badge(onu.state, onu.get_state_display())
     return format_html('{} <small class="since">{}</small>', badge("missing", _("missing")), age(onu.missing_since))
@@ -133,13 +133,13 @@ def tone(word: str) -> str:
 
 @register.filter
 def state_label(word: str) -> str:
-    """Return how a state of an OLT is called."""
+    """Return the label of an OLT's state."""
     return _("disabled") if word == "disabled" else str(Olt.Reachability(word).label)
 
 
 @register.filter
 def seconds(value: float | None) -> str | SafeString:
-    """Show how long something took."""
+    """Show a duration."""
     return NOTHING if value is None else text.exact(value)
 
 
@@ -151,14 +151,14 @@ def interval(value: int) -> str:
 
 @register.filter
 def place(onu: Onu) -> str:
-    """Return where an ONU sits, as engineers write it, or its index where that is not known."""
+    """Return the place of an ONU, or its index if the place is unknown."""
     parts = (onu.slot, onu.port, onu.onu)
     return onu.index if None in parts else "/".join(map(str, parts))
 
 
 @register.filter
 def plain(value: object) -> object:
-    """Show a value of an ONU: counters in groups of three digits, the rest as it is, nothing as a dash."""
+    """Show a value of an ONU: counters in groups of three digits, no value as a dash."""
     if value is None or value == "":
         return NOTHING
     return intcomma(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -172,14 +172,14 @@ def hours(value: int) -> str:
 
 @register.filter
 def waited(execution: Execution) -> list[tuple[str, float]]:
-    """Return what an execution waited for, and how long, where that is worth a word."""
+    """Return the waits of an execution, if they are long enough to mention."""
     labels = dict(CAUSE_CHOICES)
     return [(str(labels.get(cause, cause)), each) for cause, each in execution.waits.items() if each >= 1]
 
 
 @register.filter
 def trouble(master: Execution) -> str:
-    """Return in one line what went wrong in a composite, first in its master, then in its chain."""
+    """Return the error of a composite in one line, first of its master, then of its chain."""
     for run in (master, *master.links.all()):
         if run.error or run.cause:
             return first_line(run.error) or str(run.get_cause_display())
@@ -188,11 +188,11 @@ def trouble(master: Execution) -> str:
 
 @register.filter
 def error_words(error: str) -> str:
-    """Show what went wrong in the language of the reader."""
+    """Show an error in the user's language."""
     return in_words(error)
 
 
 @register.filter
 def percent_of(part: int, whole: int) -> str:
-    """Return a share as SVG wants it: with a point, in every language."""
+    """Return a share for SVG: with a decimal point in every language."""
     return f"{100 * part / whole:.2f}%" if whole else "0%"
