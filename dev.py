@@ -3,7 +3,7 @@
 
 python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
-python3 dev.py test [pytest arguments]
+python3 dev.py test [--fast | --long | --coverage] [pytest arguments]
 python3 dev.py bench [--quick] [--only CASE] [--help]
 python3 dev.py setup
 """

@@ -22,6 +22,16 @@ os.environ["FACHO_SECRET_KEYS"] = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
 os.environ["DJANGO_SETTINGS_MODULE"] = "facho.runtime.settings"
 django.setup()
 
+# Who asks for one of these waits for migrations or for a server.
+SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres"}
+
+
+def pytest_collection_modifyitems(items):
+    """Count each test with a database or a server as slow."""
+    for item in items:
+        if item.get_closest_marker("django_db") or not SLOW_FIXTURES.isdisjoint(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session")
 def redis_url():

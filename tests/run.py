@@ -1,18 +1,25 @@
 """Runs every check: `python3 dev.py test`. With arguments, only pytest with those arguments.
 
+--fast        lint, and the tests without a database, a server or a browser: half a minute
+--long        proofs that take minutes, as `-m long`
+--coverage    the tests of the first database, and how much of each folder they run
+
 Each step runs even if one before it failed; the exit status says whether all
 passed, and the last lines say what was skipped. Under CI nothing is skipped:
 what cannot be run has failed.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from servers import POSTGRES_URL_NAME, REDIS_URL_NAME, Server, postgres, redis
 
@@ -25,6 +32,8 @@ DATABASE_SUITES = ["tests/contracts", "tests/store", *APPS, "tests/faults/test_d
 PYTEST = ("pytest", "-q", "-n", "2", "--dist=worksteal")
 PYTEST_BY_FILE = ("pytest", "-q", "-n", "2", "--dist=loadfile")
 USUAL = "not chaos and not long"
+# Elsewhere nearly every test needs a database, or starts processes.
+FAST_SUITES = [f"tests/{name}" for name in ("adapters", "brands", "contracts", "engine", "repo", "simulator")]
 
 failed: list[str] = []
 skipped: list[str] = []
@@ -32,22 +41,35 @@ skipped: list[str] = []
 
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
-    if arguments:
+    option, *rest = arguments or [""]
+    if option == "--fast":
+        lint()
+        step("fast tests", *PYTEST, "-m", f"{USUAL} and not browser and not slow", *(rest or FAST_SUITES))
+    elif option == "--coverage":
+        coverage(*(rest or ["--ignore=tests/acceptance", "tests"]))
+    elif option == "--long":
+        step("long tests", "pytest", "-m", "long", *rest)
+    elif option:
         return subprocess.run([BIN / "pytest", *arguments]).returncode
-    with tempfile.TemporaryDirectory(prefix="facho-check-") as folder:
-        os.environ["FACHO_DATA_DIR"] = folder
-        static_checks()
-        tests()
-    os.environ.pop("FACHO_DATA_DIR")
+    else:
+        with tempfile.TemporaryDirectory(prefix="facho-check-") as folder:
+            os.environ["FACHO_DATA_DIR"] = folder
+            static_checks()
+            tests()
+        os.environ.pop("FACHO_DATA_DIR")
     for reason in skipped:
         print(f"\n!!! SKIPPED: {reason}")
     print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'All checks passed.'}")
     return 1 if failed else 0
 
 
-def static_checks() -> None:
+def lint() -> None:
     step("lint", "ruff", "check", "src", "tests", "dev.py")
     step("format", "ruff", "format", "--check", "src", "tests", "dev.py")
+
+
+def static_checks() -> None:
+    lint()
     step("types", "mypy")
     step("layers", "lint-imports")
     settings = "--settings=facho.runtime.settings"
@@ -70,6 +92,32 @@ def tests() -> None:
                 urls["DATABASE_URL"] = database.url
                 step("tests on PostgreSQL", *PYTEST, *DATABASE_SUITES, **urls)
             browser()
+
+
+def coverage(*which: str) -> None:
+    """Run tests, and print how many lines of each folder of src/facho they ran, other processes not included."""
+    with tempfile.TemporaryDirectory(prefix="facho-coverage-") as folder:
+        report = Path(folder, "coverage.json")
+        os.environ["COVERAGE_FILE"] = str(Path(folder, "data"))
+        with postgres() as database, redis() as messages:
+            options = ("--cov", "--cov-report=", f"--cov-report=json:{report}")
+            step("coverage", *PYTEST, *options, "-m", f"{USUAL} and not browser", *which, **named(database, messages))
+        if report.exists():
+            print(f"\n{by_folder(json.loads(report.read_text())['files'])}")
+
+
+def by_folder(files: dict[str, Any]) -> str:
+    """Return a table of folders: lines, lines that ran, percent; the whole comes last."""
+    lines: Counter[str] = Counter()
+    ran: Counter[str] = Counter()
+    for name, figures in files.items():
+        for folder in (str(Path(name).parent), "total"):
+            lines[folder] += figures["summary"]["num_statements"]
+            ran[folder] += figures["summary"]["covered_lines"]
+    rows = [f"{'folder':40}{'lines':>8}{'ran':>8}"]
+    for folder in (*sorted(lines.keys() - {"total"}), "total"):
+        rows.append(f"{folder:40}{lines[folder]:8}{ran[folder]:8}{ran[folder] / max(lines[folder], 1):8.1%}")
+    return "\n".join(rows)
 
 
 def browser() -> None:

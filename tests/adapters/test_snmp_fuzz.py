@@ -96,6 +96,7 @@ def test_random_bytes_are_refused_or_read(data):
 PDUS = [data[data.index(b"\x02\x04\x01\x02\x03\x04") :] for data in ANSWERS]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.sampled_from(ANSWERS + REQUESTS + PDUS), st.data())
 def test_mutated_packets_are_refused_or_read(packet, data):
@@ -172,6 +173,7 @@ def test_an_answer_is_not_split_where_its_structure_is_not_the_expected_one(plac
     assert answer.split(NAME_LENGTHS) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(
     changes=st.lists(st.tuples(st.integers(0, len(PLAIN_ANSWER) - 1), st.integers(0, 255)), min_size=1, max_size=4),

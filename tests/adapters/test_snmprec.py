@@ -116,6 +116,7 @@ RECORDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, max_size=8))
 def test_what_was_written_is_read_again(tmp_path_factory, records):
     path = tmp_path_factory.getbasetemp() / "again.snmprec"

@@ -89,6 +89,7 @@ def test_an_index_that_says_nothing_is_a_name(arcs):
     assert OPAQUE.encode(Unplaced(arcs)) == arcs
 
 
+@pytest.mark.slow
 @each_space
 @given(data=st.data())
 def test_an_onu_keeps_its_position_through_its_index(space, onus, data):
@@ -97,6 +98,7 @@ def test_an_onu_keeps_its_position_through_its_index(space, onus, data):
     assert space.decode(space.encode(position)) == position
 
 
+@pytest.mark.slow
 @each_space
 @given(data=st.data())
 def test_the_index_of_a_port_is_the_beginning_of_those_of_its_onus(space, onus, data):
@@ -108,6 +110,7 @@ def test_the_index_of_a_port_is_the_beginning_of_those_of_its_onus(space, onus, 
     assert bool(port) is space.by_port
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", EXACT.values(), ids=EXACT)
 @given(arcs=st.lists(numbers | st.integers(0, 300), max_size=4).map(tuple))
 def test_whatever_decodes_is_an_index_of_the_space(space, arcs):

@@ -289,6 +289,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(path=st.sampled_from([path for path in paths(WHOLE) if path]), written=ANYTHING)
 def test_whatever_is_written_in_a_profile_it_is_a_brand_or_told_what_is_wrong(path, written):

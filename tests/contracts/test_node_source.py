@@ -2,15 +2,13 @@
 
 import pytest
 from builders import MIN, SEC, T0
-from worlds import DbWorld, MemoryWorld, done, scheduled
+from worlds import WORLDS, done, scheduled
 
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, Outcome, Status
 
-pytestmark = pytest.mark.django_db
 
-
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

@@ -185,6 +185,7 @@ def test_nobody_there_may_be_tried_again(world):
     assert str(error) == "127.0.0.1 could not be reached: Connection refused"
 
 
+@pytest.mark.slow
 def test_a_server_that_never_comes_to_an_end_is_cut_off(world):
     """It sends an octet now and then: no timeout between two of them ever comes."""
     world.server.mute.set()

@@ -11,8 +11,6 @@ from facho.engine.model import Question, QuestionKind, Reply
 from facho.store.questions import DbQuestions
 from in_memory import MemoryQuestions
 
-pytestmark = pytest.mark.django_db
-
 BODY = {"name": "Power", "kind": "table", "columns": ["rx_dbm"], "oids": []}
 
 
@@ -47,7 +45,9 @@ class DbDesk:
         return None if row.answered_at is None else Reply(row.answer, row.error)
 
 
-@pytest.fixture(params=[MemoryDesk, DbDesk], ids=["memory", "database"])
+@pytest.fixture(
+    params=[pytest.param(MemoryDesk, id="memory"), pytest.param(DbDesk, id="database", marks=pytest.mark.django_db)]
+)
 def desk(request, db):
     return request.param()
 

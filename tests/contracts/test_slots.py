@@ -2,17 +2,15 @@
 
 import pytest
 from builders import MIN, SEC, T0
-from worlds import OLD, PRESENT, DbWorld, MemoryWorld, by_hand, done, scheduled
+from worlds import OLD, PRESENT, WORLDS, by_hand, done, scheduled
 
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Outcome, Skipped, Status, Trigger
 
-pytestmark = pytest.mark.django_db
-
 SUCCESS = Outcome(Status.SUCCESS)
 
 
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

@@ -2,11 +2,9 @@
 
 import pytest
 from builders import MIN, SEC, T0
-from worlds import PRESENT, DbWorld, MemoryWorld, done, scheduled
+from worlds import PRESENT, WORLDS, done, scheduled
 
 from facho.engine.model import Cause, Outcome, Status, Traffic
-
-pytestmark = pytest.mark.django_db
 
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable", traffic=Traffic(pdus=3))
 ANSWERED = Outcome(Status.SUCCESS, traffic=Traffic(pdus=3, rtt_p50=0.02, rtt_p95=0.03))
@@ -14,7 +12,7 @@ REFUSED = Outcome(Status.FAILED, None, "wrong password", "Refused", traffic=Traf
 BROKEN = Outcome(Status.FAILED, None, "disk full", "OSError")
 
 
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

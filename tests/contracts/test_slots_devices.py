@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 from builders import T0
-from worlds import PRESENT, DbWorld, MemoryWorld, done, scheduled
+from worlds import PRESENT, WORLDS, done, scheduled
 
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Outcome, Status
 
-pytestmark = pytest.mark.django_db
 
-
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

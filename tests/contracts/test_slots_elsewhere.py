@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import pytest
 from builders import MIN, T0
-from worlds import DbWorld, MemoryWorld, by_hand, done, scheduled
+from worlds import WORLDS, by_hand, done, scheduled
 
 from facho.engine.model import Cause, LeftOver, Outcome, Recovery, Status
-
-pytestmark = pytest.mark.django_db
 
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
 
 
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

@@ -2,18 +2,16 @@
 
 import pytest
 from builders import MIN, SEC, T0
-from worlds import OLD, PRESENT, DbWorld, MemoryWorld, by_hand, done, scheduled
+from worlds import OLD, PRESENT, WORLDS, by_hand, done, scheduled
 
 from facho.engine.model import Cause, Outcome, Status
-
-pytestmark = pytest.mark.django_db
 
 SUCCESS = Outcome(Status.SUCCESS)
 SILENT = Outcome(Status.FAILED, Cause.UNREACHABLE, "no answer", "OltUnreachable")
 LATER = T0 + 2 * MIN
 
 
-@pytest.fixture(params=[MemoryWorld, DbWorld], ids=["memory", "database"])
+@pytest.fixture(params=WORLDS)
 def world(request, db):
     return request.param()
 

@@ -99,6 +99,7 @@ async def community(snmp, snmpd):
     raise AssertionError("snmpd did not come up")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS, ids=lambda user: f"{user.auth or 'no auth'} {user.priv or 'no priv'}")
 async def test_v3_reads_from_snmpd_with_every_protocol(snmp, community, snmpd, user):
     if user.priv in {"AES192", "AES256"} and "unknown privProtocol" in snmpd[1].read_text():
@@ -139,6 +140,7 @@ async def test_v1_surfaces_no_such_name(snmp, community):
     assert (answer.error_status, answer.error_index) == (2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

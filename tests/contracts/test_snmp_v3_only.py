@@ -150,6 +150,7 @@ async def test_an_alteration_harms_no_later_request(snmp, intruder):
     assert answer.values == [b"OLT-CENTRAL-01"]
 
 
+@pytest.mark.slow
 async def test_no_flipped_bit_passes_for_an_answer_or_keeps_the_true_one_out(snmp, intruder, caplog):
     def flip_every_bit_first(data):
         for at in range(len(data) * 8):
@@ -278,6 +279,7 @@ async def test_settings_that_cannot_work_are_refused_with_a_sentence(snmp, user,
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auth", ["SHA1", "SHA224", "SHA256", "SHA384", "SHA512"])
 @pytest.mark.parametrize("priv", ["", "AES128", "AES192", "AES256", "AES192C", "AES256C"])
 async def test_every_pair_of_protocols_is_understood(snmp, start, auth, priv):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+import pytest
 from builders import MIN, SEC, T0
 
 from facho.engine.model import (
@@ -416,3 +417,7 @@ def scheduled(master: Node, *chain: Node, slot: datetime = T0) -> CompositeNode:
 
 def by_hand(master: Node, *chain: Node, slot: datetime = T0) -> CompositeNode:
     return CompositeNode(replace(master, run_requested_at=slot), chain, slot, Trigger.MANUAL, urgent=True)
+
+
+# Only the second one needs a database.
+WORLDS = [pytest.param(MemoryWorld, id="memory"), pytest.param(DbWorld, id="database", marks=pytest.mark.django_db)]

@@ -214,6 +214,7 @@ def test_an_olt_that_answers_again_is_polled_at_once_without_a_burst(clock, virt
     assert len(ran) <= 6
 
 
+@pytest.mark.slow
 def test_a_breaker_may_be_left_to_a_person(clock, virtually):
     async def story():
         world = BreakingWorld(clock, [make_node(1, next_check=T0)], dead={1}, auto_recover=False)
@@ -246,6 +247,7 @@ def test_a_person_may_ask_an_olt_whose_breaker_is_open(clock, virtually):
     assert world.nodes.breakers == {}
 
 
+@pytest.mark.slow
 def test_another_address_closes_the_breaker(clock, virtually):
     async def story():
         world = BreakingWorld(clock, [make_node(1, next_check=T0)], dead={1})
@@ -299,6 +301,7 @@ def test_an_olt_that_is_gone_is_not_probed(clock, virtually):
     assert virtually(story()).agents.asked == []
 
 
+@pytest.mark.slow
 def test_with_thirty_of_a_hundred_olts_dead_the_others_are_on_time_and_the_dead_cost_next_to_nothing(clock, virtually):
     """Guarantee 8: three jobs an OLT, 20 pollers that are busy a third of the time, three hours."""
 

@@ -86,6 +86,7 @@ def test_a_change_tells_what_was_and_what_is_but_no_secret():
 values = st.lists(st.one_of(st.none(), st.integers(), st.text(), st.booleans()), max_size=6).map(tuple)
 
 
+@pytest.mark.slow
 @given(st.lists(values, max_size=5), st.lists(values, max_size=5))
 def test_a_fingerprint_is_the_same_for_the_same_and_another_for_anything_else(one, other):
     same = [tuple(part) for part in one]

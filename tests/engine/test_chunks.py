@@ -79,6 +79,7 @@ def runs(draw):
     }
 
 
+@pytest.mark.slow
 @given(runs())
 def test_a_run_comes_out_as_it_went_in(run):
     ids, columns = run
@@ -104,6 +105,7 @@ def tables(draw):
     return kind, ids, times, cells
 
 
+@pytest.mark.slow
 @given(tables())
 def test_a_chunk_gives_the_series_of_each_onu(table):
     kind, ids, times, cells = table

@@ -81,6 +81,7 @@ async def stepped(by, nodes=None, *, after=32 * MIN, then=90 * MIN, **more):
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [HOUR, -HOUR, 3 * SEC, -3 * SEC, 20 * MIN, -20 * MIN, -7 * MIN, -90 * SEC], ids=str)
 def test_polling_goes_on_within_an_interval_and_no_slot_runs_twice(by):
     world = told(stepped(by))
@@ -93,6 +94,7 @@ def test_polling_goes_on_within_an_interval_and_no_slot_runs_twice(by):
         assert first - world.set_at <= 300 + 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [HOUR, -HOUR, 3 * SEC, -3 * SEC, 20 * MIN, -20 * MIN], ids=str)
 def test_a_step_causes_no_storm(by):
     world = told(stepped(by))
@@ -124,6 +126,7 @@ def test_a_year_forward_leaves_no_year_of_rows():
     assert max(max(world.gaps(node_id)) for node_id in range(1, 11)) <= 600
 
 
+@pytest.mark.slow
 def test_after_a_step_back_the_grid_moves_by_a_second_and_stays_there():
     world = told(stepped(-HOUR, [make_node(1, next_check=T0)], after=67 * MIN, then=70 * MIN))
 
@@ -305,6 +308,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(steps, st.integers(0, 1000))
 def test_whatever_the_clock_does_slots_are_taken_once_and_polling_goes_on(plan, seed):

@@ -4,6 +4,7 @@ import ast
 import logging
 from collections import Counter
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,16 @@ class Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
 
+@cache
 def all_calls():
+    """Return the file, the function and the node of each call."""
+    found = []
     for path in sorted(SOURCE.rglob("*.py")):
         visitor = Finder()
         visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
         name = path.relative_to(SOURCE).as_posix()
-        yield from ((name, function, call) for function, call in visitor.found)
+        found += ((name, function, call) for function, call in visitor.found)
+    return found
 
 
 def events_in(tree):

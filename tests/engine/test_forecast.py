@@ -37,6 +37,7 @@ def test_a_healthy_hour_is_met_and_in_time():
     assert result["busy"] == pytest.approx(100 * 240 / 3600 / 5, abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [1, 3, 24])
 def test_every_slot_of_every_hour_is_accounted_for(hours):
     nodes = [make_node(id, olt_id=id, interval=10 * MIN, next_check=T0 + id * SEC) for id in range(1, 21)]
@@ -48,6 +49,7 @@ def test_every_slot_of_every_hour_is_accounted_for(hours):
     assert sum(result["lost"].values()) == result["failed"] + result["skipped"]
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_too_small_loses_slots_to_it():
     nodes = [make_node(id, olt_id=id, next_check=T0) for id in range(1, 5)]
 
@@ -61,6 +63,7 @@ def test_a_pool_that_is_too_small_loses_slots_to_it():
     assert result["pool"]["pollers"] == 4
 
 
+@pytest.mark.slow
 def test_an_olt_that_is_too_slow_loses_its_own_slots_and_no_other_ones():
     slow = [make_node(id, olt_id=1, next_check=T0) for id in (1, 2)]
     well = make_node(3, olt_id=2, next_check=T0)
@@ -72,6 +75,7 @@ def test_an_olt_that_is_too_slow_loses_its_own_slots_and_no_other_ones():
     assert [each["olt"] for each in result["worst_olts"]] == ["OLT-01"]
 
 
+@pytest.mark.slow
 def test_a_dead_olt_is_a_violation_and_costs_the_others_nothing():
     nodes = [make_node(id, olt_id=id, next_check=T0 + id * SEC) for id in range(1, 11)]
 
@@ -114,6 +118,7 @@ def test_an_olt_whose_breaker_was_open_is_not_asked_at_all():
     assert result["busy"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("warm_up", "late"),
     [
@@ -179,6 +184,7 @@ def test_every_slot_of_a_fleet_that_dies_with_many_jobs_is_accounted_for():
     assert result["lost"].keys() <= {"unreachable", "breaker_open", "olt_busy", "no_free_poller"}
 
 
+@pytest.mark.slow
 def test_the_same_seed_tells_the_same_and_another_one_nearly():
     nodes = [make_node(id, olt_id=id % 4, next_check=T0 + id * SEC) for id in range(1, 13)]
     uneven = Fleet(tuple(nodes), lambda node, at: Prediction(30.0, 90.0))

@@ -243,6 +243,7 @@ def test_what_was_learned_is_told_worst_first():
     ]
 
 
+@pytest.mark.slow
 def test_the_same_seed_tells_the_same_failures():
     nodes = [make_node(id, olt_id=id % 3, next_check=T0 + id * SEC) for id in range(1, 13)]
     failing = fleet(*nodes, records={id: fails(ERROR, SILENT, of=5) for id in range(3)})
@@ -253,6 +254,7 @@ def test_the_same_seed_tells_the_same_failures():
     assert first != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [1, 3])
 def test_every_slot_of_a_failing_fleet_is_accounted_for(hours):
     nodes = [make_node(id, olt_id=id % 5, next_check=T0 + 7 * id * SEC) for id in range(1, 31)]

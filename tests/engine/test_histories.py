@@ -35,6 +35,7 @@ plots = st.builds(
 PHASES = [phase for phase in Phase if phase is not Phase.shrink]
 
 
+@pytest.mark.slow
 @given(plot=plots)
 @settings(max_examples=40, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_the_books_are_right(plot):
@@ -64,6 +65,7 @@ FOUND = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", FOUND)
 def test_the_books_are_right_in_plots_that_were_found(plot):
     the_books_are_right(plot)

@@ -58,6 +58,7 @@ def test_what_a_day_has_cost_is_written_in_parts(clock, virtually, fails_at):
     assert lost_slots(world) == dict.fromkeys(range(1, OLTS + 1), 289)
 
 
+@pytest.mark.slow
 def test_what_waited_too_long_is_written_in_parts_and_once(clock, virtually):
     nodes = [make_node(number, olt_id=number, next_check=T0, interval=1 * MIN) for number in range(1, 1201)]
 

@@ -33,6 +33,7 @@ def fleet():
     return [make_node(id, olt_id=id, interval=2 * MIN, next_check=T0 + 1 * MIN) for id in (1, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [pytest.param({"is_away": True}, id="writes fail"), pytest.param({"delay": 400.0}, id="writes hang")],

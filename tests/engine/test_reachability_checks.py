@@ -85,6 +85,7 @@ def test_the_last_silent_attempt_ends_the_executions(live):
     assert (link.status, link.cause) == (Status.SKIPPED, Cause.UNREACHABLE)
 
 
+@pytest.mark.slow
 def test_an_olt_that_dies_costs_a_poller_one_time_out_and_then_none(live):
     async def story(world):
         await world.run_for(4 * MIN)
@@ -176,6 +177,7 @@ def test_a_person_who_asks_learns_within_a_time_out_that_the_olt_is_silent(live)
     assert attempt.outcome.cause is Cause.UNREACHABLE
 
 
+@pytest.mark.slow
 def test_a_whole_fleet_in_doubt_is_checked_within_seconds(live):
     nodes = [make_node(id, olt_id=id, next_check=T0) for id in range(1, 1001)]
 

@@ -12,6 +12,8 @@ from builders import HOUR, MIN, SEC, T0, World, make_node
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.model import Cause, Outcome, Status, Trigger
 
+pytestmark = pytest.mark.slow
+
 OLTS = 50
 DAY = timedelta(hours=24)
 # Master: interval, priority, seconds it takes; chain: seconds each.

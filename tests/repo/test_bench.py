@@ -14,6 +14,8 @@ import report
 import stored
 
 ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
 PAGES = ("performance.md", "performance.es.md")
 SQLITE = stored.Stored(
     mode="stored-sqlite",

@@ -17,6 +17,9 @@ import server_redis
 import servers
 from servers import LaunchedPostgres, NamedServerDead, NoServerError, database_of_its_own
 
+# They start servers.
+pytestmark = pytest.mark.slow
+
 DEAD = {
     "postgres": (servers.POSTGRES_URL_NAME, "postgresql://facho:secret@127.0.0.1:1/postgres"),
     "redis": (servers.REDIS_URL_NAME, "redis://:secret@127.0.0.1:1/0"),

@@ -72,6 +72,7 @@ def pairs(device, found):
     return [(onu, *rows[identity(onu, sample)]) for onu in device.plant.onus]
 
 
+@pytest.mark.slow
 def test_all_onus_are_found_and_nothing_else(device, found, pairs):
     assert len(pairs) == len(found) == len(device.plant.onus) == 250
 
@@ -95,6 +96,7 @@ def test_an_onu_is_up_if_and_only_if_it_is(device, pairs, now):
     assert not states[False] & UP
 
 
+@pytest.mark.slow
 def test_powers_are_those_of_the_plant_and_none_in_the_dark(device, pairs, now):
     read = 0
     for onu, _, values in pairs:
@@ -109,6 +111,7 @@ def test_powers_are_those_of_the_plant_and_none_in_the_dark(device, pairs, now):
     assert read > 200
 
 
+@pytest.mark.slow
 def test_what_else_is_read_is_as_it_is_in_the_plant(device, pairs, now):
     for onu, _, values in pairs:
         seen = observe(onu, now)

@@ -203,6 +203,7 @@ async def test_a_process_serves_a_fleet_until_its_input_ends(tmp_path):
     assert read_log(log).count("OLT-CENTRAL-01", "get") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_process_stops_cleanly_when_told_to(number):
     process, _ = await start("--olts", "1", "--onus", "10")
@@ -234,6 +235,7 @@ async def test_a_process_dies_with_its_parent_even_if_that_is_killed():
     assert rest == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

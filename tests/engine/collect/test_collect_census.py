@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from collect_fakes import (
     FakeAgent,
     FakeClock,
@@ -58,6 +59,7 @@ def read_twice(data, olt_drawn, kind, columns):
     return runs
 
 
+@pytest.mark.slow
 @given(data=st.data(), olt=olts())
 @settings(max_examples=150, deadline=None)
 def test_a_discovery_invents_nobody_and_calls_nobody_absent_who_is_there(data, olt):
@@ -74,6 +76,7 @@ def test_a_discovery_invents_nobody_and_calls_nobody_absent_who_is_there(data, o
             assert set(values_of(collected)) >= listed
 
 
+@pytest.mark.slow
 @given(data=st.data(), olt=olts(), kind=st.sampled_from([JobKind.TABLE, JobKind.WALK, JobKind.GET]))
 @settings(max_examples=150, deadline=None)
 def test_what_was_learned_makes_no_run_invent_or_lose_anything(data, olt, kind):

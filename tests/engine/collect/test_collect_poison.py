@@ -67,6 +67,7 @@ class Days:
         return collected, len(agent.log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [JobKind.TABLE, JobKind.GET])
 @pytest.mark.parametrize("poison", POISON)
 async def test_a_poisoned_onu_costs_a_little_once_and_next_to_nothing_later(kind, poison):
@@ -82,6 +83,7 @@ async def test_a_poisoned_onu_costs_a_little_once_and_next_to_nothing_later(kind
     assert max(extra[1:]) <= (1 if kind is JobKind.GET else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [JobKind.TABLE, JobKind.GET, JobKind.WALK])
 @pytest.mark.parametrize("poison", POISON)
 async def test_everything_but_the_poisoned_values_is_read_in_every_run(kind, poison):
@@ -96,6 +98,7 @@ async def test_everything_but_the_poisoned_values_is_read_in_every_run(kind, poi
         assert collected.completeness is Completeness.PARTIAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [JobKind.TABLE, JobKind.GET, JobKind.WALK])
 @pytest.mark.parametrize("poison", POISON)
 async def test_an_onu_that_is_well_again_is_read_at_once_and_its_poison_forgotten(kind, poison):
@@ -177,6 +180,7 @@ async def test_the_sizes_of_a_run_are_told():
     assert set(collected.traffic.sizes) >= {"walk 1.3.6.1.4.1.99999.1", "get 1.3.6.1.4.1.99999.1.4"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "learned",
     [

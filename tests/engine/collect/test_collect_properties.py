@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from collect_fakes import (
     BEHIND,
     COLUMNS,
@@ -128,6 +129,7 @@ def read(collected):
     }
 
 
+@pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names, repetitions=st.integers(1, 25))
 @settings(max_examples=200, deadline=None)
 def test_a_walk_ends_invents_nothing_and_complete_means_complete(data, table, asked, repetitions):
@@ -158,6 +160,7 @@ def test_a_walk_ends_invents_nothing_and_complete_means_complete(data, table, as
     assert (collected.completeness is Completeness.COMPLETE) >= bool(everything)
 
 
+@pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names)
 @settings(max_examples=150, deadline=None)
 def test_a_get_ends_invents_nothing_and_complete_means_complete(data, table, asked):
@@ -182,6 +185,7 @@ def test_a_get_ends_invents_nothing_and_complete_means_complete(data, table, ask
         assert all(set(values) == set(asked) for values in values_of(collected).values())
 
 
+@pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names)
 @settings(max_examples=100, deadline=None)
 def test_none_is_said_only_of_values_that_the_device_does_not_have(data, table, asked):

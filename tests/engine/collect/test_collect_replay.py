@@ -429,6 +429,7 @@ def change(stage, what, *how):
         stage.disorder = how[0].random() if how else None
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @example(
     kind=JobKind.GET,

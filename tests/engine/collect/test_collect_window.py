@@ -49,6 +49,7 @@ def collect_by(agent, kind, *columns, onus=ONUS, limit=8, seconds=3600, brand=No
     return virtually(story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "inventory"),
     [
@@ -216,6 +217,7 @@ def test_rows_out_of_order_inside_a_port_are_found_though_no_part_goes_back():
     assert again.peak == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poisoned", range(1, 41))
 def test_a_poisoned_row_anywhere_costs_only_itself_in_a_divided_port(poisoned):
     onus = one_port(40)
