@@ -52,7 +52,7 @@ def test_scenario_1_a_task_is_disabled(world):
     assert (ended.status, ended.cause) == ("INTERRUPTED", "disabled")
     assert (left.quota_required, left.quota_failed, left.quota_pending) == (1, 1, 0)
     assert left.status == QuotaTracker.Status.INTERRUPTED
-    assert told("TASK_REMOVED") == ["OLT-CENTRAL-01: Names is not polled any more"]
+    assert told("TASK_REMOVED") == ["OLT-CENTRAL-01: polling of Names stopped"]
     assert told("EXECUTIONS_ABORTED")
     # The other task of the OLT goes on, with a plan of its own.
     assert Execution.objects.filter(node=power).exists()
@@ -116,7 +116,7 @@ def test_scenario_3_an_olt_is_disabled_and_enabled_again(world):
     assert len(first) == len(nodes)
     assert all(60 * SEC <= wait <= 121 * SEC for wait in first)
     assert set(QuotaTracker.objects.values_list("status", flat=True)) == {"IN_PROGRESS"}
-    assert told("OLT_DISABLED") == ["OLT-CENTRAL-01 is not polled any more"]
+    assert told("OLT_DISABLED") == ["OLT-CENTRAL-01: polling stopped"]
     assert len(told("OLT_ENABLED")) == 1
     assert balance() == []
 
@@ -131,7 +131,7 @@ def test_rows_that_anybody_else_changed_are_followed_within_five_seconds(world):
     world.run_for(5 * SEC)
 
     due_in = WorkflowNode.objects.get(pk=node.pk).next_run_at - world.now
-    assert told("TASK_INTERVAL_CHANGED") == ["OLT-CENTRAL-01: Optical power runs every 60 s now, not 300 s"]
+    assert told("TASK_INTERVAL_CHANGED") == ["OLT-CENTRAL-01: the interval of Optical power changed from 300 s to 60 s"]
     assert due_in <= 60 * SEC
 
 
@@ -198,7 +198,7 @@ def test_a_silent_olt_is_critical_within_the_hour_and_its_attempts_are_rows(worl
     assert Olt.objects.get().enabled
     assert Olt.objects.get().breaker_opened_at is not None
     assert told("BREAKER_OPENED") == [
-        "OLT-SUR-03 did not answer 3 attempts in a row: it is only probed, once a minute, until it answers"
+        "OLT-SUR-03 did not answer 3 attempts in a row: breaker opened, probing once a minute"
     ]
 
 

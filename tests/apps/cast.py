@@ -130,5 +130,5 @@ def make_plan(node: WorkflowNode, hour: datetime = T0, **more: Any) -> Execution
 
 
 def make_log(event: str = "OLT_DISABLED", at: datetime = T0, **more: Any) -> CoordinatorLog:
-    defaults = {"event_type": event, "level": "INFO", "message": "OLT-SUR-03 is not polled any more", "timestamp": at}
+    defaults = {"event_type": event, "level": "INFO", "message": "OLT-SUR-03: polling stopped", "timestamp": at}
     return CoordinatorLog.objects.create(**defaults | more)

@@ -143,7 +143,11 @@ def test_a_plan_says_whether_the_hour_is_long_enough(api, node):
     [listed] = results(api, "plans/")
     plan = api.get(f"/api/v1/plans/{listed['id']}/").json()
 
-    assert plan["advice"] == listed["advice"] == ["OLT-NORTE-02 needs 71 of 60 minutes: lengthen Power to 20 min"]
+    assert (
+        plan["advice"]
+        == listed["advice"]
+        == ["OLT-NORTE-02 needs 71 of 60 minutes: increase the interval of Power to 20 min"]
+    )
     # Hundreds of slots for each OLT are for whoever asks for one.
     assert "plan_data" not in listed
     assert [item["slot"] for item in plan["plan_data"]] == [
@@ -201,7 +205,7 @@ def test_an_entry_says_its_sentence_beside_the_message_of_the_log_file(api, sur)
     [entry] = results(api, "logs/")
 
     assert entry["message"] == "as in the file"
-    said = "OLT-SUR-03 did not answer 3 attempts in a row: it is only probed, once a minute, until it answers"
+    said = "OLT-SUR-03 did not answer 3 attempts in a row: breaker opened, probing once a minute"
     assert entry["sentence"] == said
 
 

@@ -119,7 +119,7 @@ def test_a_plan_that_does_not_fit_says_what_to_do(page, node, hour):
 
     text = html(page, f"/olts/{node.olt_id}/")
 
-    assert "OLT-CENTRAL-01 needs 71 of 60 minutes: lengthen Optical power to 20 min" in text
+    assert "OLT-CENTRAL-01 needs 71 of 60 minutes: increase the interval of Optical power to 20 min" in text
     assert "does not fit" in text
 
 

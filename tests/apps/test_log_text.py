@@ -32,7 +32,9 @@ def translated(monkeypatch, **sentences):
 def test_a_sentence_is_filled_with_its_details():
     said = sentence(entry())
 
-    assert said == ("OLT-CENTRAL-01: Optical power missed 3 slots from 2025-06-01 10:00:00 UTC on (the OLT was busy)")
+    assert said == (
+        "OLT-CENTRAL-01: Optical power missed 3 slots, the first at 2025-06-01 10:00:00 UTC (the OLT was busy)"
+    )
 
 
 def test_a_sentence_is_in_the_language_of_the_reader(monkeypatch):
@@ -49,10 +51,10 @@ def test_a_sentence_is_in_the_language_of_the_reader(monkeypatch):
 @pytest.mark.parametrize(
     ("language", "slots", "said"),
     [
-        pytest.param("en", 1, "missed 1 slot, that of 2025-06-01 10:00:00 UTC", id="one"),
-        pytest.param("en", 2, "missed 2 slots from 2025-06-01 10:00:00 UTC on", id="two"),
+        pytest.param("en", 1, "missed 1 slot, at 2025-06-01 10:00:00 UTC", id="one"),
+        pytest.param("en", 2, "missed 2 slots, the first at 2025-06-01 10:00:00 UTC", id="two"),
         pytest.param("es", 1, "perdió 1 turno, el de 2025-06-01 10:00:00 UTC", id="one in Spanish"),
-        pytest.param("es", 2, "perdió 2 turnos desde 2025-06-01 10:00:00 UTC", id="two in Spanish"),
+        pytest.param("es", 2, "perdió 2 turnos, el primero el de 2025-06-01 10:00:00 UTC", id="two in Spanish"),
     ],
 )
 def test_a_sentence_counts_as_people_do(language, slots, said):
@@ -78,17 +80,17 @@ def test_a_time_is_in_the_zone_of_the_reader():
     with timezone.override("America/Lima"):
         said = sentence(entry())
 
-    assert "from 2025-06-01 05:00:00 -05 on" in said
+    assert "the first at 2025-06-01 05:00:00 -05" in said
 
 
 def test_numbers_are_written_as_the_event_wants_them():
     assert sentence(entry("POOL_SATURATED", {"busy": 81.666})) == (
-        "the pollers were busy 82 % of the last minute: there are too few"
+        "the pollers were busy 82 % of the last minute: more pollers are needed"
     )
 
 
 def test_an_event_without_details_says_its_sentence():
-    assert sentence(entry("ENGINE_STOPPED", {})) == "the engine stops"
+    assert sentence(entry("ENGINE_STOPPED", {})) == "the engine is stopping"
 
 
 @pytest.mark.parametrize("cause", Cause, ids=lambda cause: cause.value)
@@ -102,7 +104,7 @@ def test_every_severity_is_said_in_words(severity):
 
     said = sentence(entry("QUOTA_VIOLATED", details))
 
-    assert said.endswith(f"got 2 of 4 runs from 2025-06-01 10:00:00 UTC on ({severity.lower()})")
+    assert said.endswith(f"completed 2 of 4 runs in the hour from 2025-06-01 10:00:00 UTC ({severity.lower()})")
 
 
 @pytest.mark.parametrize(
@@ -131,8 +133,8 @@ def test_a_translation_that_wants_more_than_there_is_is_not_used(monkeypatch):
     ("details", "said"),
     [
         pytest.param({"cause": "a cause of tomorrow"}, "(a cause of tomorrow)", id="a cause that we do not know"),
-        pytest.param({"slot": "soon"}, "from soon on", id="a time that is none"),
-        pytest.param({"slot": None}, "from None on", id="no time"),
+        pytest.param({"slot": "soon"}, "the first at soon", id="a time that is none"),
+        pytest.param({"slot": None}, "the first at None", id="no time"),
     ],
 )
 def test_a_word_that_is_not_ours_stays_as_it_is(details, said):

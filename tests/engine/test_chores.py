@@ -113,7 +113,7 @@ def test_a_chore_that_fails_stops_no_other_and_is_tried_again(virtually, clock, 
     assert diary.beats("settle") == diary.beats("plans") == [0 * MIN, 1 * MIN, 2 * MIN]
     failures = [record for record in caplog.records if getattr(record, "event", None) is Event.CHORE_FAILED]
     assert len(failures) == 3
-    assert failures[0].getMessage() == "the chore settle failed: settle found the database away"
+    assert failures[0].getMessage() == "maintenance task settle failed: settle found the database away"
     assert failures[0].levelno == logging.ERROR
     assert failures[0].exc_info[0] is OSError
 
@@ -127,7 +127,7 @@ def test_an_error_without_a_word_is_told_by_its_kind(virtually, clock, caplog):
 
     virtually(story())
 
-    assert caplog.messages == ["the chore settle failed: TimeoutError"]
+    assert caplog.messages == ["maintenance task settle failed: TimeoutError"]
 
 
 def test_stopping_ends_what_is_at_work_and_begins_nothing_more(virtually, clock):

@@ -174,8 +174,8 @@ def test_an_event_that_counts_says_one_thing_of_one_and_another_of_more(event):
 @pytest.mark.parametrize(
     ("slots", "said"),
     [
-        pytest.param(1, "OLT-SUR-03: State missed 1 slot, that of 10:05 (olt_busy)", id="one"),
-        pytest.param(3, "OLT-SUR-03: State missed 3 slots from 10:05 on (olt_busy)", id="several"),
+        pytest.param(1, "OLT-SUR-03: State missed 1 slot, at 10:05 (olt_busy)", id="one"),
+        pytest.param(3, "OLT-SUR-03: State missed 3 slots, the first at 10:05 (olt_busy)", id="several"),
     ],
 )
 def test_the_log_counts_as_people_do(caplog, slots, said):
@@ -192,7 +192,7 @@ def test_an_event_is_a_log_record_with_its_details(caplog):
     tell(logging.getLogger("facho.tests"), Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
 
     (record,) = caplog.records
-    assert record.getMessage() == "OLT-CENTRAL-01: Optical power is polled now"
+    assert record.getMessage() == "OLT-CENTRAL-01: polling of Optical power started"
     assert (record.event, record.olt_id, record.levelno) == (Event.TASK_ADDED, 7, logging.INFO)
     assert record.details == {"olt": "OLT-CENTRAL-01", "task": "Optical power"}
     assert record.filename == Path(__file__).name
@@ -203,7 +203,7 @@ def test_an_event_without_details_says_its_sentence_as_it_is(caplog):
 
     tell(logging.getLogger("facho.tests"), Event.ENGINE_STOPPED)
 
-    assert caplog.messages == ["the engine stops"]
+    assert caplog.messages == ["the engine is stopping"]
 
 
 def test_an_event_may_bring_a_traceback_that_is_no_detail(caplog):

@@ -169,7 +169,7 @@ def test_the_advice_is_told_as_a_sentence():
 
     (advice,) = plan.advice_data("OLT-NORTE-02")
 
-    assert said(advice) == "OLT-NORTE-02 needs 71 of 60 minutes: lengthen node 2 to 20 min"
+    assert said(advice) == "OLT-NORTE-02 needs 71 of 60 minutes: increase the interval of node 2 to 20 min"
 
 
 def test_advice_that_takes_several_jobs_names_them_all_in_one_sentence():
@@ -178,8 +178,8 @@ def test_advice_that_takes_several_jobs_names_them_all_in_one_sentence():
     (advice,) = plan.advice_data("OLT-NORTE-02")
 
     assert said(advice) == (
-        "OLT-NORTE-02 needs 200 of 60 minutes: lengthen node 1 to 20 min, "
-        "and with it node 2 (20 min), node 3 (20 min), node 4 (20 min)"
+        "OLT-NORTE-02 needs 200 of 60 minutes: increase the interval of node 1 to 20 min, and also node 2 "
+        "(20 min), node 3 (20 min), node 4 (20 min)"
     )
 
 

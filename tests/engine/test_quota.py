@@ -215,7 +215,9 @@ def test_advice_names_what_to_lengthen_and_what_to_drop():
     (alone,) = advice("OLT-NORTE-02", "Discovery", {"olt_busy": 3}, ["Discovery"])
     (error,) = advice("OLT-NORTE-02", "Discovery", {"KeyError": 1, "OSError": 3}, [])
 
-    assert busy["sentence"] == ("OLT-NORTE-02 was busy: lengthen the interval of Optical power, or take Names off it.")
+    assert busy["sentence"] == (
+        "OLT-NORTE-02 was busy: increase the interval of Optical power, or remove Names from this OLT."
+    )
     assert busy["params"] == {"olt": "OLT-NORTE-02", "lengthen": "Optical power", "drop": "Names"}
     assert (alone["code"], alone["params"]) == ("lengthen_interval", {"olt": "OLT-NORTE-02", "lengthen": "Discovery"})
     assert error["sentence"].startswith("Discovery failed with OSError")

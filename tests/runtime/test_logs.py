@@ -163,7 +163,7 @@ class TestJson:
         tell(logger, Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
 
         line = json.loads(said()[1])
-        assert line["message"] == "OLT-CENTRAL-01: Optical power is polled now"
+        assert line["message"] == "OLT-CENTRAL-01: polling of Optical power started"
         assert (line["event"], line["olt_id"]) == ("TASK_ADDED", 7)
         assert line["details"] == {"olt": "OLT-CENTRAL-01", "task": "Optical power"}
 
@@ -236,7 +236,7 @@ def test_what_has_the_shape_of_a_secret_is_hidden(text, expected):
     "text",
     [
         "Facho is on http://127.0.0.1:8000",
-        "OLT-CENTRAL-01: the address is 10.0.0.7:161 (v2c) now, not 10.0.0.8:161 (v2c)",
+        "OLT-CENTRAL-01: the address changed from 10.0.0.8:161 (v2c) to 10.0.0.7:161 (v2c)",
         "A wrong community looks like silence",
         "a secret cannot be read with the keys at hand",
         "1.3.6.1.4.1.2011.6.128.1.1.2.51.1.4.4194304000.7",
@@ -442,7 +442,7 @@ def test_events_alone_are_in_the_coordinators_log_whatever_the_level(lines, tmp_
         tell(logger, Event.ENGINE_STOPPED)
 
     text = (tmp_path / "logs" / "coordinator.log").read_text()
-    assert text.count("the engine stops") == 2
+    assert text.count("the engine is stopping") == 2
     assert "no event" not in text
 
 

@@ -44,7 +44,7 @@ def test_a_rule_whose_only_olt_is_deleted_is_disabled_and_not_about_all(sur, nor
     assert not rule.enabled
     assert rule.has_lost_its_olts
     assert Alert.objects.count() == Delivery.objects.count() == 0
-    assert told(caplog, "RULE_DISABLED") == ["alert The north is disabled: all the OLTs that it was about are gone"]
+    assert told(caplog, "RULE_DISABLED") == ["alert The north was disabled: all its OLTs were deleted"]
 
 
 def test_a_rule_that_has_another_olt_left_goes_on(sur, norte):

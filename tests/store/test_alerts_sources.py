@@ -156,7 +156,7 @@ def test_a_violation_fires_from_a_severity_on(central, severity, fires):
 
 
 def test_a_violation_says_what_was_missing_and_what_to_do(central):
-    advice = [{"code": "more_pollers", "params": {}, "sentence": "There were too few pollers: raise FACHO_POLLERS."}]
+    advice = [{"code": "more_pollers", "params": {}, "sentence": "There were too few pollers: increase FACHO_POLLERS."}]
     violate(central, advice=advice)
 
     [firing] = fire(make_rule("violation"), T0 + 5 * MIN)
@@ -165,7 +165,7 @@ def test_a_violation_says_what_was_missing_and_what_to_do(central):
     assert text.lines(firing.code, firing.params) == [
         "Severity: high. Hour from 2026-03-01 09:00 UTC on.",
         "Causes: the OLT was busy: 6.",
-        "There were too few pollers: raise FACHO_POLLERS.",
+        "There were too few pollers: increase FACHO_POLLERS.",
     ]
 
 
@@ -305,7 +305,7 @@ def test_an_event_is_told_once_for_each_olt_in_its_own_words(central):
     found = fire(event_rule("OLT_DISABLED", "ENGINE_STARTED"))
 
     assert sorted(said(found)) == [
-        "OLT-CENTRAL-01 is not polled any more",
+        "OLT-CENTRAL-01: polling stopped",
         "the engine started with 10 pollers",
     ]
     by_type = {firing.params["event"]: firing for firing in found}
@@ -332,7 +332,7 @@ def test_a_rule_of_some_olts_does_not_hear_of_the_engine(central):
 
     found = fire(event_rule("ENGINE_STOPPED", "OLT_DISABLED", olts=[central]))
 
-    assert said(found) == ["OLT-CENTRAL-01 is not polled any more"]
+    assert said(found) == ["OLT-CENTRAL-01: polling stopped"]
 
 
 @pytest.mark.parametrize("kind", ["port_dark", "low_power", "violation", "olt_unreachable", "mass_vanishing"])
@@ -350,7 +350,7 @@ def test_that_an_olt_was_disabled_is_an_event_like_others():
     olt = make_olt("OLT-SUR-03", enabled=False)
     entry(Event.OLT_DISABLED, olt, olt="OLT-SUR-03")
 
-    assert said(fire(event_rule("OLT_DISABLED"))) == ["OLT-SUR-03 is not polled any more"]
+    assert said(fire(event_rule("OLT_DISABLED"))) == ["OLT-SUR-03: polling stopped"]
 
 
 def test_an_event_of_another_version_is_said_in_the_words_of_the_log():

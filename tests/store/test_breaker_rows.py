@@ -96,7 +96,7 @@ def test_an_answer_to_a_run_closes_it(broken, told, answer, reachability):
 
     olt = sur()
     assert (olt.failures, olt.breaker_opened_at, olt.reachability) == (0, None, reachability)
-    assert told() == [("BREAKER_CLOSED", "OLT-CENTRAL-01 answers again: it is polled as before")]
+    assert told() == [("BREAKER_CLOSED", "OLT-CENTRAL-01 answers again: polling resumed")]
 
 
 def test_an_answer_to_a_probe_closes_it_once(world, broken, told):

@@ -410,7 +410,7 @@ def test_each_kind_of_news_is_one_event_with_numbers_and_first_names(desk, caplo
     desk.write(*fleet(40, gone=[20]), onu(1, "S20", port=2), onu(41))
 
     assert events(caplog) == [
-        ("ONUS_MISSING", "OLT-CENTRAL-01: 9 ONUs are missing now: S1, S2, S3, S4, S5 and 4 more"),
+        ("ONUS_MISSING", "OLT-CENTRAL-01: 9 ONUs are missing: S1, S2, S3, S4, S5 and 4 more"),
         ("ONUS_MOVED", "OLT-CENTRAL-01: 1 ONU moved: S20"),
         ("ONUS_BACK", "OLT-CENTRAL-01: 9 ONUs are back: S1, S2, S3, S4, S5 and 4 more"),
     ]
@@ -442,7 +442,9 @@ def test_a_mass_vanishing_is_told_when_suspected_confirmed_or_over(desk, caplog)
         "VANISHING_SUSPECTED",
         "VANISHING_OVER",
     ]
-    assert events(caplog)[0][1] == ("OLT-CENTRAL-01: 4 of 10 ONUs vanished at once; the next discovery must confirm it")
+    assert events(caplog)[0][1] == (
+        "OLT-CENTRAL-01: 4 of 10 ONUs disappeared at once; waiting for the next discovery to confirm it"
+    )
     assert {record.olt_id for record in caplog.records if hasattr(record, "event")} == {desk.world.olt_id}
 
 

@@ -87,10 +87,10 @@ async def test_olts_that_are_one_device_are_reported_once_and_so_is_the_end_of_i
     await watch.step(T0 + 10 * SEC)
 
     assert told(caplog, "DEVICE_SHARED") == [
-        "OLT-1 and OLT-2 are the same device, 127.0.0.1:161: they are polled in turns. "
-        "Delete one of them, or correct its address"
+        "OLT-1 and OLT-2 are the same device, 127.0.0.1:161: only one of them is polled at a time. Delete "
+        "one of them or correct its address"
     ]
-    assert told(caplog, "DEVICE_NOT_SHARED") == ["127.0.0.1:161 is the device of one OLT again"]
+    assert told(caplog, "DEVICE_NOT_SHARED") == ["127.0.0.1:161 belongs to one OLT again"]
 
 
 async def test_a_name_that_leads_elsewhere_is_followed(watch, add, devices, dns, caplog):
@@ -106,7 +106,7 @@ async def test_a_name_that_leads_elsewhere_is_followed(watch, add, devices, dns,
 
     assert too_early == ["10.0.0.7:161", "10.0.0.8:161"]
     assert await devices() == ["10.0.0.8:161"] * 2
-    assert told(caplog, "DEVICE_MOVED") == ["OLT-1: olt-7 has the address 10.0.0.8 now, not 10.0.0.7"]
+    assert told(caplog, "DEVICE_MOVED") == ["OLT-1: the address of olt-7 changed from 10.0.0.7 to 10.0.0.8"]
     assert len(told(caplog, "DEVICE_SHARED")) == 1
 
 

@@ -134,7 +134,7 @@ def test_what_was_found_is_an_event(desk, caplog):
         (record.event.name, record.olt_id, record.getMessage()) for record in caplog.records if hasattr(record, "event")
     ]
     assert (event, olt_id) == ("OLT_IDENTIFIED", desk.olt.pk)
-    assert said.startswith(f"OLT-CENTRAL-01 is a {BRANDS['huawei'].label}; applied to it: ")
+    assert said.startswith(f"OLT-CENTRAL-01 was identified as {BRANDS['huawei'].label}; jobs applied: ")
     assert "Discovery" in said
 
 

@@ -134,7 +134,7 @@ def test_an_event_becomes_a_row(desk):
 
     (row,) = CoordinatorLog.objects.all()
     assert (row.olt_id, row.event_type, row.level) == (olt.pk, "SLOTS_LOST", "WARNING")
-    assert row.message.startswith("OLT-CENTRAL-01: Optical power missed 3 slots from 2026-03-01 10:00:00")
+    assert row.message.startswith("OLT-CENTRAL-01: Optical power missed 3 slots, the first at 2026-03-01 10:00:00")
     assert row.details == details | {"slot": "2026-03-01T10:00:00+00:00", "cause": "olt_busy"}
 
 

@@ -280,7 +280,7 @@ def test_an_hour_that_is_too_short_is_told_beforehand_and_once(central, events):
     assert {plan.is_feasible for plan in plans()} == {False}
     [advice] = plans()[0].advice
     sentence = Event[advice["event"]].form(advice["params"]) % advice["params"]
-    assert sentence == "OLT-CENTRAL-01 needs 71 of 60 minutes: lengthen Optical power to 20 min"
+    assert sentence == "OLT-CENTRAL-01 needs 71 of 60 minutes: increase the interval of Optical power to 20 min"
 
 
 def test_an_hour_that_several_jobs_must_make_room_in_is_told_with_all_of_them(central, caplog):
@@ -291,7 +291,8 @@ def test_an_hour_that_several_jobs_must_make_room_in_is_told_with_all_of_them(ce
 
     [said] = [each.getMessage() for each in caplog.records if each.event is Event.HOUR_INFEASIBLE]
     assert said == (
-        "OLT-CENTRAL-01 needs 150 of 60 minutes: lengthen Power to 20 min, and with it State (20 min), Names (10 min)"
+        "OLT-CENTRAL-01 needs 150 of 60 minutes: increase the interval of Power to 20 min, and also State "
+        "(20 min), Names (10 min)"
     )
 
 

@@ -327,7 +327,7 @@ def test_disabling_an_olt_interrupts_its_hour_and_enabling_it_goes_on(world, pow
     assert off == ((1, 0, 1, 0, 0), "INTERRUPTED")
     assert (numbers(), quota().status) == ((7, 0, 1, 0, 6), "IN_PROGRESS")
     told = [(each.event.name, each.getMessage()) for each in caplog.records if hasattr(each, "event")]
-    assert told == [("QUOTA_INTERRUPTED", "OLT-CENTRAL-01: the quotas of the hour are interrupted")]
+    assert told == [("QUOTA_INTERRUPTED", "OLT-CENTRAL-01: the quotas of this hour were interrupted")]
 
 
 def test_a_deleted_node_owes_nothing_any_more(world, power):

@@ -171,7 +171,7 @@ def test_judging_again_changes_nothing_and_tells_nothing(world, discovery, caplo
     assert (list(QuotaViolation.objects.values()), list(QuotaTracker.objects.values())) == before
     told = [record.getMessage() for record in caplog.records if hasattr(record, "event")]
     assert told == [
-        "OLT-CENTRAL-01: Discovery got 2 of 4 runs from 2026-03-01T10:00+00:00 on (HIGH)",
+        "OLT-CENTRAL-01: Discovery completed 2 of 4 runs in the hour from 2026-03-01T10:00+00:00 (HIGH)",
     ]
 
 
@@ -198,7 +198,7 @@ def test_a_violation_says_why_and_what_to_do(world, discovery):
         {"olt_busy": 70.0, "no_free_poller": 1.0},
     )
     assert [each["sentence"] for each in report["advice"]] == [
-        "OLT-CENTRAL-01 was busy: lengthen the interval of Optical power, or take Discovery off it."
+        "OLT-CENTRAL-01 was busy: increase the interval of Optical power, or remove Discovery from this OLT."
     ]
 
 

@@ -38,80 +38,83 @@ class Event(Enum):
         ngettext_lazy("the engine started with %(pollers)d poller", "the engine started with %(pollers)d pollers"),
         "pollers",
     )
-    ENGINE_STOPPED = INFO, gettext_noop("the engine stops")
+    ENGINE_STOPPED = INFO, gettext_noop("the engine is stopping")
     EXECUTIONS_RECOVERED = (
         WARNING,
         ngettext_lazy(
-            "%(executions)d execution was left open by an engine that died; it is interrupted now",
-            "%(executions)d executions were left open by an engine that died; they are interrupted now",
+            "%(executions)d execution of an engine that ended abnormally was marked as interrupted",
+            "%(executions)d executions of an engine that ended abnormally were marked as interrupted",
         ),
         "executions",
     )
     CLOCK_SET_FORWARD = (
         WARNING,
-        gettext_noop("%(process)s: the machine's clock was set forward by %(seconds).1f s; the schedule follows it"),
+        gettext_noop("%(process)s: the machine's clock was set forward by %(seconds).1f s; the schedule was adjusted"),
     )
     CLOCK_SET_BACK = (
         WARNING,
-        gettext_noop("%(process)s: the machine's clock was set back by %(seconds).1f s; the schedule follows it"),
+        gettext_noop("%(process)s: the machine's clock was set back by %(seconds).1f s; the schedule was adjusted"),
     )
-    SCHEDULER_TOOK_OVER = INFO, gettext_noop("%(holder)s is the scheduler now")
+    SCHEDULER_TOOK_OVER = INFO, gettext_noop("%(holder)s is now the active scheduler")
     SCHEDULER_LOST_TURN = (
         WARNING,
-        gettext_noop("%(holder)s is no longer the scheduler; it stands by until the turn is free"),
+        gettext_noop("%(holder)s is no longer the active scheduler; it is on standby"),
     )
     EXECUTIONS_REAPED = (
         WARNING,
         ngettext_lazy(
-            "%(executions)d execution was held by nobody any more; it is interrupted now",
-            "%(executions)d executions were held by nobody any more; they are interrupted now",
+            "%(executions)d execution had no owner left and was marked as interrupted",
+            "%(executions)d executions had no owner left and were marked as interrupted",
         ),
         "executions",
     )
-    LEASE_LOST = WARNING, gettext_noop("%(holder)s lost the lease of an OLT, and stops asking it")
+    LEASE_LOST = WARNING, gettext_noop("%(holder)s lost the lease of an OLT and stopped polling it")
     WORKER_JOINED = (
         INFO,
         ngettext_lazy(
-            "the worker %(worker)s has come, with %(pollers)d poller",
-            "the worker %(worker)s has come, with %(pollers)d pollers",
+            "worker %(worker)s joined with %(pollers)d poller",
+            "worker %(worker)s joined with %(pollers)d pollers",
         ),
         "pollers",
     )
     WORKER_LEFT = (
         WARNING,
-        gettext_noop("nothing was heard of the worker %(worker)s for %(seconds)d s; it is not counted on"),
+        gettext_noop("worker %(worker)s has not reported for %(seconds)d s; it gets no more work"),
     )
-    WORKER_DRAINED = INFO, gettext_noop("the worker %(worker)s finishes what it has, and takes nothing new")
+    WORKER_DRAINED = (
+        INFO,
+        gettext_noop("worker %(worker)s is draining: it finishes its current runs and accepts no new ones"),
+    )
     WORKER_CUT_OFF = (
         WARNING,
-        gettext_noop("the worker %(worker)s cannot work with the database; it is given nothing until it can"),
+        gettext_noop("worker %(worker)s cannot use the database; it gets no work until it can"),
     )
-    WORKER_BACK = INFO, gettext_noop("the worker %(worker)s can work with the database again")
-    CHORE_FAILED = ERROR, gettext_noop("the chore %(chore)s failed: %(error)s")
+    WORKER_BACK = INFO, gettext_noop("worker %(worker)s can use the database again")
+    CHORE_FAILED = ERROR, gettext_noop("maintenance task %(chore)s failed: %(error)s")
     EVENTS_DROPPED = (
         WARNING,
         ngettext_lazy(
-            "%(events)d event was too much to keep while the database was away; only the log file has it",
-            "%(events)d events were too many to keep while the database was away; only the log file has them",
+            "%(events)d event was dropped while the database was unavailable; it is only in the log file",
+            "%(events)d events were dropped while the database was unavailable; they are only in the log file",
         ),
         "events",
     )
 
     # A database that is unavailable.
-    SPOOLING = WARNING, gettext_noop("the database is unavailable, results wait on disk: %(error)s")
+    SPOOLING = WARNING, gettext_noop("the database is unavailable, results are kept on disk: %(error)s")
     SPOOL_LANDED = (
         INFO,
         ngettext_lazy(
-            "the database is available again, %(entries)d result from disk is stored",
-            "the database is available again, %(entries)d results from disk are stored",
+            "the database is available again, %(entries)d result was stored from disk",
+            "the database is available again, %(entries)d results were stored from disk",
         ),
         "entries",
     )
     SPOOL_DROPPED = (
         WARNING,
         ngettext_lazy(
-            "%(entries)d result from disk came too late: its execution had ended",
-            "%(entries)d results from disk came too late: their executions had ended",
+            "%(entries)d result from disk was discarded: its execution had already ended",
+            "%(entries)d results from disk were discarded: their executions had already ended",
         ),
         "entries",
     )
@@ -119,27 +122,36 @@ class Event(Enum):
         ERROR,
         gettext_noop("the spool is full at %(size).0f MB, readings are being lost: %(error)s"),
     )
-    SPOOL_REFUSED = ERROR, gettext_noop("%(entry)s could not be stored and was set aside in the spool: %(error)s")
+    SPOOL_REFUSED = (
+        ERROR,
+        gettext_noop("%(entry)s could not be stored and was moved to the rejected results of the spool: %(error)s"),
+    )
 
     # The pool.
-    POOL_SATURATED = WARNING, gettext_noop("the pollers were busy %(busy).0f %% of the last minute: there are too few")
-    POOL_RELIEVED = INFO, gettext_noop("the pollers are busy %(busy).0f %% again: there are enough")
+    POOL_SATURATED = (
+        WARNING,
+        gettext_noop("the pollers were busy %(busy).0f %% of the last minute: more pollers are needed"),
+    )
+    POOL_RELIEVED = INFO, gettext_noop("the pollers were busy %(busy).0f %% of the last minute: no longer saturated")
 
     # What a person changed.
-    TASK_ADDED = INFO, gettext_noop("%(olt)s: %(task)s is polled now")
-    TASK_REMOVED = INFO, gettext_noop("%(olt)s: %(task)s is not polled any more")
-    TASK_INTERVAL_CHANGED = INFO, gettext_noop("%(olt)s: %(task)s runs every %(after).0f s now, not %(before).0f s")
+    TASK_ADDED = INFO, gettext_noop("%(olt)s: polling of %(task)s started")
+    TASK_REMOVED = INFO, gettext_noop("%(olt)s: polling of %(task)s stopped")
+    TASK_INTERVAL_CHANGED = (
+        INFO,
+        gettext_noop("%(olt)s: the interval of %(task)s changed from %(before).0f s to %(after).0f s"),
+    )
     TASK_CHANGED = INFO, gettext_noop("%(olt)s: %(task)s was changed")
     OLT_ENABLED = (
         INFO,
         ngettext_lazy(
-            "%(olt)s is polled now: %(nodes)d node starts within two minutes",
-            "%(olt)s is polled now: %(nodes)d nodes start within two minutes",
+            "%(olt)s: polling started, %(nodes)d node runs within two minutes",
+            "%(olt)s: polling started, %(nodes)d nodes run within two minutes",
         ),
         "nodes",
     )
-    OLT_DISABLED = INFO, gettext_noop("%(olt)s is not polled any more")
-    ADDRESS_CHANGED = INFO, gettext_noop("%(olt)s: the address is %(after)s now, not %(before)s")
+    OLT_DISABLED = INFO, gettext_noop("%(olt)s: polling stopped")
+    ADDRESS_CHANGED = INFO, gettext_noop("%(olt)s: the address changed from %(before)s to %(after)s")
     CREDENTIALS_CHANGED = INFO, gettext_noop("%(olt)s: the credentials were changed")
     EXECUTIONS_ABORTED = (
         INFO,
@@ -154,40 +166,40 @@ class Event(Enum):
     DEVICE_SHARED = (
         WARNING,
         gettext_noop(
-            "%(olt)s and %(others)s are the same device, %(device)s: they are polled in turns. "
-            "Delete one of them, or correct its address"
+            "%(olt)s and %(others)s are the same device, %(device)s: only one of them is polled at a time. "
+            "Delete one of them or correct its address"
         ),
     )
-    DEVICE_NOT_SHARED = INFO, gettext_noop("%(device)s is the device of one OLT again")
-    DEVICE_MOVED = INFO, gettext_noop("%(olt)s: %(host)s has the address %(after)s now, not %(before)s")
+    DEVICE_NOT_SHARED = INFO, gettext_noop("%(device)s belongs to one OLT again")
+    DEVICE_MOVED = INFO, gettext_noop("%(olt)s: the address of %(host)s changed from %(before)s to %(after)s")
 
     # Slots and runs.
     SLOTS_LOST = (
         WARNING,
         ngettext_lazy(
-            "%(olt)s: %(task)s missed %(slots)d slot, that of %(slot)s (%(cause)s)",
-            "%(olt)s: %(task)s missed %(slots)d slots from %(slot)s on (%(cause)s)",
+            "%(olt)s: %(task)s missed %(slots)d slot, at %(slot)s (%(cause)s)",
+            "%(olt)s: %(task)s missed %(slots)d slots, the first at %(slot)s (%(cause)s)",
         ),
         "slots",
     )
     RUN_FAILED = WARNING, gettext_noop("%(olt)s: %(task)s failed: %(error)s")
-    RETRY_PLANNED = INFO, gettext_noop("%(olt)s: %(task)s failed, and is tried again at %(at)s: %(error)s")
+    RETRY_PLANNED = INFO, gettext_noop("%(olt)s: %(task)s failed, next attempt at %(at)s: %(error)s")
 
     # OLTs that do not answer.
-    OLT_UNREACHABLE = WARNING, gettext_noop("%(olt)s gave no answer to %(task)s: %(error)s")
+    OLT_UNREACHABLE = WARNING, gettext_noop("%(olt)s did not answer %(task)s: %(error)s")
     BREAKER_OPENED = (
         WARNING,
         ngettext_lazy(
-            "%(olt)s did not answer %(failures)d attempt: it is only probed, once a minute, until it answers",
-            "%(olt)s did not answer %(failures)d attempts in a row: it is only probed, once a minute, until it answers",
+            "%(olt)s did not answer %(failures)d attempt: breaker opened, probing once a minute",
+            "%(olt)s did not answer %(failures)d attempts in a row: breaker opened, probing once a minute",
         ),
         "failures",
     )
-    BREAKER_CLOSED = INFO, gettext_noop("%(olt)s answers again: it is polled as before")
-    BREAKER_WAITS = INFO, gettext_noop("%(olt)s answers again, and waits for a person to close its breaker")
+    BREAKER_CLOSED = INFO, gettext_noop("%(olt)s answers again: polling resumed")
+    BREAKER_WAITS = INFO, gettext_noop("%(olt)s answers again: close its breaker to resume polling")
     BREAKER_FORGIVEN = (
         INFO,
-        gettext_noop("%(olt)s: the breaker is closed, for it has another address or other credentials now"),
+        gettext_noop("%(olt)s: the breaker was closed because the address or the credentials changed"),
     )
     BREAKER_CLOSED_BY_HAND = INFO, gettext_noop("%(olt)s: %(by)s closed the breaker")
 
@@ -195,31 +207,32 @@ class Event(Enum):
     QUOTA_VIOLATED = (
         WARNING,
         ngettext_lazy(
-            "%(olt)s: %(task)s got %(completed)d of %(required)d run from %(hour)s on (%(severity)s)",
-            "%(olt)s: %(task)s got %(completed)d of %(required)d runs from %(hour)s on (%(severity)s)",
+            "%(olt)s: %(task)s completed %(completed)d of %(required)d run in the hour from %(hour)s (%(severity)s)",
+            "%(olt)s: %(task)s completed %(completed)d of %(required)d runs in the hour from %(hour)s (%(severity)s)",
         ),
         "required",
     )
-    QUOTA_INTERRUPTED = INFO, gettext_noop("%(olt)s: the quotas of the hour are interrupted")
+    QUOTA_INTERRUPTED = INFO, gettext_noop("%(olt)s: the quotas of this hour were interrupted")
     HOUR_INFEASIBLE = (
         WARNING,
         ngettext_lazy(
-            "%(olt)s needs %(needed).0f of 60 minutes: lengthen %(task)s to %(minutes)d min",
-            "%(olt)s needs %(needed).0f of 60 minutes: lengthen %(task)s to %(minutes)d min, and with it %(others)s",
+            "%(olt)s needs %(needed).0f of 60 minutes: increase the interval of %(task)s to %(minutes)d min",
+            "%(olt)s needs %(needed).0f of 60 minutes: increase the interval of %(task)s to %(minutes)d min, "
+            "and also %(others)s",
         ),
         "jobs",
     )
     PLAN_ADJUSTED = (
         INFO,
         ngettext_lazy(
-            "%(olt)s: the hour was planned again, %(slots)d slot (%(reason)s)",
-            "%(olt)s: the hour was planned again, %(slots)d slots (%(reason)s)",
+            "%(olt)s: new plan for this hour, %(slots)d slot (%(reason)s)",
+            "%(olt)s: new plan for this hour, %(slots)d slots (%(reason)s)",
         ),
         "slots",
     )
     EMERGENCY_REPLAN = (
         WARNING,
-        gettext_noop("%(olt)s: %(failures)d runs failed in a row; the rest of the hour was planned again"),
+        gettext_noop("%(olt)s: %(failures)d runs failed in a row; new plan for the rest of the hour"),
     )
 
     # Identification and presence.
@@ -231,9 +244,7 @@ class Event(Enum):
     )
     ONUS_MISSING = (
         WARNING,
-        ngettext_lazy(
-            "%(olt)s: %(count)d ONU is missing now: %(names)s", "%(olt)s: %(count)d ONUs are missing now: %(names)s"
-        ),
+        ngettext_lazy("%(olt)s: %(count)d ONU is missing: %(names)s", "%(olt)s: %(count)d ONUs are missing: %(names)s"),
         "count",
     )
     ONUS_REPLACED = (
@@ -250,23 +261,29 @@ class Event(Enum):
     )
     VANISHING_SUSPECTED = (
         WARNING,
-        gettext_noop("%(olt)s: %(missed)d of %(present)d ONUs vanished at once; the next discovery must confirm it"),
+        gettext_noop(
+            "%(olt)s: %(missed)d of %(present)d ONUs disappeared at once; waiting for the next discovery to confirm it"
+        ),
     )
     VANISHING_CONFIRMED = (
         WARNING,
         gettext_noop(
-            "%(olt)s: %(missed)d of %(present)d ONUs are gone in a second discovery too; they are missing now"
+            "%(olt)s: a second discovery confirmed that %(missed)d of %(present)d ONUs disappeared; they were "
+            "marked as missing"
         ),
     )
     VANISHING_OVER = (
         INFO,
-        gettext_noop("%(olt)s: the ONUs that seemed to have vanished are there, all but %(missed)d of %(present)d"),
+        gettext_noop(
+            "%(olt)s: the ONUs that seemed to have disappeared were found again; %(missed)d of %(present)d are "
+            "still missing"
+        ),
     )
 
     # Alerts and housekeeping.
     ALERT_RAISED = WARNING, gettext_noop("alert %(rule)s: %(subject)s")
-    ALERT_RECOVERED = INFO, gettext_noop("over: alert %(rule)s: %(subject)s")
-    RULE_DISABLED = WARNING, gettext_noop("alert %(rule)s is disabled: all the OLTs that it was about are gone")
+    ALERT_RECOVERED = INFO, gettext_noop("alert resolved: %(rule)s: %(subject)s")
+    RULE_DISABLED = WARNING, gettext_noop("alert %(rule)s was disabled: all its OLTs were deleted")
     DELIVERY_FAILED = (
         WARNING,
         ngettext_lazy(
@@ -278,8 +295,8 @@ class Event(Enum):
     ROWS_EXPIRED = (
         INFO,
         ngettext_lazy(
-            "%(rows)d row of %(table)s was older than %(days)d d and is gone",
-            "%(rows)d rows of %(table)s were older than %(days)d d and are gone",
+            "%(rows)d row of %(table)s older than %(days)d d was deleted",
+            "%(rows)d rows of %(table)s older than %(days)d d were deleted",
         ),
         "rows",
     )

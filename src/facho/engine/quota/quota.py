@@ -165,25 +165,31 @@ ADVICE = {
     "check_reachability": gettext_noop(
         "%(olt)s did not answer: check its power, its uplink, the management network, and its SNMP community or user."
     ),
-    "relieve_olt": gettext_noop("%(olt)s was busy: lengthen the interval of %(lengthen)s, or take %(drop)s off it."),
-    "lengthen_interval": gettext_noop("%(olt)s was busy: lengthen the interval of %(lengthen)s."),
-    "more_pollers": gettext_noop("There were too few pollers: raise FACHO_POLLERS."),
-    "check_service": gettext_noop("The engine was down: look at the service and its log."),
-    "check_load": gettext_noop("The scheduler was late: look at the load of the machine and of its database."),
-    "check_credentials": gettext_noop("%(olt)s does not accept us: check the SNMP user and its passwords."),
-    "check_answers": gettext_noop("%(olt)s gave answers that cannot be read: look at its brand and its software."),
-    "check_holders": gettext_noop("The lease of %(olt)s was lost: look for a second engine, or a machine that stalls."),
-    "check_database": gettext_noop(
-        "The database was unavailable: check its server, its disk, the network to it, and for programs that lock it."
+    "relieve_olt": gettext_noop(
+        "%(olt)s was busy: increase the interval of %(lengthen)s, or remove %(drop)s from this OLT."
     ),
-    "check_broker": gettext_noop("Redis was unavailable: check its server and the network to it."),
+    "lengthen_interval": gettext_noop("%(olt)s was busy: increase the interval of %(lengthen)s."),
+    "more_pollers": gettext_noop("There were too few pollers: increase FACHO_POLLERS."),
+    "check_service": gettext_noop("The engine was down: check the service and its log."),
+    "check_load": gettext_noop("The scheduler was late: check the load of the machine and of its database."),
+    "check_credentials": gettext_noop("%(olt)s refused access: check the SNMP user and its passwords."),
+    "check_answers": gettext_noop(
+        "%(olt)s sent answers that cannot be decoded: check its brand and its software version."
+    ),
+    "check_holders": gettext_noop(
+        "The lease of %(olt)s was lost: check for a second engine or a machine that freezes."
+    ),
+    "check_database": gettext_noop(
+        "The database was unavailable: check its server, its disk, the network, and whether another program locks it."
+    ),
+    "check_broker": gettext_noop("Redis was unavailable: check its server and the network."),
     "still_pending": gettext_noop(
-        "Slots of %(task)s are still pending or running: look at the queue and at its executions."
+        "Slots of %(task)s are still pending or running: check the queue and its executions."
     ),
     "check_clock": gettext_noop(
         "The clock of the machine was set forward: check NTP, and whether the machine was paused."
     ),
-    "check_error": gettext_noop("%(task)s failed with %(error)s: look at the errors of its executions."),
+    "check_error": gettext_noop("%(task)s failed with %(error)s: check the errors of its executions."),
 }
 
 # Cause, for the advice only, of pending slots without a known cause.
