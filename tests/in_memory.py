@@ -158,7 +158,7 @@ class MemoryNodes:
 
     async def olt(self, olt_id: int) -> Olt:
         if not self.enabled.get(olt_id):
-            raise OltGone(f"OLT {olt_id} was disabled before its turn came")
+            raise OltGone(f"OLT {olt_id} was disabled before the run started")
         return Olt(olt_id, f"OLT-{olt_id}", "huawei", self._agent(olt_id))
 
     def _device(self, olt_id: int) -> str:
@@ -435,7 +435,9 @@ class MemoryRuns:
         if result.has_data and not any(row.status is Status.RUNNING for row in rows):
             if (result.execution_ids, result.lease) in self._stored:
                 return
-            raise LeaseLost(f"execution {result.execution_ids[0]} is no longer ours; its readings were not stored")
+            raise LeaseLost(
+                f"execution {result.execution_ids[0]} belongs to another process now; its readings were not stored"
+            )
         self._slots.end(rows, result.outcome, result.at)
         self._stored.add((result.execution_ids, result.lease))
 

@@ -41,4 +41,4 @@ def test_a_program_gets_json_of_an_olt_that_answers_and_whose_maker_nobody_knows
     report = json.loads(said.stdout)
     assert said.returncode == 2
     assert (report["brand"], report["onus"], report["coverage"], report["failed_onus"]) == (None, [], [], [])
-    assert "no brand that is known fits" in report["errors"][0]
+    assert "no known brand matches" in report["errors"][0]

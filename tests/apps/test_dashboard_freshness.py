@@ -80,8 +80,8 @@ def test_its_node_has_not_run_yet(old, node):
     ("run", "said"),
     [
         pytest.param(
-            {"status": "FAILED", "error": "OLT-CENTRAL-01 gave no answer in 5 s"},
-            ("bad", "The last run failed. OLT-CENTRAL-01 gave no answer in 5 s"),
+            {"status": "FAILED", "error": "OLT-CENTRAL-01 did not answer within 5 s"},
+            ("bad", "The last run failed. OLT-CENTRAL-01 did not answer within 5 s"),
             id="failed",
         ),
         pytest.param(

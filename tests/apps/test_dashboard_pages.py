@@ -238,7 +238,7 @@ def test_a_node_that_is_off_cannot_be_run(admin_page, central, node):
 
 
 def test_an_onu_page_answers_why_its_power_is_old(page, node, onu, execution):
-    Execution.objects.filter(pk=execution.pk).update(status="FAILED", error="OLT-CENTRAL-01 gave no answer in 5 s")
+    Execution.objects.filter(pk=execution.pk).update(status="FAILED", error="OLT-CENTRAL-01 did not answer within 5 s")
     live.attach(bus := LocalBus())
     bus.publish("snapshot", {**live.EMPTY, "at": timezone.now().isoformat()})
 
@@ -248,7 +248,7 @@ def test_an_onu_page_answers_why_its_power_is_old(page, node, onu, execution):
         live.attach(None)
 
     fresh = response.context["power"]
-    assert fresh.sentence == "The last run failed. OLT-CENTRAL-01 gave no answer in 5 s"
+    assert fresh.sentence == "The last run failed. OLT-CENTRAL-01 did not answer within 5 s"
     assert [row.node for row in fresh.readers] == [node]
 
 

@@ -10,8 +10,7 @@ from facho.engine.collect import messages as engine
 from facho.engine.errors import BadAnswer, NoAnswer
 
 SILENT = (
-    "OLT-SUR-03 gave no answer to 3 requests in 15.0 s. "
-    "Check its address and its community, and that it lets this machine ask."
+    "OLT-SUR-03 did not answer 3 requests in 15.0 s. Check the address, the community and the OLT's SNMP access list."
 )
 
 # Written by the engine's own functions, so that a change of their words shows here.
@@ -27,8 +26,8 @@ WRITTEN = {
         "rx_dbm: sin respuesta utilizable después de 0/1/7, 1,200 filas conservadas",
     ),
     "a column with one row": (
-        engine.describe_stop("rx_dbm", "the deadline passed", "0/1/7", 1),
-        "rx_dbm: se acabó el tiempo después de 0/1/7, 1 fila conservada",
+        engine.describe_stop("rx_dbm", "the time limit was reached", "0/1/7", 1),
+        "rx_dbm: se alcanzó el tiempo límite después de 0/1/7, 1 fila conservada",
     ),
     "a poisoned ONU": (
         engine.describe_gaps(
@@ -39,11 +38,11 @@ WRITTEN = {
     "an error without a name": (engine.describe_status(99), "el agente respondió el error 99"),
     "a port that was left out": (
         engine.describe_left("state", "no answer", "0/1/7"),
-        "state: sin respuesta después de 0/1/7, se omitió el resto de su puerto",
+        "state: sin respuesta después de 0/1/7, se omitió el resto del puerto",
     ),
     "ONUs that were not asked": (
-        engine.describe_rest(["rx_dbm"], "the deadline passed", 12, 1000),
-        "rx_dbm: se acabó el tiempo con 12 de 1,000 ONUs por consultar",
+        engine.describe_rest(["rx_dbm"], "the time limit was reached", 12, 1000),
+        "rx_dbm: se alcanzó el tiempo límite con 12 de 1,000 ONUs sin leer",
     ),
     "many more": (engine.limited([f"line {n}" for n in range(30)])[-1], "y 10 más como estas"),
 }

@@ -110,8 +110,8 @@ def test_a_late_slot_says_where_its_time_went(node, news):
             id="many lost",
         ),
         pytest.param(
-            {"status": "FAILED", "error": "OLT-CENTRAL-01 gave no answer in 15 s\nmore"},
-            "It failed. OLT-CENTRAL-01 gave no answer in 15 s.",
+            {"status": "FAILED", "error": "OLT-CENTRAL-01 did not answer within 15 s\nmore"},
+            "It failed. OLT-CENTRAL-01 did not answer within 15 s.",
             id="failed: the first line of its error",
         ),
         pytest.param(

@@ -19,7 +19,7 @@ from redis.asyncio.client import Pipeline
 from facho.adapters.bus import redis as redis_module
 from facho.adapters.bus.redis import OUTBOX
 
-LOST, BACK = "is away", "carries the news"
+LOST, BACK = "is unavailable", "connected to Redis"
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ async def test_a_server_that_is_full_still_carries_news_and_it_is_said_once(own_
 
         assert hearer.latest("snapshot") == {"n": 2}
         assert said.count(LOST) == 0
-        assert said.count("does not take all news") == 1
+        assert said.count("refused messages") == 1
 
 
 async def test_a_sender_that_does_not_hear_its_end_leaves_no_bus_deaf(own_redis, said, monkeypatch):

@@ -93,11 +93,11 @@ async def test_what_a_stranger_says_on_the_channel_does_no_harm(data, redis_url,
         await client.publish(channel(redis_url, prefix), data)
         teller.publish("execution", {"n": 1})
         await watcher.until("execution", 1)
-        await said.until("is no news of ours", times=2)
+        await said.until("unknown message on channel", times=2)
 
         assert watcher.heard == [("execution", 1)]
-        assert said.count("is no news of ours") == 2
-        assert said.count("is away") == 0
+        assert said.count("unknown message on channel") == 2
+        assert said.count("is unavailable") == 0
 
 
 @pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE)
@@ -118,7 +118,7 @@ async def test_something_else_under_the_key_of_the_snapshot_does_no_harm(redis_u
         await Wire(bus, bus).delivered()
 
         assert bus.latest("snapshot") == {"n": 1}
-        assert said.count("is away") == 0
+        assert said.count("is unavailable") == 0
     await client.delete(f"{prefix}latest:snapshot")
 
 
@@ -222,7 +222,7 @@ async def test_a_payload_that_is_no_json_stays_here_and_harms_nobody(redis_url, 
 
         assert teller.latest("execution") == {"n": 1, "olts": {7, 8}}
         assert hearer.latest("execution") is None
-        assert said.count("news of execution is not JSON") == 1
+        assert said.count("the message for topic execution is not JSON") == 1
 
 
 async def test_a_stop_sends_what_was_told_before_it(redis_url):
@@ -253,7 +253,7 @@ async def test_others_still_hear_who_has_closed_its_subscriptions(redis_url):
 
 async def test_a_password_is_neither_in_the_log_nor_in_what_is_printed(redis_url, said):
     async with redis_bus(with_parts(redis_url, account="facho:s3cr3t-w0rd")) as bus:
-        await said.until("is away")
+        await said.until("is unavailable")
         printed = repr(bus)
 
     assert str(urlsplit(redis_url).port) in printed

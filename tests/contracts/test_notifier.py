@@ -193,7 +193,7 @@ def test_a_server_that_never_comes_to_an_end_is_cut_off(world):
     error = failure(world.make(timeout=0.3))
 
     assert error.is_temporary
-    assert str(error) == "127.0.0.1 gave no answer in 0.3 s"
+    assert str(error) == "127.0.0.1 did not answer within 0.3 s"
 
 
 def test_no_secret_is_in_what_it_says_of_itself(world):

@@ -14,7 +14,7 @@ from facho.engine.scheduling.runner import GiveUp, ReturnToScheduler, Runner
 from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 COMPLETE = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": -21.53}),))
-SILENCE = OltUnreachable("OLT-01 gave no answer to 4 requests in 20.0 s")
+SILENCE = OltUnreachable("OLT-01 did not answer 4 requests in 20.0 s")
 
 
 class FailingRuns(MemoryRuns):

@@ -103,7 +103,7 @@ async def test_an_agent_that_says_something_unheard_of_is_told_by_the_tables_it_
     found = await ask(agent, brands=[make_brand("blind", OTHER, probe=None), ACME_BRAND, OTHER_BRAND])
 
     assert found.brand is OTHER_BRAND
-    assert found.remark == "It does not say what it is; it answers the tables of a Other."
+    assert found.remark == "It does not report its model, but it answers the tables of Other."
 
 
 async def test_where_nothing_fits_a_person_reads_what_was_seen_and_what_to_do():
@@ -113,8 +113,8 @@ async def test_where_nothing_fits_a_person_reads_what_was_seen_and_what_to_do():
 
     assert found.brand is None
     assert found.remark == (
-        "It says that it is 'Linux box', sysObjectID 1.3.6.1.4.1.8072.3.2.10; no brand that is known fits. "
-        "Choose the brand by hand, or add a profile for it."
+        "It reports 'Linux box', sysObjectID 1.3.6.1.4.1.8072.3.2.10; no known brand matches. "
+        "Set the brand manually, or add a profile for it."
     )
 
 
@@ -193,7 +193,7 @@ async def test_a_deadline_in_the_middle_says_that_not_every_brand_was_tried():
     found = await ask(MemoryAgent(strange, trouble=trouble), brands=[ACME_BRAND, OTHER_BRAND], seconds=5)
 
     assert found.brand is None
-    assert "the time was over before every brand had been tried" in found.remark
+    assert "the time limit was reached before all brands were tried" in found.remark
 
 
 async def test_who_is_refused_is_told_so():

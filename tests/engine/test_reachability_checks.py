@@ -64,8 +64,7 @@ def test_silence_is_the_attempt_of_the_composite_and_holds_no_poller(live):
     assert (attempt.started_at, attempt.ended_at) == (T0, T0 + 5 * SEC)
     assert (attempt.outcome.status, attempt.outcome.cause) == (Status.FAILED, Cause.UNREACHABLE)
     assert attempt.outcome.error == (
-        "OLT-1 gave no answer to 2 requests in 5.0 s. "
-        "Check its address and its community, and that it lets this machine ask."
+        "OLT-1 did not answer 2 requests in 5.0 s. Check the address, the community and the OLT's SNMP access list."
     )
     assert (master.status, master.retry_at, master.poller_id) == (Status.PENDING, T0 + 125 * SEC, None)
     assert (link.status, link.retry_at, link.attempts) == (Status.PENDING, T0 + 125 * SEC, [])

@@ -78,7 +78,7 @@ def test_an_agent_that_is_no_olt_is_said_to_be_none(facho, tmp_path):
         collected = facho("collect", where(fleet, "OLT-NORTE-02"))
 
     assert probed.status == 3
-    assert "It says that it is 'Linux box'" in probed.err
+    assert "It reports 'Linux box'" in probed.err
     assert named.status == 0
     assert "Linux box" not in named.err
     assert collected.status == 2

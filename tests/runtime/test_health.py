@@ -16,7 +16,7 @@ async def fine():
 
 
 async def silent():
-    raise NotWell("the database gave no answer in 2 s")
+    raise NotWell("the database did not answer within 2 s")
 
 
 async def broken():
@@ -64,7 +64,7 @@ async def test_a_process_that_lives_says_so_though_it_cannot_work(app):
 
     assert (alive.status, alive.json) == (200, {"ok": True, "checks": {"loop": "ok"}})
     assert ready.status == 503
-    assert ready.json == {"ok": False, "checks": {"database": "the database gave no answer in 2 s"}}
+    assert ready.json == {"ok": False, "checks": {"database": "the database did not answer within 2 s"}}
 
 
 async def test_each_check_is_named_and_one_that_fails_fails_all(registry):

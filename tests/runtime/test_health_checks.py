@@ -235,7 +235,7 @@ class TestLifeline:
             seen.append(lifeline.is_cut)
 
         assert seen == [True, True, False]
-        assert caplog.text.count("nothing new is started: the clock of the database is 3600.0 s ahead of ours") == 1
+        assert caplog.text.count("no new runs are started: the clock of the database is 3600.0 s ahead of ours") == 1
 
     async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, lifeline, thread):
         thread.silence = HANGS_AFTER

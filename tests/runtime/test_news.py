@@ -23,4 +23,4 @@ async def test_news_that_is_not_understood_is_left_out_and_the_next_is_heard(cap
     await following
 
     assert roster.seats == 2
-    assert caplog.text.count("news of the topic worker was not understood") == 2
+    assert caplog.text.count("invalid message on topic worker") == 2

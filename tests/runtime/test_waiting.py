@@ -81,7 +81,7 @@ async def test_it_is_said_at_once_what_is_waited_for_and_then_once_a_minute(cloc
     # Every two seconds, for two minutes and a little more.
     assert await waiting(Look(*[AWAY] * 64), clock).run(None) is True
 
-    away = "the scheduler waits with its start: the database cannot be reached (connection to db1 refused)"
+    away = "the scheduler is waiting to start: the database cannot be reached (connection to db1 refused)"
     assert said() == [away, away, away, "the scheduler goes on: what it waited for is there"]
 
 
@@ -132,7 +132,7 @@ async def test_meanwhile_it_lives_and_is_not_ready_and_says_why_without_an_addre
     ready, body = await ask(role.app, "/readyz")
 
     assert (alive, ready) == (200, 503)
-    assert json.loads(body)["checks"] == {"start": "waits with its start: the database cannot be reached"}
+    assert json.loads(body)["checks"] == {"start": "waiting to start: the database cannot be reached"}
 
 
 @pytest.mark.parametrize(("role", "status"), [("web", 503), ("worker", 404)])
@@ -224,7 +224,7 @@ def test_all_roles_wait_for_a_server_and_then_for_its_tables(own_postgres, setti
     assert migrated.returncode == 0
     assert statuses == [0, 0, 0]
     for role in roles.values():
-        assert role.said().count("waits with its start: the database cannot be reached") == 1
+        assert role.said().count("waiting to start: the database cannot be reached") == 1
 
 
 @pytest.mark.timeout(300)

@@ -35,7 +35,7 @@ def look_until(end, *, every=10 * SEC, start=T0):
 def sur():
     """OLT-SUR-03, whose breaker is open."""
     olt = make_olt("OLT-SUR-03")
-    set_of(olt, breaker_opened_at=T0, last_error="OLT-SUR-03 gave no answer in 5 s")
+    set_of(olt, breaker_opened_at=T0, last_error="OLT-SUR-03 did not answer within 5 s")
     return olt
 
 

@@ -112,7 +112,7 @@ async def desk(make_thread):
     await desk.outbox.close()
 
 
-DEAD = DeliveryFailed("noc.example.net gave no answer in 10 s", is_temporary=True)
+DEAD = DeliveryFailed("noc.example.net did not answer within 10 s", is_temporary=True)
 REFUSED = DeliveryFailed("noc.example.net answered 404", is_temporary=False, code=404)
 
 

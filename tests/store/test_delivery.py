@@ -366,7 +366,7 @@ async def test_a_value_that_cannot_be_written_to_the_spool_is_an_error_with_a_re
     odd = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": object()}),))
     desk.database.is_away = True
 
-    with pytest.raises(NotKept, match="no place in a message"):
+    with pytest.raises(NotKept, match="cannot be sent in a message"):
         await desk.finish(1, odd)
 
 

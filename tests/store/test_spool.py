@@ -128,7 +128,7 @@ def test_results_without_readings_that_no_disk_takes_wait_in_memory_and_in_order
     for number in (1, 2, 3):
         spool.append(end(number))
 
-    with pytest.raises(NotKept, match="wait in memory"):
+    with pytest.raises(NotKept, match="waiting in memory"):
         spool.append(end(4))
     assert len(spool) == 3
     assert [result.execution_ids for result in drain(spool)] == [(1,), (2,), (3,)]

@@ -88,7 +88,7 @@ def test_a_record_that_cannot_be_read_stays_and_the_others_are_imported(imported
 
     assert [result.execution_ids for result in results] == [(2,)]
     assert left == ["000000000000-dream-1.json"]
-    assert "stays where it is" in caplog.text
+    assert "was left in place" in caplog.text
 
 
 def test_the_wire_format_of_readings_is_that_of_the_earlier_version():

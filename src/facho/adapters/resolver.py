@@ -30,7 +30,7 @@ def look_up(name: str) -> Addresses:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except UnicodeError as error:
         # An empty label, or one of over 63 characters.
-        raise OSError(f"{name} cannot be a host name: {error}") from error
+        raise OSError(f"{name} is not a valid host name: {error}") from error
     addresses = {ip_address(str(sockaddr[0])) for *_, sockaddr in found} - {""}
     return tuple(sorted(addresses, key=address_order))
 
@@ -68,7 +68,7 @@ class Resolver:
         """Return the addresses of a name as they are now; `OSError` if it cannot be resolved in time."""
         lookup = None if self.is_paused else self._start(name)
         if lookup is None:
-            raise TimeoutError("earlier lookups still wait for the name server")
+            raise TimeoutError("earlier lookups are still waiting for the name server")
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.wrap_future(lookup)

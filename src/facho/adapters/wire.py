@@ -42,7 +42,7 @@ class Codec(NamedTuple):
 
 
 def to_wire(value: Any) -> Any:
-    """Return a value as plain JSON. A value of a type that has no place in a message is a TypeError."""
+    """Return a value as plain JSON. A value of a type that cannot be sent in a message is a TypeError."""
     kind: Any = type(value)
     return _codec(kind).write(value)
 
@@ -69,7 +69,7 @@ def _codec(hint: Any) -> Codec:
         return Codec(lambda value: value.value, lambda data: _or_unreadable(hint, data))
     if isinstance(hint, type) and is_dataclass(hint):
         return _dataclass(hint)
-    raise TypeError(f"{hint!r} has no place in a message")
+    raise TypeError(f"{hint!r} cannot be sent in a message")
 
 
 def _dataclass(kind: type) -> Codec:
@@ -83,10 +83,10 @@ def _dataclass(kind: type) -> Codec:
 
     def read(data: Any) -> Any:
         if not isinstance(data, Mapping):
-            raise UnreadableMessage(f"{reprlib.repr(data)} is no {kind.__name__}")
+            raise UnreadableMessage(f"{reprlib.repr(data)} is not a {kind.__name__}")
         missing = [name for name in needed if name not in data]
         if missing:
-            raise UnreadableMessage(f"a {kind.__name__} came without {', '.join(missing)}")
+            raise UnreadableMessage(f"a {kind.__name__} is missing {', '.join(missing)}")
         return kind(**{name: _field(kind, name, codec, data[name]) for name, codec in codecs if name in data})
 
     return Codec(write, read)
@@ -103,7 +103,7 @@ def _optional(hint: Any) -> Codec:
     """Return the codec of a value that may be None. Of any other choice the reader could not tell which it was."""
     kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]
     if len(kinds) > 1:
-        raise TypeError(f"{hint!r} has no place in a message: nothing in it says which of them it is")
+        raise TypeError(f"{hint!r} cannot be sent in a message: its type is ambiguous")
     inner = _codec(kinds[0])
     return Codec(
         lambda value: None if value is None else inner.write(value),
@@ -115,7 +115,7 @@ def _sequence(hint: Any) -> Codec:
     """Return the codec of as many as there are, all of one type; a sequence that can be any is read as a tuple."""
     kind, (inner, *others) = typing.get_origin(hint), typing.get_args(hint)
     if others not in ([], [...]):
-        raise TypeError(f"{hint!r} has no place in a message: give its parts names")
+        raise TypeError(f"{hint!r} cannot be sent in a message: its parts need names")
     codec, collect = _codec(inner), list if kind is list else tuple
 
     def read(data: Any) -> Any:
@@ -147,7 +147,7 @@ def _or_unreadable(read: Callable[[Any], Any], data: Any) -> Any:
 def _checked(kind: type[T], data: Any) -> T:
     # True and False are whole numbers to Python, and to nobody else.
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
-        raise UnreadableMessage(f"{reprlib.repr(data)} is no {kind.__name__}")
+        raise UnreadableMessage(f"{reprlib.repr(data)} is not a {kind.__name__}")
     return data
 
 
@@ -155,7 +155,7 @@ def _read_float(data: Any) -> float:
     if _has_tag(data, NUMBER):
         return cast(float, _or_unreadable(float, data[NUMBER]))
     if not isinstance(data, int | float) or isinstance(data, bool):
-        raise UnreadableMessage(f"{reprlib.repr(data)} is no number")
+        raise UnreadableMessage(f"{reprlib.repr(data)} is not a number")
     return float(data)
 
 
@@ -166,7 +166,7 @@ def _write_float(value: float) -> Any:
 
 def _write_at(value: datetime) -> str:
     if value.tzinfo is None:
-        raise TypeError(f"{value} has no time zone, so it has no place in a message")
+        raise TypeError(f"{value} has no time zone, so it cannot be sent in a message")
     return value.astimezone(UTC).isoformat()
 
 
@@ -181,7 +181,7 @@ def _read_bytes(data: Any) -> bytes:
     try:
         return base64.b64decode(_checked(str, data), validate=True)
     except binascii.Error as error:
-        raise UnreadableMessage(f"{reprlib.repr(data)} are no bytes: {error}") from error
+        raise UnreadableMessage(f"{reprlib.repr(data)} is not valid base64: {error}") from error
 
 
 def _write_bytes(value: bytes) -> str:
@@ -204,7 +204,7 @@ def _write_any(value: Any) -> Any:
         return [_write_any(each) for each in value]
     if isinstance(value, Mapping):
         return _write_any_mapping(value)
-    raise TypeError(f"{reprlib.repr(value)} has no place in a message: it is a {type(value).__name__}")
+    raise TypeError(f"{reprlib.repr(value)} cannot be sent in a message: it is a {type(value).__name__}")
 
 
 def _write_any_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:

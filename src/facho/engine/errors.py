@@ -57,8 +57,8 @@ class OltUnreachable(FachoError):
     def after(cls, olt: str, pdus: int, seconds: float) -> "OltUnreachable":
         requests = "1 request" if pdus == 1 else f"{pdus} requests"
         return cls(
-            f"{olt} gave no answer to {requests} in {seconds:.1f} s. "
-            "Check its address and its community, and that it lets this machine ask."
+            f"{olt} did not answer {requests} in {seconds:.1f} s. "
+            "Check the address, the community and the OLT's SNMP access list."
         )
 
 

@@ -141,7 +141,7 @@ class EngineLock:
             self._told_away = False
         except Error as error:
             if not self._told_away:
-                logger.warning("the lock of the engine cannot be looked after, for the database is away: %s", error)
+                logger.warning("the engine lock cannot be checked because the database is unavailable: %s", error)
             self._told_away = True
 
     def __exit__(

@@ -168,7 +168,7 @@ class DataWatch:
         if trouble:
             logger.error("%s: %s", self._directory, trouble)
         elif self._trouble:
-            logger.warning("%s: the data directory is back", self._directory)
+            logger.warning("%s: the data directory is available again", self._directory)
         self._trouble = trouble
 
     def _look(self) -> str:
@@ -230,7 +230,7 @@ class Lifeline:
             await self._check.ask()
         except NotWell as trouble:
             if self._answers:
-                logger.warning("nothing new is started: %s", trouble)
+                logger.warning("no new runs are started: %s", trouble)
             self._answers = False
         else:
             self._answers = True

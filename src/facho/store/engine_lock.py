@@ -32,7 +32,7 @@ def refuse_beside_engine() -> None:
         cursor.execute("SELECT pg_try_advisory_xact_lock_shared(%s)", [ENGINE_LOCK])
         (is_free,) = cursor.fetchone()
     if not is_free:
-        raise EngineAtWork("`facho run` is at work on this database, or `facho migrate-to`")
+        raise EngineAtWork("`facho run` or `facho migrate-to` is using this database")
 
 
 def take_for_engine(server: Any) -> bool:

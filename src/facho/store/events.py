@@ -108,7 +108,7 @@ def enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
                 return _enlist(worker, host, count, now)
         except IntegrityError:
             continue
-    raise RuntimeError(f"no numbers could be found for the pollers of {worker}")
+    raise RuntimeError(f"no free poller numbers were found for {worker}")
 
 
 def _enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:

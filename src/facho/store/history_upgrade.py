@@ -54,7 +54,7 @@ def convert(report: Callable[[str], None]) -> None:
         HistoryDay.objects.all().delete()
         raise NotConverted(
             f"The history was not converted: {_differences(before, after)}. The table {OLD} is unchanged, and nothing "
-            "is lost. Make sure that no Facho is running, and run `facho migrate` again."
+            "is lost. Make sure that Facho is not running, and run `facho migrate` again."
         )
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {OLD}")

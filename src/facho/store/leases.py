@@ -220,7 +220,7 @@ class DbLeases:
         try:
             await self._thread.run(lambda: release(key_of(device), token))
         except Error:
-            logger.warning("the lease of %s could not be released; it expires", device)
+            logger.warning("the lease of %s could not be released; it will expire", device)
 
     def is_valid(self, lease: Lease) -> bool:
         held = self._holding(lease)
@@ -246,7 +246,7 @@ class DbLeases:
         try:
             kept = await self._thread.run(lambda: renew(tokens, self._terms.ttl))
         except Error as error:
-            logger.warning("leases could not be renewed, they are good for some seconds more: %s", error)
+            logger.warning("leases could not be renewed, they expire in a few seconds: %s", error)
             return
         for each in held:
             if key_of(each.lease.device) in kept:
@@ -309,7 +309,7 @@ class SchedulerTurn:
                 with self.outages.watch(KEY, self._clock):
                     is_kept = await asyncio.wait_for(self._renew(), max(0.1, self._valid_until - asked))
             except (Error, TimeoutError) as error:
-                logger.warning("the turn of the scheduler could not be renewed: %s", error)
+                logger.warning("the lease of the scheduler could not be renewed: %s", error)
                 continue
             if not is_kept:
                 self._token = None
@@ -324,7 +324,7 @@ class SchedulerTurn:
     def fence(self) -> None:
         """Check and lock the lease until the transaction ends. Called in a database thread."""
         if self._token is None or not lock(KEY, self._token):
-            raise LeaseLost("another scheduler has taken over; nothing was written")
+            raise LeaseLost("another scheduler is active; nothing was written")
 
     async def give_back(self) -> None:
         """Release the lease, so that a standby can start at once."""
@@ -334,4 +334,4 @@ class SchedulerTurn:
         try:
             await self._thread.run(lambda: release(KEY, token))
         except Error:
-            logger.warning("the turn of the scheduler could not be given back; it ends by itself")
+            logger.warning("the lease of the scheduler could not be released; it will expire")

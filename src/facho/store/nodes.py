@@ -178,7 +178,9 @@ def _olt(olt_id: int) -> Olt:
     # Every run does this; see `bulk`.
     row = next(iter(inventory.Olt.objects.raw("SELECT * FROM olts WHERE id = %s", [olt_id])), None)
     if row is None or not row.enabled:
-        raise OltGone(f"OLT {row.name if row else olt_id} was {'disabled' if row else 'deleted'} before its turn came")
+        raise OltGone(
+            f"OLT {row.name if row else olt_id} was {'disabled' if row else 'deleted'} before the run started"
+        )
     return Olt(
         id=row.pk,
         name=row.name,

@@ -108,7 +108,7 @@ def reap(now: datetime, gap: Gap | None = None) -> int:
         if left:
             outcomes.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
     if left:
-        logger.warning("%d executions were held by nobody; they are interrupted now", len(left))
+        logger.warning("%d executions without an owner were marked as interrupted", len(left))
     return len(left)
 
 

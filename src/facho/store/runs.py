@@ -141,7 +141,9 @@ def store(
     if result.has_data and not any(row.is_running for row in rows):
         if outcomes.is_stored(result):
             return Stored()
-        raise LeaseLost(f"execution {result.execution_ids[0]} is no longer ours; its readings were not stored")
+        raise LeaseLost(
+            f"execution {result.execution_ids[0]} belongs to another process now; its readings were not stored"
+        )
     verdict, jobs = None, None
     if result.node is not None and result.collected is not None:
         inventory = inventories.get(result.node.olt_id, rows[0].inventory_version)

@@ -111,7 +111,7 @@ class Spool:
 
     def _hold(self, result: RunResult) -> None:
         if len(self._held) >= MOST_HELD:
-            raise NotKept(f"{MOST_HELD:,} results wait in memory already")
+            raise NotKept(f"{MOST_HELD:,} results are already waiting in memory")
         self._held[max([*self._held, *self._sizes], default=0) + 1] = result
 
     def remove(self, number: int) -> None:
@@ -141,7 +141,7 @@ class Spool:
                     (MOST_REFUSED,),
                 )
         except sqlite3.Error as error:
-            logger.warning("result %d could not be set aside: %s", number, error)
+            logger.warning("result %d could not be moved to the rejected results: %s", number, error)
 
     def refused(self) -> list[tuple[int, str]]:
         """Return the numbers of results that were set aside, oldest first, with the reason."""
@@ -171,11 +171,11 @@ def _open(path: Path) -> sqlite3.Connection:
         return _connect(path)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-            raise SpoolTaken(f"another process has the spool {path}") from error
+            raise SpoolTaken(f"another process uses the spool {path}") from error
         raise
     except sqlite3.DatabaseError as error:
         aside = path.with_suffix(".damaged")
-        logger.error("the spool %s is damaged (%s); it is kept as %s", path, error, aside.name)
+        logger.error("the spool %s is damaged (%s); it was renamed to %s", path, error, aside.name)
         path.replace(aside)
         return _connect(path)
 
@@ -220,7 +220,7 @@ def _import_folder(folder: Path, paths: list[Path], spool: Spool) -> None:
             record = json.loads(path.read_bytes().replace(b'"database_away"', b'"database_unavailable"'))
             _add(record["kind"], record["entry"], read, spool)
         except (OSError, ValueError, KeyError, TypeError, UnreadableMessage) as error:
-            logger.error("%s could not be imported into the spool and stays where it is: %s", path, error)
+            logger.error("%s could not be imported into the spool and was left in place: %s", path, error)
         else:
             done.append(path)
     for result in read.values():
@@ -254,7 +254,7 @@ def _add(kind: str, entry: Mapping[str, Any], read: dict[int, RunResult], spool:
 # A result that fails this often, while the database answers other requests, is itself the cause.
 MOST_FAILURES = 10
 
-NOT_STORED = "the readings could not be stored when the database was available again; the spool keeps them"
+NOT_STORED = "the readings could not be stored after the database came back; they stay in the spool"
 
 
 class ResultDelivery:
@@ -310,7 +310,7 @@ class ResultDelivery:
                 self._is_full = True
                 tell(logger, Event.SPOOL_FULL, size=self._spool.size / MEGABYTE, error=str(error))
             if result.has_data:
-                reason = f"the database is unavailable, and the readings could not be kept: {error}"
+                reason = f"the database is unavailable, and the readings could not be saved to disk: {error}"
                 raise NotKept(reason) from error
             # The execution stays open until the reaper ends it.
             logger.error("the result of executions %s was lost: %s", result.execution_ids, error)
@@ -343,7 +343,7 @@ class ResultDelivery:
         except Exception as error:
             if not is_away(error):
                 raise
-            logger.debug("%d results still wait: %s", self.waiting, error)
+            logger.debug("%d results are still pending: %s", self.waiting, error)
 
     async def close(self) -> None:
         """Wait for a flush in progress, and leave the rest to the next process."""
@@ -372,7 +372,7 @@ class ResultDelivery:
         try:
             await self._store(result)
         except LeaseLost as error:
-            logger.warning("the result of execution %s came too late: %s", result.execution_ids, error)
+            logger.warning("the result of execution %s arrived too late: %s", result.execution_ids, error)
             self._dropped += 1
         except Exception as error:
             if is_away(error) and not await self._is_to_blame(number, error):
@@ -395,7 +395,7 @@ class ResultDelivery:
                 if is_away(error):
                     raise
                 # The reaper ends them.
-                logger.exception("executions %s could not be ended", result.execution_ids)
+                logger.exception("executions %s could not be closed", result.execution_ids)
 
     async def _is_to_blame(self, number: int, error: Exception) -> bool:
         """Return whether the database answers other requests but fails for this result repeatedly."""

@@ -95,7 +95,7 @@ async def test_a_column_that_the_run_did_not_come_to_is_partial():
     collected = await run(agent, make_node(JobKind.WALK, "name", "state"), seconds=15)
 
     assert covered(collected, "state") == {(None, None): (PARTIAL, 0)}
-    assert [line.reason for line in collected.coverage if line.field == "state"] == ["the deadline passed"]
+    assert [line.reason for line in collected.coverage if line.field == "state"] == ["the time limit was reached"]
 
 
 async def test_an_agent_that_dies_leaves_the_ports_behind_uncovered():

@@ -174,7 +174,7 @@ async def test_an_onu_of_which_the_olt_has_no_row_any_more_keeps_what_is_known_o
 
     assert collected.completeness is Completeness.COMPLETE
     assert index_of(SEVEN) not in values_of(collected)
-    assert collected.errors == ("name, state: the OLT has no row of 1 ONUs that are known",)
+    assert collected.errors == ("name, state: the OLT has no row for 1 known ONUs",)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ async def test_values_of_other_oids_than_were_asked_for_are_not_taken(clock):
     collected = await run(agent, make_node(JobKind.GET, "name"), onus=known([SEVEN]))
 
     assert collected.readings == ()
-    assert collected.errors == ("name of ONU 0/1/7: the agent answered something else",)
+    assert collected.errors == ("name of ONU 0/1/7: the agent answered a different request",)
 
 
 async def test_a_batch_may_be_answered_in_another_order(clock):
@@ -312,8 +312,8 @@ async def test_an_index_of_another_make_is_named_and_the_others_are_asked(clock)
     assert values_of(collected) == all_of([SEVEN], "name")
     assert collected.completeness is Completeness.PARTIAL
     assert collected.errors == (
-        "5.1 is not the index of an ONU of Acme, so it was not asked",
-        "gpon 0/1 is not the index of an ONU of Acme, so it was not asked",
+        "5.1 is not a valid ONU index of Acme; it was not read",
+        "gpon 0/1 is not a valid ONU index of Acme; it was not read",
     )
 
 
@@ -378,7 +378,7 @@ async def test_the_deadline_leaves_what_was_read_and_says_how_many_are_missing(c
     collected = await run(agent, make_node(JobKind.GET, "name", "state"), onus=known(ONUS), seconds=2.5)
 
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("name, state: the deadline passed with 6 of 18 ONUs still to ask",)
+    assert collected.errors == ("name, state: the time limit was reached with 6 of 18 ONUs not read yet",)
     assert values_of(collected) == all_of(ONUS[:12], "name", "state")
 
 
@@ -389,7 +389,7 @@ async def test_an_agent_that_dies_midway_leaves_what_was_read(clock):
 
     assert values_of(collected) == all_of(ONUS[:8], "name")
     assert collected.errors == (
-        "name: the OLT stopped answering with 10 of 18 ONUs still to ask",
+        "name: the OLT stopped answering with 10 of 18 ONUs not read yet",
         "rx_dbm: the OLT stopped answering before the first row",
     )
     assert len(agent.log) == 2 + 4 + 2

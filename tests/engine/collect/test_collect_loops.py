@@ -88,7 +88,7 @@ async def test_a_circle_is_left_with_what_was_read(back_to):
 
     assert values_of(collected) == all_of(ONUS[:17], "serial")
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("serial: 6 answers in a row brought nothing new after ONU 0/1/17, 17 rows kept",)
+    assert collected.errors == ("serial: 6 answers in a row had no new rows after ONU 0/1/17, 17 rows kept",)
     assert len(agent.log) == 2 + MAX_BARREN
 
 
@@ -112,7 +112,7 @@ async def test_an_agent_that_leaves_the_column_backwards_has_not_ended_it():
     collected = await run(agent, make_node(JobKind.TABLE, "name"))
 
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("name: the agent went back to before the column after ONU 0/1/10, 10 rows kept",)
+    assert collected.errors == ("name: the agent returned a row before the column after ONU 0/1/10, 10 rows kept",)
 
 
 async def test_rows_without_end_meet_a_limit(monkeypatch):

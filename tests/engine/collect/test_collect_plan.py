@@ -40,7 +40,7 @@ def test_any_other_job_without_columns_has_nothing_to_ask(kind):
     plan = plan_of(make_node(kind))
 
     assert plan.is_empty
-    assert plan.problems == ("Optical power: the job names no columns and no OIDs, so there is nothing to ask",)
+    assert plan.problems == ("Optical power: the job has no columns and no OIDs, so there is nothing to read",)
     assert plan.anchor is None
 
 
@@ -62,7 +62,7 @@ def test_what_nobody_has_is_named_and_the_rest_is_asked():
     assert fields(plan.columns) == ["name"]
     assert plan.problems == (
         "colour: Acme has no column of that name",
-        "vlan: there is no way to decode called 'roman'",
+        "vlan: unknown decoder 'roman'",
     )
 
 

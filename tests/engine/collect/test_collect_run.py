@@ -118,7 +118,7 @@ async def test_an_empty_plan_is_a_sentence_and_no_request(clock):
     collected = await run(agent, make_node(JobKind.GET), onus=known(ONUS))
 
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("Optical power: the job names no columns and no OIDs, so there is nothing to ask",)
+    assert collected.errors == ("Optical power: the job has no columns and no OIDs, so there is nothing to read",)
     assert agent.log == []
 
 
@@ -197,7 +197,7 @@ async def test_a_mute_olt_is_unreachable(kind):
     agent = FakeAgent(FakeClock(), {}, Faults(dies_after=0))
 
     with pytest.raises(
-        OltUnreachable, match=r"^OLT-SUR-03 gave no answer to 3 requests in \d+\.0 s\. Check its address"
+        OltUnreachable, match=r"^OLT-SUR-03 did not answer 3 requests in \d+\.0 s\. Check the address"
     ) as caught:
         await run(agent, make_node(kind, "name"), olt=make_olt(name="OLT-SUR-03"), onus=known(ONUS))
 
@@ -207,7 +207,7 @@ async def test_a_mute_olt_is_unreachable(kind):
 async def test_a_mute_olt_is_unreachable_when_the_deadline_comes_first():
     agent = FakeAgent(FakeClock(), {}, Faults(dies_after=0))
 
-    with pytest.raises(OltUnreachable, match=r"^OLT-SUR-03 gave no answer to 1 request in \d\.\d s\."):
+    with pytest.raises(OltUnreachable, match=r"^OLT-SUR-03 did not answer 1 request in \d\.\d s\."):
         await run(agent, make_node(JobKind.TABLE, "name"), olt=make_olt(name="OLT-SUR-03"), seconds=3)
 
 
@@ -218,7 +218,10 @@ async def test_a_run_that_comes_after_its_deadline_asks_nothing_and_blames_nobod
 
     assert agent.log == []
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("uptime: the deadline passed", "name: the deadline passed before the first row")
+    assert collected.errors == (
+        "uptime: the time limit was reached",
+        "name: the time limit was reached before the first row",
+    )
 
 
 async def test_an_agent_that_refuses_us_is_not_called_unreachable(clock):
@@ -234,7 +237,7 @@ async def test_being_refused_midway_loses_no_row(clock):
     collected = await run(agent, make_node(JobKind.TABLE, "name"))
 
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("name: the OLT no longer accepts us after ONU 0/1/10, 10 rows kept",)
+    assert collected.errors == ("name: the OLT started to refuse access after ONU 0/1/10, 10 rows kept",)
     assert values_of(collected) == all_of(ONUS[:10], "name")
 
 
@@ -245,8 +248,8 @@ async def test_a_run_ends_at_its_deadline_with_what_it_has(clock):
 
     assert collected.completeness is Completeness.PARTIAL
     assert collected.errors == (
-        "name: the deadline passed after ONU 0/1/20, 20 rows kept",
-        "rx_dbm: the deadline passed before the first row",
+        "name: the time limit was reached after ONU 0/1/20, 20 rows kept",
+        "rx_dbm: the time limit was reached before the first row",
     )
     assert values_of(collected) == all_of(ONUS[:20], "name")
 
@@ -258,7 +261,7 @@ async def test_a_long_column_is_counted_with_commas(clock):
 
     collected = await run(agent, make_node(JobKind.TABLE, "name"))
 
-    assert collected.errors == ("name: the agent went back to before the column after ONU 3/4/20, 1,100 rows kept",)
+    assert collected.errors == ("name: the agent returned a row before the column after ONU 3/4/20, 1,100 rows kept",)
 
 
 async def test_the_cost_is_what_the_olt_saw(clock):

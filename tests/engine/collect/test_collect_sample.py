@@ -126,7 +126,7 @@ async def test_what_there_was_no_time_for_says_so(clock):
 
     found = await sample(agent, make_node(JobKind.TABLE, "name", "state", "serial"), olt=olt, seconds=10)
 
-    assert [column.remark for column in found.columns][-1] == "Not read: the deadline passed."
+    assert [column.remark for column in found.columns][-1] == "Not read: the time limit was reached."
 
 
 async def test_a_dead_olt_is_unreachable(clock):

@@ -190,7 +190,7 @@ async def test_rows_of_which_none_is_an_onu_are_empty_with_a_remark(clock):
     collected = await run(FakeAgent(clock, mib), make_node(JobKind.TABLE, "serial"))
 
     assert collected.completeness is Completeness.EMPTY
-    assert collected.errors == ("serial: none of its 1 rows is an ONU here",)
+    assert collected.errors == ("serial: none of its 1 rows belongs to a known ONU",)
 
 
 async def test_the_end_of_the_mib_ends_a_column(clock):

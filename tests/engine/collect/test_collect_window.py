@@ -345,7 +345,9 @@ def test_a_crew_without_work_is_done_at_once():
     virtually(story())
 
 
-@pytest.mark.parametrize("error", [RunOver("the deadline passed"), Refused("unknown user")], ids=["over", "refused"])
+@pytest.mark.parametrize(
+    "error", [RunOver("the time limit was reached"), Refused("unknown user")], ids=["over", "refused"]
+)
 def test_the_first_failure_begins_nothing_more_and_lets_the_others_end(error):
     begun, ended = [], []
 

@@ -80,7 +80,7 @@ def test_a_worker_whose_packets_get_lost_is_given_nothing_until_they_arrive(stac
     wait_for(lambda: told(stack, "WORKER_CUT_OFF", begin), "the scheduler has noticed", 30)
     noticed, silent = datetime.now(UTC), stack.roles["worker-2"].log.stat().st_size
     wait_for(lambda: len(runs_of(stack, "worker-1", noticed)) > 8, "the first worker goes on", 120)
-    taken = stack.roles["worker-2"].said(silent).count("waits for the database")
+    taken = stack.roles["worker-2"].said(silent).count("is waiting for the database")
     stack.line.mend()
     wait_for(lambda: told(stack, "WORKER_BACK", noticed), "it is back", 120)
     back = datetime.now(UTC)

@@ -105,7 +105,7 @@ class RedisBus:
             self._outbox.put(letter, letter.write())
         except (TypeError, ValueError, RecursionError):
             # Who tells news is not to fail for it.
-            logger.exception("news of %s is not JSON: only this process hears it", topic)
+            logger.exception("the message for topic %s is not JSON; it was not published to other processes", topic)
 
     def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
         return self._local.subscribe(topics)
@@ -156,7 +156,7 @@ class RedisBus:
         try:
             data = await client.get(self._snapshot_key)
         except ResponseError as error:
-            logger.debug("%s cannot be read: %s", self._snapshot_key, error)
+            logger.debug("reading %s failed: %s", self._snapshot_key, error)
             return
         if data is not None:
             self._hear(data)
@@ -178,7 +178,7 @@ class RedisBus:
     def _hear(self, data: object) -> None:
         letter = _Letter.read(data)
         if letter is None:
-            logger.debug("what came over %s is no news of ours: %.80r", self._channel, data)
+            logger.debug("unknown message on channel %s: %.80r", self._channel, data)
         elif self._heard.is_new(letter):
             self._local.publish(letter.topic, letter.payload)
 
@@ -203,13 +203,13 @@ class RedisBus:
         """Say it once a connection when Redis does not take what is sent, being full or not allowing it."""
         refusal = next((answer for answer in answers if isinstance(answer, Exception)), None)
         if refusal is not None and not self._told_refusal:
-            logger.warning("Redis at %s does not take all news: %s", self._place, refusal)
+            logger.warning("Redis at %s refused messages: %s", self._place, refusal)
             self._told_refusal = True
 
     def _found(self) -> None:
         self._told_away = self._told_refusal = False
         self._connected.set()
-        logger.info("Redis at %s carries the news", self._place)
+        logger.info("connected to Redis at %s", self._place)
 
     def _lost(self, error: Exception) -> None:
         self._connected.clear()
@@ -217,7 +217,12 @@ class RedisBus:
             # The trace only of what nobody expects to happen when a server goes away.
             unexpected = None if isinstance(error, RedisError | OSError) else error
             reason = str(error) or type(error).__name__
-            logger.warning("Redis at %s is away, and news stays here: %s", self._place, reason, exc_info=unexpected)
+            logger.warning(
+                "Redis at %s is unavailable, messages stay in this process: %s",
+                self._place,
+                reason,
+                exc_info=unexpected,
+            )
         self._told_away = True
 
 
@@ -326,6 +331,6 @@ def _place(url: str) -> tuple[str, int]:
         parts: Mapping[str, Any] = parse_url(url)
     except ValueError:
         # What the library says may hold parts of the password.
-        raise ValueError("the address of Redis is not one: it should look like redis://host:6379/0") from None
+        raise ValueError("invalid Redis address: use a form like redis://host:6379/0") from None
     place = parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
     return str(place), int(parts.get("db", 0))

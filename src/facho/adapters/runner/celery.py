@@ -161,7 +161,7 @@ class CeleryRunner:
                 return
             except Exception:
                 # The database is unavailable. No other process ends this claim, so its OLT stays blocked until we have.
-                logger.exception("%s could not be given up", given.claim.composite.master.name)
+                logger.exception("%s could not be withdrawn", given.claim.composite.master.name)
             await self._clock.sleep(LOOK_EVERY)
 
     async def watch(self) -> None:
@@ -190,7 +190,7 @@ class CeleryRunner:
             known = await self._slots.progress([id_ for each in given for id_ in each.claim.execution_ids])
         except Exception:
             # The database is unavailable. The runs stay assigned to us, and the next look asks again.
-            logger.exception("what became of %d composites cannot be found out now", len(given))
+            logger.exception("the status of %d runs sent to workers is unknown, retrying", len(given))
             return
         for each in given:
             self._take_over(each, known)

@@ -188,7 +188,7 @@ class CommunitySnmp(SendByTask):
             try:
                 self._sockets.send(datagram, peer, loop)
             except OSError as failure:
-                error = f"{waiting.host} cannot be asked: {failure.strerror or failure}"
+                error = f"no request can be sent to {waiting.host}: {failure.strerror or failure}"
         if error:
             loop.call_soon(self._fail, waiting, NoAnswer(error))
 

@@ -67,7 +67,7 @@ class SnmpByVersion:
             return self._community
         if self._usm is None:
             if self._closed:
-                raise NoAnswer(f"Facho stopped before it asked {agent.host}")
+                raise NoAnswer(f"Facho stopped before it sent the request to {agent.host}")
             # The library is only loaded where an OLT speaks v3: most installations never need it.
             from facho.adapters.snmp.usm import UsmSnmp
 

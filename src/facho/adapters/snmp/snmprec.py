@@ -82,7 +82,7 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 def _parse(line: bytes) -> Record:
     parts = line.split(b"|", 2)
     if len(parts) != 3:
-        raise ValueError("a line is written as oid|type|value")
+        raise ValueError("a line has the form oid|type|value")
     name, kind, content = parts
     tag, notation = _parse_type(kind.decode("ascii", "replace"))
     value = _parse_value(tag, notation, content)
@@ -96,7 +96,7 @@ def _parse_type(kind: str) -> tuple[Tag, str]:
         raise ValueError(f"{kind!r} is not a type; there are {', '.join(str(int(tag)) for tag in sorted(KNOWN_TYPES))}")
     tag = Tag(int(number))
     if notation and tag not in OCTETS:
-        raise ValueError(f"{kind!r} is not a type: only strings can be written in another way than they are")
+        raise ValueError(f"{kind!r} is not a type: only strings have an alternative notation")
     return tag, notation
 
 
@@ -142,5 +142,5 @@ def _format_value(tag: Tag, value: Value) -> tuple[str, str]:
         is_plain = tag == Tag.OCTET_STRING and all(0x20 <= octet < 0x7F for octet in value)
         return ("", value.decode("ascii")) if is_plain else ("x", value.hex())
     if tag not in KNOWN_TYPES:
-        raise ValueError(f"{tag.name} says that there is no variable, so it cannot be recorded")
+        raise ValueError(f"{tag.name} means that the variable does not exist, so it cannot be recorded")
     return "", "" if value is None else str(value)

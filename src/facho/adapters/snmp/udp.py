@@ -73,10 +73,10 @@ class Names:
             async with asyncio.timeout(timeout):
                 found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
         except TimeoutError:
-            raise NoAnswer(f"the name {host} could not be looked up in {timeout:g} s") from None
+            raise NoAnswer(f"the name {host} could not be resolved within {timeout:g} s") from None
         # An empty label or one of over 63 characters is a UnicodeError, long before DNS is asked.
         except (OSError, UnicodeError) as error:
-            raise NoAnswer(f"the name {host} is not known: {error}") from error
+            raise NoAnswer(f"the name {host} could not be resolved: {error}") from error
         return _peer(found[0])
 
 

@@ -31,13 +31,13 @@ from facho.engine.snmp import Agent, Answer, SendByTask, User, Version
 
 logger = logging.getLogger(__name__)
 
-REFUSED = "does not accept user {user}"
+REFUSED = "rejected user {user}"
 REFUSALS = {
-    AuthenticationFailure: "does not accept the signature of user {user}: check its authentication and password",
-    PrivacyFailure: "cannot decrypt what user {user} asks: check its privacy and password",
+    AuthenticationFailure: "rejected the authentication of user {user}: check its authentication protocol and password",
+    PrivacyFailure: "cannot decrypt the requests of user {user}: check its privacy protocol and password",
     UnknownUserName: "does not know user {user}",
-    UnsupportedSecurityLevel: "does not let user {user} ask at this security level: check authentication and privacy",
-    TimeWindowFailure: "does not agree on the time with us; it may need a new engine id",
+    UnsupportedSecurityLevel: "does not allow this security level for user {user}: check authentication and privacy",
+    TimeWindowFailure: "rejected the time of our requests; the device may need a new engine id",
 }
 
 
@@ -126,7 +126,7 @@ class UsmSnmp(SendByTask):
 
     def _refuse_if_closed(self, agent: Agent) -> None:
         if self._closed:
-            raise NoAnswer(f"Facho stopped before it asked {agent.host}")
+            raise NoAnswer(f"Facho stopped before it sent the request to {agent.host}")
 
     def _send(self, peer: Peer, data: bytes) -> None:
         self._sockets.send(data, peer, asyncio.get_running_loop())
@@ -161,5 +161,5 @@ def _nothing_usable(agent: Agent, session: UsmSession, refusals: int, timeout: f
     """Return what to say when the time is over."""
     count = session.refusals - refusals
     if not count:
-        return NoAnswer(f"{agent.host} gave no answer in {timeout:g} s")
-    return BadAnswer(f"{agent.host} sent {count} messages that are no answers; of the last, {session.refusal}")
+        return NoAnswer(f"{agent.host} did not answer within {timeout:g} s")
+    return BadAnswer(f"{agent.host} sent {count} invalid messages; the last one: {session.refusal}")

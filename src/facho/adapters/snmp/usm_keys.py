@@ -116,11 +116,11 @@ def check(user: User) -> None:
     if not 0 < len(user.name.encode()) <= MAX_USER_NAME:
         raise Refused(f"an SNMPv3 user name has 1 to {MAX_USER_NAME} octets")
     if user.auth and user.auth not in AUTHENTICATION:
-        raise Refused(f"{user.auth} is not an authentication protocol of Facho: use {', '.join(AUTHENTICATION)}")
+        raise Refused(f"{user.auth} is not a supported authentication protocol: use {', '.join(AUTHENTICATION)}")
     if user.priv and user.priv not in PRIVACY:
-        raise Refused(f"{user.priv} is not a privacy protocol of Facho: use {', '.join(PRIVACY)}")
+        raise Refused(f"{user.priv} is not a supported privacy protocol: use {', '.join(PRIVACY)}")
     if user.priv and not user.auth:
-        raise Refused(f"user {user.name} has privacy but no authentication; SNMPv3 needs both")
+        raise Refused(f"user {user.name} has privacy but no authentication; SNMPv3 requires authentication for privacy")
     if user.auth and len(user.auth_key.encode()) < MIN_PASSWORD:
         raise Refused(f"the authentication password of user {user.name} has fewer than {MIN_PASSWORD} characters")
     if user.priv and len(user.priv_key.encode()) < MIN_PASSWORD:

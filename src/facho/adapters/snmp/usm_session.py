@@ -181,7 +181,7 @@ class UsmSession:
         try:
             self._send(data)
         except OSError as error:
-            self.fail(f"{self._host} cannot be asked: {error.strerror or error}")
+            self.fail(f"no request can be sent to {self._host}: {error.strerror or error}")
             return
         state = self._manager.requests.get(message.scopedPDU.pdu.requestID)
         if state is not None:

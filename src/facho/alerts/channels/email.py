@@ -122,7 +122,9 @@ def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
     except (OSError, smtplib.SMTPException) as error:
         # First: a truncated answer can look like another error.
         if deadline.is_over or isinstance(error, TimeoutError):
-            raise DeliveryFailed(f"{email.host} gave no answer in {deadline.seconds:g} s", is_temporary=True) from None
+            raise DeliveryFailed(
+                f"{email.host} did not answer within {deadline.seconds:g} s", is_temporary=True
+            ) from None
         raise _failure(email.host, error) from None
 
 

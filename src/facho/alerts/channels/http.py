@@ -98,7 +98,7 @@ def _failures(host: str, deadline: Deadline) -> Iterator[None]:
     try:
         yield
     except socket.gaierror:
-        raise DeliveryFailed(f"{host} is not known to the name service", is_temporary=True) from None
+        raise DeliveryFailed(f"the name {host} could not be resolved", is_temporary=True) from None
     except ssl.SSLCertVerificationError as error:
         sentence = f"{host} has no certificate that can be trusted: {error.verify_message}"
         raise DeliveryFailed(sentence, is_temporary=True) from None
@@ -106,7 +106,7 @@ def _failures(host: str, deadline: Deadline) -> Iterator[None]:
         raise DeliveryFailed("the address has characters that none can have", is_temporary=False) from None
     except (OSError, http.client.HTTPException) as error:
         if deadline.is_over or isinstance(error, TimeoutError):
-            raise DeliveryFailed(f"{host} gave no answer in {deadline.seconds:g} s", is_temporary=True) from None
+            raise DeliveryFailed(f"{host} did not answer within {deadline.seconds:g} s", is_temporary=True) from None
         raise DeliveryFailed(f"{host} could not be reached: {_reason(error)}", is_temporary=True) from None
 
 

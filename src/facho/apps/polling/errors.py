@@ -12,28 +12,28 @@ from django.utils.translation import get_language, gettext, gettext_noop
 # Whole lines, and reasons within them. The order counts, because a later one may be part of an earlier pattern.
 SENTENCES = (
     gettext_noop(
-        "%(olt)s gave no answer to 1 request in %(seconds)s s. "
-        "Check its address and its community, and that it lets this machine ask."
+        "%(olt)s did not answer 1 request in %(seconds)s s. Check the address, the community and the OLT's "
+        "SNMP access list."
     ),
     gettext_noop(
-        "%(olt)s gave no answer to %(n)s requests in %(seconds)s s. "
-        "Check its address and its community, and that it lets this machine ask."
+        "%(olt)s did not answer %(n)s requests in %(seconds)s s. Check the address, the community and the "
+        "OLT's SNMP access list."
     ),
     gettext_noop("%(fields)s: %(reason)s before the first row"),
     gettext_noop("%(fields)s: %(reason)s after %(where)s, 1 row kept"),
     gettext_noop("%(fields)s: %(reason)s after %(where)s, %(n)s rows kept"),
-    gettext_noop("%(fields)s: %(reason)s after %(where)s, the rest of its port was left out"),
-    gettext_noop("%(fields)s: %(reason)s with %(unread)s of %(wanted)s ONUs still to ask"),
+    gettext_noop("%(fields)s: %(reason)s after %(where)s, the rest of the port was skipped"),
+    gettext_noop("%(fields)s: %(reason)s with %(unread)s of %(wanted)s ONUs not read yet"),
     gettext_noop("%(fields)s of %(where)s: %(reason)s"),
     gettext_noop("and %(n)s more like these"),
-    gettext_noop("%(host)s gave no answer in %(seconds)s s"),
-    gettext_noop("%(host)s is not known to the name service"),
+    gettext_noop("%(host)s did not answer within %(seconds)s s"),
+    gettext_noop("the name %(host)s could not be resolved"),
     gettext_noop("The name %(host)s could not be resolved. Check the name and the name server."),
-    gettext_noop("OLT %(olt)s was disabled before its turn came"),
-    gettext_noop("OLT %(olt)s was deleted before its turn came"),
+    gettext_noop("OLT %(olt)s was disabled before the run started"),
+    gettext_noop("OLT %(olt)s was deleted before the run started"),
     gettext_noop("the agent answered error %(n)s"),
     gettext_noop("the agent answered %(status)s"),
-    gettext_noop("the deadline passed"),
+    gettext_noop("the time limit was reached"),
     gettext_noop("no usable answer"),
     gettext_noop("no answer"),
 )

@@ -64,7 +64,7 @@ def unpacked(kind: type[T], model: type[PackedRun | PackedChunk], pk: int, data:
         table = model._meta.db_table
         if (table, pk) not in _reported:
             _reported.add((table, pk))
-            logger.error("row %d of %s is damaged and left out of the history: %s", pk, table, error)
+            logger.error("row %d of %s is damaged and was skipped: %s", pk, table, error)
         return None
 
 

@@ -174,7 +174,7 @@ class ColumnWalk:
             return True
         if self._after and arcs <= self._after:
             self.went_back = True
-            self.stop("the agent went back to before this part of the port")
+            self.stop("the agent returned a row before this part of the port")
             return False
         if self._until and arcs > self._until:
             self._end(oid)
@@ -189,7 +189,7 @@ class ColumnWalk:
                 self.cursor = self._prefix
                 return
             self.went_back = True
-            self.stop("the agent went back to before the column")
+            self.stop("the agent returned a row before the column")
             return
         if self.port and oid.startswith(self.column.oid):
             self.neighbours.append(oid[len(self.column.oid) :])
@@ -206,7 +206,7 @@ class ColumnWalk:
         if self._barren != 1:
             self.cursor = newest or lead
         if self._barren >= MAX_BARREN:
-            self.stop(f"{MAX_BARREN} answers in a row brought nothing new")
+            self.stop(f"{MAX_BARREN} answers in a row had no new rows")
         elif len(self.rows) >= MAX_ROWS:
             self.stop(f"the limit of {MAX_ROWS:,} rows was reached")
 

@@ -47,7 +47,7 @@ class ColumnCoverage:
         """Add a remark for a column with rows that belong to no ONU."""
         count = sum(len(walk.rows) for walk in self._walks)
         if count and not self.rows:
-            self._harvest.remark(f"{self.column.field}: none of its {count:,} rows is an ONU here")
+            self._harvest.remark(f"{self.column.field}: none of its {count:,} rows belongs to a known ONU")
 
     def fill(self) -> None:
         """Set None for ONUs that are not in a completely read column."""

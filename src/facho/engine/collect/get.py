@@ -137,7 +137,7 @@ class BatchReader:
         answered = {oid: value for oid, value in answer if oid in asked}
         self.values.update(answered)
         if not answered:
-            self._divide(batch, oids, "the agent answered something else")
+            self._divide(batch, oids, "the agent answered a different request")
         elif rest := without(batch, answered.keys()):
             # Truncated: the received rows fit.
             self._size.cut_short(len(batch.rows), 1, len(batch.rows) - len(rest.rows))
@@ -289,7 +289,7 @@ class RowTurn:
                 self._store_value(harvest, column, oid, row)
         fields = [column.field for column in self.columns]
         if gone:
-            harvest.remark(f"{', '.join(fields)}: the OLT has no row of {gone:,} ONUs that are known")
+            harvest.remark(f"{', '.join(fields)}: the OLT has no row for {gone:,} known ONUs")
         return [describe_rest(fields, reason, len(self._unread), len(self._onus))] if self._unread else []
 
     def coverage(self) -> list[Coverage]:

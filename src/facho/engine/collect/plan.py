@@ -42,13 +42,13 @@ def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> 
     for raw in node.oids:
         decode = raw_decoders.get(raw.decode)
         if decode is None:
-            problems.append(f"{raw.name}: there is no way to decode called {raw.decode!r}")
+            problems.append(f"{raw.name}: unknown decoder {raw.decode!r}")
         elif raw.scalar:
             scalars.append(Scalar(raw.name, raw.oid, decode))
         else:
             columns.append(Column(raw.name, raw.oid, decode, brand.space))
     if not (columns or scalars or problems):
-        problems.append(f"{node.name}: the job names no columns and no OIDs, so there is nothing to ask")
+        problems.append(f"{node.name}: the job has no columns and no OIDs, so there is nothing to read")
     anchor = columns[0] if node.kind is JobKind.DISCOVERY and columns else None
     named = {*(node.columns or brand.discovery), *(raw.name for raw in node.oids)}
     return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor, frozenset(named))

@@ -413,7 +413,7 @@ class Requester:
     def _disowned(self) -> RunOver:
         # What has been read is still worth keeping, if nobody else was there meanwhile.
         self.is_disowned = True
-        return self._end("the lease of the OLT was over")
+        return self._end("the lease of the OLT expired")
 
     def _note_loss(self, lane: Lane) -> None:
         lane.timer.expired()
@@ -451,14 +451,14 @@ class Requester:
         now = self._clock.monotonic()
         turn = max(now, self._next_send)
         if turn - now >= self._time_left():
-            raise self._end("the deadline passed")
+            raise self._end("the time limit was reached")
         self._next_send = turn + self._spacing
         return turn - now
 
     def _time_left(self, now: float | None = None) -> float:
         left = self._ends - (self._clock.monotonic() if now is None else now)
         if left <= 0:
-            raise self._end("the deadline passed")
+            raise self._end("the time limit was reached")
         return left
 
     def _end(self, reason: str) -> RunOver:

@@ -30,7 +30,7 @@ from facho.engine.snmp import Missing
 
 logger = logging.getLogger(__name__)
 
-NOBODY_KNOWN = "no ONU of this OLT is known yet: a discovery has to find them first"
+NOBODY_KNOWN = "no ONU of this OLT is known yet: run a discovery first"
 
 
 async def collect(
@@ -68,7 +68,7 @@ async def collect(
         requester.on_answer = None if watch is None else lambda: watch(run.progress())
         await run.read()
         if requester.is_disowned and not requester.answers:
-            raise LeaseLost("the lease of the OLT was over before it answered anything")
+            raise LeaseLost("the lease of the OLT expired before the first answer")
         if requester.pdus and not requester.answers:
             raise OltUnreachable.after(olt.name, requester.pdus, requester.seconds)
     except FachoError as error:
@@ -131,7 +131,7 @@ class Run:
         except Refused:
             if not self._requester.answers:
                 raise
-            self._cut = "the OLT no longer accepts us"
+            self._cut = "the OLT started to refuse access"
 
     async def _read_columns(self) -> None:
         """Read cheap columns first: they are complete if time runs out, and show which ONUs have light."""
@@ -158,9 +158,7 @@ class Run:
         for onu in (each for each in self._known if not each.is_missing):
             row = self._harvest.row_named(onu.index)
             if row is None:
-                self._strangers.append(
-                    f"{onu.index} is not the index of an ONU of {self._brand.label}, so it was not asked"
-                )
+                self._strangers.append(f"{onu.index} is not a valid ONU index of {self._brand.label}; it was not read")
             else:
                 rows.append(row)
         return rows
@@ -444,7 +442,7 @@ class Run:
             return None
         has_others = any(covered.rows for covered in self._covered) or any(turn.has_values for turn in self._turns)
         if not anchor.rows and not anchor.broken and has_others:
-            self._harvest.remark(f"{anchor.column.field}: no row of it, so the ONUs are those of the other columns")
+            self._harvest.remark(f"{anchor.column.field}: it has no rows; the ONUs come from the other columns")
             return None
         # If the anchor could not be read, only the other columns are left.
         unlisted = {row for row in self._harvest.rows if not anchor.would_have_seen(row.place)}

@@ -118,7 +118,7 @@ async def take_sample(
             except Refused:
                 if not requester.answers:
                     raise
-                stopped = "the OLT no longer accepts us"
+                stopped = "the OLT started to refuse access"
         columns.append(sampler.column(part, (), f"Not read: {stopped}."))
     if requester.pdus and not requester.answers:
         raise OltUnreachable(

@@ -25,7 +25,7 @@ TRIES = 3
 # Minimum, for any measured round trip.
 SHORTEST = 1.0
 
-NO_TIME = "there was no time left to ask"
+NO_TIME = "the time limit was reached"
 
 Candidates = Callable[[Oid, str], Sequence[Brand]]
 Send = Callable[[float], Awaitable[Answer]]
@@ -213,7 +213,7 @@ def _unreachable(agent: Agent, asker: Asker) -> OltUnreachable:
     pdus = asker.traffic().pdus
     return OltUnreachable(
         f"{agent.host} port {agent.port} gave no usable answer to {pdus} request{'' if pdus == 1 else 's'}. "
-        "Check its address and its community, and that it lets this machine ask."
+        "Check the address, the community and the OLT's SNMP access list."
     )
 
 
@@ -230,12 +230,12 @@ async def _choose(
         return None, _several_fit(fitting)
     if fitting:
         return fitting[0], (
-            f"It says that it is a {fitting[0].label}, and its tables of ONUs are empty: "
+            f"It reports that it is a {fitting[0].label}, but its ONU tables are empty: "
             "it has no ONUs yet, or its SNMP view hides them."
         )
     for brand in brands:
         if brand.probe is not None and await has_rows(asker, brand):
-            return brand, f"It does not say what it is; it answers the tables of a {brand.label}."
+            return brand, f"It does not report its model, but it answers the tables of {brand.label}."
     return None, _nothing_fits(descr, _oid_text(object_id), asker.has_time)
 
 
@@ -254,16 +254,16 @@ async def has_rows(asker: Asker, brand: Brand) -> bool:
 def _several_fit(brands: Sequence[Brand]) -> str:
     *most, last = [brand.label for brand in brands]
     return (
-        f"It may be a {', '.join(most)} or {last}, and has no ONUs yet by which to tell. "
-        "Choose the brand by hand, or ask again when it has some."
+        f"The brand could be {', '.join(most)} or {last}. Facho cannot tell until the OLT has ONUs. "
+        "Set the brand manually or try again later."
     )
 
 
 def _nothing_fits(descr: str, object_id: str, has_time: bool) -> str:
     names = ", ".join(filter(None, (descr and f"{descr!r}", object_id and f"sysObjectID {object_id}")))
-    seen = f"It says that it is {names}" if names else "It says nothing of itself"
-    why = "no brand that is known fits" if has_time else "the time was over before every brand had been tried"
-    return f"{seen}; {why}. Choose the brand by hand, or add a profile for it."
+    seen = f"It reports {names}" if names else "It reports no model"
+    why = "no known brand matches" if has_time else "the time limit was reached before all brands were tried"
+    return f"{seen}; {why}. Set the brand manually, or add a profile for it."
 
 
 def _text(value: Value) -> str:

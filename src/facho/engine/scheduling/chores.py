@@ -78,7 +78,7 @@ class Chores:
             task.add_done_callback(lambda _: self._ended(chore.name))
         elif chore.name in self._begun and self._clock.monotonic() - self._begun[chore.name] >= LONG:
             seconds = self._clock.monotonic() - self._begun.pop(chore.name)
-            logger.warning("the chore %s has been at work for %.0f s", chore.name, seconds)
+            logger.warning("maintenance task %s has been running for %.0f s", chore.name, seconds)
 
     async def _do(self, chore: Chore, now: datetime) -> None:
         try:

@@ -234,9 +234,11 @@ class Runner:
                     raise
                 if ends is None:
                     ends = self._clock.monotonic() + self._longest_wait(claim, is_first=is_first).total_seconds()
-                    logger.warning("%s waits for the database: %s", _called(claim), error)
+                    logger.warning("%s is waiting for the database: %s", _called(claim), error)
                 if ends <= self._clock.monotonic() or (lease is not None and not self._leases.is_valid(lease)):
-                    raise DatabaseUnavailable("the database was unavailable until it was too late to start") from error
+                    raise DatabaseUnavailable(
+                        "the database was unavailable until the run was too late to start"
+                    ) from error
             await self._clock.sleep(AGAIN_EVERY)
 
     def _longest_wait(self, claim: Claim, *, is_first: bool) -> timedelta:

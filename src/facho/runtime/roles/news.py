@@ -15,4 +15,4 @@ async def act_on(bus: EventBus, topic: str, act: Callable[[Mapping[str, Any]], N
         try:
             act(news)
         except (KeyError, TypeError, ValueError) as error:
-            logger.warning("news of the topic %s was not understood: %r", topic, error)
+            logger.warning("invalid message on topic %s: %r", topic, error)

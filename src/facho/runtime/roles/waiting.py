@@ -128,7 +128,7 @@ class Waiting:
                 self._say(trouble)
             else:
                 if not stop.done() and self._said_at is not None:
-                    logger.info("the %s goes on: what it waited for is there", self._role)
+                    logger.info("the %s continues starting: its dependencies are available", self._role)
                 return not stop.done()
             await _until(stop, self._clock.sleep(self._every))
         return False
@@ -145,21 +145,21 @@ class Waiting:
         if self._said_at is None or reason != self._reason or now - self._said_at >= SAY_EVERY:
             self._said_at, self._reason = now, reason
             detail = f" ({trouble.detail})" if trouble.detail else ""
-            logger.warning("the %s waits with its start: %s%s", self._role, reason, detail)
+            logger.warning("the %s is waiting to start: %s%s", self._role, reason, detail)
 
     @property
     def app(self) -> App:
         """Return an app that is alive but not ready."""
         checks = Checks([Check("loop", self._lives)], [Check("start", self._is_ready)])
         ours = probes(checks, make_registry(self._role), token=self._config.metrics_token)
-        pages = unavailable("Facho is starting, and waits for its database.")
+        pages = unavailable("Facho is starting and is waiting for the database.")
         return mount(pages, ours) if self._role == "web" else ours
 
     async def _lives(self) -> str:
         return OK
 
     async def _is_ready(self) -> str:
-        raise NotWell(f"waits with its start: {self._reason}")
+        raise NotWell(f"waiting to start: {self._reason}")
 
 
 async def _until(stop: "asyncio.Future[None]", work: Coroutine[Any, Any, None]) -> None:
@@ -208,4 +208,6 @@ async def remind(bus: Connected, clock: Clock) -> None:
     while True:
         await clock.sleep(SAY_EVERY)
         if not bus.is_connected:
-            logger.warning("Redis is still away: until it is back nothing new is polled, and pages show what was")
+            logger.warning(
+                "Redis is still unavailable: no new runs are started and pages show old data until it is back"
+            )

@@ -133,7 +133,7 @@ class Worker:
         self._thread.start()
         while not self._ready.wait(1.0):
             if not self._thread.is_alive():
-                raise SystemExit("facho: the worker could not start; what it said stands above.")
+                raise SystemExit("facho: the worker could not start. The reason is in the lines above.")
 
     def poll(self, claim: Mapping[str, Any], not_after: str) -> None:
         """Run a message of a queue to its end."""
@@ -247,7 +247,7 @@ class Worker:
             except EngineAtWork as error:
                 raise ConfigError(error.for_roles) from error
             except Error as error:
-                logger.warning("the database is away, and so nothing can be polled yet: %s", error)
+                logger.warning("the database is unavailable, polling has not started: %s", error)
                 await self._clock.sleep(TRY_EVERY)
 
     async def _work(self, *jobs: Coroutine[Any, Any, None]) -> None:
@@ -288,7 +288,7 @@ async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
             if refusals > 1 and not crew.running:
                 raise ConfigError(error.for_roles) from error
         except Error as error:
-            logger.warning("how the pollers stand could not be written: %s", error)
+            logger.warning("the state of the pollers could not be stored: %s", error)
         await clock.sleep(WRITE_EVERY)
 
 
@@ -298,4 +298,6 @@ async def _leave(crew: WorkerPollers, bus: EventBus, thread: DbThread) -> None:
     try:
         await thread.run(lambda: events.strike_out(crew.name, crew.numbers))
     except Error as error:
-        logger.warning("our pollers stay on the list for some seconds more: %s", error)
+        logger.warning(
+            "the pollers of this worker could not be removed from the list; they expire in a few seconds: %s", error
+        )
