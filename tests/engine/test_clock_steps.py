@@ -152,7 +152,7 @@ def test_a_run_under_way_keeps_its_duration_in_the_pool(by):
         seen = snapshot(world.scheduler.manager, world.clock.now())["pollers"][0]
         await world.live(60 * SEC)
         after = snapshot(world.scheduler.manager, world.clock.now())["pollers"][0]
-        return seen, after, world.scheduler.manager._took[1]
+        return seen, after, world.scheduler.manager.dispatcher.took[1]
 
     seen, after, took = told(story())
 

@@ -16,7 +16,7 @@ from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, Slots
 from facho.engine.scheduling.breaker import Heard, heard
 from facho.engine.scheduling.due import is_delayed, may_make_way
-from facho.engine.scheduling.outages import Outages
+from facho.engine.scheduling.outages import NO_OUTAGES, Outages
 from facho.engine.scheduling.queue import NodeQueue, QueuedNode
 from facho.engine.scheduling.retry import Retries, Retry, retry_of
 
@@ -131,6 +131,118 @@ class PoolSize:
         return min(self.most, max(self.least, -(-4 * max(self._busy) // 3)))
 
 
+class Dispatcher:
+    """Decides which composite runs next and on which poller: at most one per device, the most urgent first.
+
+    A composite that is late anyway waits for a gap that is long enough for it, where something more important would
+    have to wait for its end.
+
+    It has no clock and does no I/O: the caller passes the time. The manager dispatches real runs with it, and
+    `simulation.py` simulates runs with it.
+    """
+
+    def __init__(
+        self,
+        pollers: int,
+        next_due: Callable[[int, int], datetime | None],
+        *,
+        outages: Outages = NO_OUTAGES,
+        size: PoolSize | None = None,
+        is_deferred: Callable[[CompositeNode], bool] = lambda composite: False,
+    ) -> None:
+        self.queue = NodeQueue(outages)
+        self.pollers = [Poller(number) for number in range(1, pollers + 1)]
+        # How many there are to be; those beyond it leave when they are free.
+        self.seats = pollers
+        # Seconds that a composite last took.
+        self.took: dict[int, float] = {}
+        # Returns when an OLT is next due for something of a higher priority than the given one.
+        self._next_due = next_due
+        # None: the number is set by `resize` only.
+        self._size = size
+        # Returns whether a composite cannot start now for a reason of the caller.
+        self._is_deferred = is_deferred
+        # Places in `pollers`, lowest first.
+        self._free = list(range(pollers))
+
+    @property
+    def busy(self) -> int:
+        """Return how many pollers run something."""
+        return len(self.pollers) - len(self._free)
+
+    @property
+    def has_free_poller(self) -> bool:
+        return bool(self._free) and self._free[0] < self.seats
+
+    @property
+    def _may_grow(self) -> bool:
+        if self._size is None:
+            return False
+        return self._free[0] < self._size.most if self._free else len(self.pollers) < self._size.most
+
+    def resize(self, pollers: int) -> None:
+        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        self.seats = pollers
+        while len(self.pollers) < pollers:
+            self.pollers.append(Poller(len(self.pollers) + 1))
+            heappush(self._free, len(self.pollers) - 1)
+        while len(self.pollers) > pollers and self.pollers[-1].is_free:
+            self._free.remove(len(self.pollers) - 1)
+            heapify(self._free)
+            self.pollers.pop()
+
+    def adapt_size(self) -> None:
+        """Once a second: let an automatic pool follow its load."""
+        if self._size is not None:
+            self.resize(self._size.wanted(self.busy))
+
+    def take(self, now: datetime) -> QueuedNode | None:
+        """Take the next composite out of the queue; None if no poller is free or nothing may run."""
+        if not self.has_free_poller and not self._may_grow:
+            return None
+        return self.queue.take(now, lambda item: self._makes_way(item, now))
+
+    def begin(self, composite: CompositeNode, now: datetime) -> Poller:
+        """Assign a composite that was taken to a poller."""
+        if not self.has_free_poller:
+            # Pollers beyond the size of the pool may still run something, or be free between such.
+            self.resize(self._free[0] + 1 if self._free else len(self.pollers) + 1)
+        poller = self.pollers[heappop(self._free)]
+        poller.sit(composite, now)
+        self.queue.block(composite.olt_id, now)
+        return poller
+
+    def end(self, poller: Poller, olt_id: int, now: datetime) -> None:
+        """Free a poller and the OLT of its composite."""
+        poller.rise(now)
+        self.queue.release(olt_id, now)
+        heappush(self._free, poller.id - 1)
+        self.resize(self.seats)
+
+    def _makes_way(self, waiting: QueuedNode, now: datetime) -> datetime | None:
+        """Return until when a composite waits for something more important on its OLT; None: it goes now."""
+        composite, priority = waiting.composite, waiting.composite.master.priority
+        if self._is_deferred(composite):
+            return now
+        if composite.urgent or not may_make_way(waiting.since, composite.master.interval, now):
+            return None
+        expected = self._expected(composite)
+        if not expected:
+            return None
+        due = self._next_due(composite.olt_id, priority)
+        is_due = due is not None and due < now + timedelta(seconds=expected)
+        if is_due or self.queue.highest_priority(composite.olt_id) > priority:
+            return waiting.since + composite.master.interval / 2
+        return None
+
+    def _expected(self, composite: CompositeNode) -> float:
+        """Return the seconds that a composite will take, as far as anybody knows."""
+        known = [link.expected for link in composite.links]
+        if None in known:
+            return self.took.get(composite.id, 0.0)
+        return sum(seconds for seconds in known if seconds is not None)
+
+
 class Foreman(Protocol):
     """Callbacks of the manager to the scheduler."""
 
@@ -163,10 +275,10 @@ class PendingCheck:
 
 
 class PollerManager:
-    """Assigns composites to pollers: at most one per device, the most urgent first.
+    """Runs composites on pollers, in the order of its `Dispatcher`.
 
-    Pending retries hold no poller. OLTs with an open breaker are skipped, except for manual runs. A late composite
-    waits for a long enough gap if it would delay a more important one.
+    A retry waits outside until its time comes. OLTs whose breaker is open are
+    passed over, unless a person asked.
 
     An OLT in doubt is checked first, without a poller. No answer counts as the attempt. After an answer the OLT is
     not checked again until an attempt fails without an answer.
@@ -185,9 +297,11 @@ class PollerManager:
         observer: Observer | None = None,
         size: PoolSize | None = None,
     ) -> None:
-        self.pollers = [Poller(number) for number in range(1, pollers + 1)]
         self.outages = outages or Outages()
-        self.queue = NodeQueue(self.outages)
+        self.dispatcher = Dispatcher(
+            pollers, foreman.next_due, outages=self.outages, size=size, is_deferred=self._waits_for_a_check
+        )
+        self.queue = self.dispatcher.queue
         self.retries = Retries()
         self.saturation = Saturation()
         self._runner = runner
@@ -202,20 +316,16 @@ class PollerManager:
         self._broken: frozenset[int] = frozenset()
         # By OLT.
         self._checks: dict[int, PendingCheck] = {}
-        # Indexes of free pollers, lowest first.
-        self._free = list(range(pollers))
-        # Target size. Pollers above it are removed when they are free.
-        self._seats = pollers
-        # None: only `resize` changes the size.
-        self._size = size
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        # Seconds of the last run of each composite.
-        self._took: dict[int, float] = {}
-        # Last claimed slot of each master.
+        # The last slot of each master that was claimed.
         self._claimed_slots: dict[int, datetime] = {}
         self.started_at = clock.now()
         self._stopping = False
+
+    @property
+    def pollers(self) -> Sequence[Poller]:
+        return self.dispatcher.pollers
 
     def offer(self, composite: CompositeNode, cause: Cause = Cause.SCHEDULER_LATE) -> None:
         """Queue a composite; `cause` is the reason for its delay."""
@@ -273,61 +383,25 @@ class PollerManager:
         self.queue.follow_devices(devices, self._clock.now())
 
     def resize(self, pollers: int) -> None:
-        """Set the number of pollers. Busy pollers above it finish their run first."""
-        self._seats = pollers
-        while len(self.pollers) < pollers:
-            self.pollers.append(Poller(len(self.pollers) + 1))
-            heappush(self._free, len(self.pollers) - 1)
-        while len(self.pollers) > pollers and self.pollers[-1].is_free:
-            self._free.remove(len(self.pollers) - 1)
-            heapify(self._free)
-            self.pollers.pop()
+        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        self.dispatcher.resize(pollers)
 
-    def _makes_way(self, waiting: QueuedNode, now: datetime) -> datetime | None:
-        """Return the time until which a composite waits for a more important one on its OLT; None: start now."""
-        composite, priority = waiting.composite, waiting.composite.master.priority
-        if self._is_in_doubt(composite.olt_id) and len(self._checks) >= MAX_CHECKS:
-            return now
-        expected = 0.0 if composite.urgent else self._expected(composite)
-        if not expected or not may_make_way(waiting.since, composite.master.interval, now):
-            return None
-        due = self._foreman.next_due(composite.olt_id, priority)
-        is_due = due is not None and due < now + timedelta(seconds=expected)
-        if is_due or self.queue.highest_priority(composite.olt_id) > priority:
-            return waiting.since + composite.master.interval / 2
-        return None
-
-    def _expected(self, composite: CompositeNode) -> float:
-        """Return the expected seconds of a composite, if known."""
-        known = [link.expected for link in composite.links]
-        if None in known:
-            return self._took.get(composite.id, 0.0)
-        return sum(seconds for seconds in known if seconds is not None)
+    def _waits_for_a_check(self, composite: CompositeNode) -> bool:
+        """Return whether an OLT has to be checked first, and there are as many checks as there may be."""
+        return len(self._checks) >= MAX_CHECKS and self._is_in_doubt(composite.olt_id)
 
     def seat(self) -> None:
         """Assign composites to free pollers, and check OLTs in doubt."""
         now = self._clock.now()
-        while not self._stopping and (self._has_free_poller or self._may_grow):
-            waiting = self.queue.take(now, lambda item: self._makes_way(item, now))
+        while not self._stopping:
+            waiting = self.dispatcher.take(now)
             if waiting is None:
                 return
             if self._is_in_doubt(waiting.composite.olt_id):
                 self._begin_check(waiting, now)
             else:
-                if not self._has_free_poller:
-                    # Pollers above the pool size may be busy, or free for a moment.
-                    self.resize(self._free[0] + 1 if self._free else len(self.pollers) + 1)
-                self._begin(self.pollers[heappop(self._free)], waiting, now)
-
-    @property
-    def _has_free_poller(self) -> bool:
-        return bool(self._free) and self._free[0] < self._seats
-
-    @property
-    def _may_grow(self) -> bool:
-        if self._size is None:
-            return False
-        return self._free[0] < self._size.most if self._free else len(self.pollers) < self._size.most
+                poller = self.dispatcher.begin(waiting.composite, now)
+                self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
 
     def _begin_check(self, waiting: QueuedNode, now: datetime) -> None:
         olt_id = waiting.composite.olt_id
@@ -390,11 +464,6 @@ class PollerManager:
         if was_silent:
             await self._slots.answered(olt_id, now=self._clock.now())
 
-    def _begin(self, poller: Poller, waiting: QueuedNode, now: datetime) -> None:
-        poller.sit(waiting.composite, now)
-        self.queue.block(waiting.composite.olt_id, now)
-        self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
-
     async def _work(self, poller: Poller, waiting: QueuedNode) -> None:
         poller.is_at_work = True
         try:
@@ -413,12 +482,8 @@ class PollerManager:
             # The next tick assigns again. This avoids a tight loop on an unavailable database.
             return
         finally:
-            now = self._clock.now()
-            poller.rise(now)
-            self.queue.release(waiting.composite.olt_id, now)
-            heappush(self._free, poller.id - 1)
             self._tasks.pop(poller.id, None)
-            self.resize(self._seats)
+            self.dispatcher.end(poller, waiting.composite.olt_id, self._clock.now())
         self.seat()
 
     def _note(self, poller: Poller, waiting: QueuedNode, retry: Retry | None) -> None:
@@ -426,7 +491,7 @@ class PollerManager:
         began = poller.busy_since or self._clock.now()
         poller.tasks_completed += 1
         poller.tasks_delayed += is_delayed(waiting.since, began)
-        self._took[waiting.composite.id] = (self._clock.now() - began).total_seconds()
+        self.dispatcher.took[waiting.composite.id] = (self._clock.now() - began).total_seconds()
         if retry is not None:
             self.retries.add(retry, self._clock.now())
 
@@ -511,11 +576,10 @@ class PollerManager:
         now = self._clock.now()
         for retry in self.retries.due(now):
             self.queue.offer_retry(retry, now)
-        busy = len(self.pollers) - len(self._free)
-        if self._size is not None:
-            self.resize(self._size.wanted(busy))
-        # A pool without pollers counts as fully busy.
-        self._sample(100.0 * min(1.0, busy / self._seats) if self._seats else 100.0 * bool(self.queue))
+        self.dispatcher.adapt_size()
+        busy, seats = self.dispatcher.busy, self.dispatcher.seats
+        # A pool without pollers counts as fully busy while anything is queued.
+        self._sample(100.0 * min(1.0, busy / seats) if seats else 100.0 * bool(self.queue))
         self.seat()
 
     def _sample(self, busy_percentage: float) -> None:
