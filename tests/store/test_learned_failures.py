@@ -57,6 +57,15 @@ def test_a_mute_olt_answered_nothing_and_is_dead(nodes):
     assert fleet.dead == fleet.broken == {sur}
 
 
+def test_a_forecast_knows_the_durations_that_the_engine_knows(nodes):
+    measured = nodes[CENTRAL, "State"].pk
+    WorkflowNode.objects.filter(pk=measured).update(durations={"recent": [12.0, 12.0, 12.0]})
+
+    expected = {node.id: node.expected for node in measured_runs.fleet(T0).nodes}
+
+    assert expected == {node.pk: 12.0 if node.pk == measured else None for node in nodes.values()}
+
+
 def test_a_breaker_that_has_been_open_for_longer_than_a_day_is_dead_as_well(nodes):
     run(nodes[SUR, "State"], T0, "OltUnreachable")
     Olt.objects.filter(name=SUR).update(breaker_opened_at=T0)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,7 +109,14 @@ def fleet(now: datetime) -> Fleet:
     known = records(now, broken)
     unknown = broken - known.keys()
     never_back = frozenset(id_ for id_, record in known.items() if record.is_dead)
-    return Fleet(tuple(enabled_nodes()), _durations(), dead=unknown | never_back, broken=broken, records=known)
+    durations = _durations()
+    nodes = tuple(_with_expected(node, durations(node, now)) for node in enabled_nodes())
+    return Fleet(nodes, durations, dead=unknown | never_back, broken=broken, records=known)
+
+
+def _with_expected(node: Node, prediction: Prediction) -> Node:
+    """Return a node as the engine reads it: with the duration that was measured, or none."""
+    return replace(node, expected=prediction.mean) if prediction.samples else node
 
 
 def _durations() -> Durations:
