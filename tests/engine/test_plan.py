@@ -82,6 +82,31 @@ def test_a_late_node_of_low_priority_waits_for_a_gap_that_is_long_enough():
     assert starts(plan, 2)[0] == 4
 
 
+def test_a_late_node_waits_for_what_is_important_in_the_next_hour_as_well():
+    long = work(1, 300, priority=90, interval=2 * HOUR, due=T0 + 54 * MIN)
+    late = work(2, 120, priority=10, interval=30 * MIN, due=T0 + 55 * MIN)
+    important = work(3, 60, priority=90, interval=2 * HOUR, due=T0 + HOUR)
+
+    assert starts(plan_hour([long, late, important], T0), 2)[-1] == 61
+
+
+def test_a_late_node_of_unknown_duration_does_not_wait_for_a_gap():
+    long = work(1, 120, priority=90, interval=HOUR)
+    late = work(2, 120, priority=10, interval=30 * MIN, due=T0 + 30 * SEC, samples=0)
+    important = work(3, 60, priority=90, interval=HOUR, due=T0 + 3 * MIN)
+
+    plan = plan_hour([long, late, important], T0)
+
+    assert starts(plan, 2)[0] == 2
+    assert starts(plan, 3) == [4]
+
+
+def test_a_slot_between_two_seconds_begins_at_the_next_tick():
+    plan = plan_hour([work(1, interval=HOUR, due=T0 + timedelta(seconds=90.5))], T0)
+
+    assert plan.slots[0].start == T0 + 91 * SEC
+
+
 def test_a_slot_that_waits_until_the_next_one_comes_is_lost():
     long = work(1, 12 * 60, priority=90, interval=HOUR)
     short = work(2, 10, interval=5 * MIN, due=T0 + 1 * MIN)
@@ -93,10 +118,16 @@ def test_a_slot_that_waits_until_the_next_one_comes_is_lost():
 
 
 def test_the_rest_of_an_hour_begins_when_the_olt_is_free():
-    plan = plan_hour([work(1, interval=10 * MIN, due=HALF_PAST - 2 * MIN)], T0, since=HALF_PAST)
+    plan = plan_hour([work(1, interval=10 * MIN, due=HALF_PAST - 2 * MIN)], T0, now=HALF_PAST)
 
     assert starts(plan, 1) == [30, 38, 48, 58]
     assert plan.needed == 60
+
+
+def test_slots_that_come_while_a_long_run_is_under_way_are_lost_but_the_last():
+    plan = plan_hour([work(1, interval=5 * MIN, due=T0 + 5 * MIN)], T0, now=T0 + 1 * MIN, busy_until=T0 + 22 * MIN)
+
+    assert starts(plan, 1) == [None, None, None, 22, 25, 30, 35, 40, 45, 50, 55]
 
 
 def test_what_is_needed_counts_chains_and_every_slot_of_an_hour():
@@ -264,7 +295,7 @@ def test_a_utilisation_that_moves_materially(before, after, expected):
 
 
 def test_nothing_runs_in_an_hour_that_is_blocked():
-    plan = plan_hour([work(1, interval=20 * MIN)], T0, since=T0 + 25 * MIN, blocked=Cause.BREAKER_OPEN)
+    plan = plan_hour([work(1, interval=20 * MIN)], T0, now=T0 + 25 * MIN, blocked=Cause.BREAKER_OPEN)
 
     assert {(each.start, each.cause) for each in plan.slots} == {(None, Cause.BREAKER_OPEN)}
     assert plan.slots == plan.lost

@@ -70,6 +70,15 @@ def test_a_pool_that_is_far_too_small_loses_slots_and_is_not_in_time():
     assert pollers_needed(works, T0).pollers == 20
 
 
+def test_the_higher_priority_goes_first_while_both_are_in_time():
+    first = work(1, 1, 3, interval=HOUR)
+    long = work(2, 2, 60, interval=HOUR, due=T0 + timedelta(seconds=1), priority=40)
+    short = work(3, 3, 1, interval=HOUR, due=T0 + timedelta(seconds=2), priority=90)
+
+    # The other way round, the short one would be late by a minute.
+    assert pollers_needed([first, long, short], T0).pollers == 1
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(

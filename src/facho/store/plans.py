@@ -276,13 +276,13 @@ def _planned(
 ) -> HourPlan:
     at = max(now, hour)
     predictions = setup.predictions(at)
-    free = at
+    busy_until = None
     if setup.olt_id in running:
         node_id, since = running[setup.olt_id]
         takes = predictions[node_id].mean if node_id in predictions else 0.0
-        free = max(at, since + timedelta(seconds=takes))
+        busy_until = since + timedelta(seconds=takes)
     blocked = Cause.BREAKER_OPEN if setup.is_broken else None
-    return plan_hour(setup.works(predictions), hour, since=free, blocked=blocked)
+    return plan_hour(setup.works(predictions), hour, now=now, busy_until=busy_until, blocked=blocked)
 
 
 def _row(setup: Setup, hour: datetime, plan: HourPlan, reason: Reason, now: datetime) -> ExecutionPlan:

@@ -17,16 +17,15 @@ and the actual result, for the master and for each link of its chain:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from heapq import heapify, heappop
 from math import hypot
 from typing import Any
 
 from facho.engine.events import Event
 from facho.engine.model import Cause, CompositeNode, Node
 from facho.engine.quota.durations import Prediction
-from facho.engine.scheduling.due import may_make_way, urgency
+from facho.engine.scheduling.simulation import Simulation
 
 HOUR = timedelta(hours=1)
 
@@ -74,11 +73,22 @@ class Work:
         """Return whether it has ever run; otherwise its durations are defaults."""
         return any(each.samples for each in self.predictions)
 
-    def slots(self, start: datetime, end: datetime) -> Iterator[datetime]:
-        """Return the slots of its grid with start <= slot < end, from its due time on."""
+    def due_at(self, slot: datetime) -> CompositeNode:
+        """Return the composite at a slot, as the engine will have it: it knows the durations that were measured."""
+        master, *chain = (
+            replace(link, expected=prediction.mean) if prediction.samples else link
+            for link, prediction in zip(self.composite.links, self.predictions, strict=True)
+        )
+        return CompositeNode(master, tuple(chain), slot)
+
+    def first_slot(self, start: datetime) -> datetime:
+        """Return the first slot of its grid from `start` on, but not before it is due."""
         slot = self.composite.slot
-        if slot < start:
-            slot += -((slot - start) // self.interval) * self.interval
+        return slot if slot >= start else slot - (slot - start) // self.interval * self.interval
+
+    def slots(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Return the slots of its grid from `start` until before `end`, none before it is due."""
+        slot = self.first_slot(start)
         while slot < end:
             yield slot
             slot += self.interval
@@ -151,15 +161,25 @@ class HourPlan:
 
 
 def plan_hour(
-    works: Sequence[Work], hour: datetime, *, since: datetime | None = None, blocked: Cause | None = None
+    works: Sequence[Work],
+    hour: datetime,
+    *,
+    now: datetime | None = None,
+    busy_until: datetime | None = None,
+    blocked: Cause | None = None,
 ) -> HourPlan:
     """Return the plan of an OLT for the hour that starts at `hour`, or for the rest of it.
 
-    `since` is the time at which the OLT is free: later than the start if the hour has begun, or if a run of the
-    previous hour is in progress. `blocked` is the cause for which nothing will run.
+    `now` is the present time where the hour has begun, and `busy_until` when
+    a run that is under way ends. `blocked` is the cause for which nothing
+    will run.
     """
-    end, now = hour + HOUR, max(hour, since or hour)
-    slots = _lost(works, hour, end, now, blocked) if blocked else _laid_out(works, hour, end, now)
+    now = max(hour, now or hour)
+    if blocked:
+        planned = [PlannedSlot(work, slot, cause=blocked) for work in works for slot in _left(work, hour, now)]
+    else:
+        planned = list(_simulated(works, hour, now, max(now, busy_until or now)))
+    slots = sorted(planned, key=lambda each: (each.slot, each.work.composite.id))
     needed = needed_seconds(works, hour)
     known = [work for work in works if work.is_known]
     full = FULL * HOUR.total_seconds()
@@ -185,86 +205,34 @@ def _needed(work: Work, start: datetime, end: datetime) -> float:
     return work.mean * sum(1 for _ in work.slots(start, end))
 
 
-@dataclass(slots=True)
-class _Line:
-    """Queue of one OLT, by the rules of `scheduling/queue.py` and `scheduling/pollers.py`."""
+def _simulated(works: Sequence[Work], hour: datetime, now: datetime, free: datetime) -> Iterator[PlannedSlot]:
+    """Yield each slot of the hour that is left, as the engine will run it or lose it.
 
-    coming: list[tuple[datetime, int, Work]]
-    waiting: dict[int, tuple[Work, datetime, datetime]] = field(default_factory=dict)
-    lost: list[PlannedSlot] = field(default_factory=list)
-
-    def admit(self, now: datetime) -> None:
-        """Add the due slots. A slot that still waits when its next one begins is lost; its place is kept."""
-        while self.coming and self.coming[0][0] <= now:
-            slot, node_id, work = heappop(self.coming)
-            since = slot
-            if node_id in self.waiting:
-                _, former, since = self.waiting[node_id]
-                self.lost.append(PlannedSlot(work, former, cause=Cause.OLT_BUSY))
-            self.waiting[node_id] = (work, slot, since)
-
-    def take(self, now: datetime) -> tuple[Work, datetime] | None:
-        """Remove and return the most urgent work that can run. The last slot of the hour also has an end."""
-        for work, slot, _ in list(self.waiting.values()):
-            if slot + work.interval <= now:
-                self.lost.append(PlannedSlot(work, slot, cause=Cause.OLT_BUSY))
-                del self.waiting[work.composite.id]
-        able = [id_ for id_, (work, _, since) in self.waiting.items() if not self._makes_way(work, since, now)]
-        if not able:
-            return None
-        work, slot, _ = self.waiting.pop(min(able, key=lambda id_: self._urgency(id_, now)))
-        return work, slot
-
-    def _urgency(self, node_id: int, now: datetime) -> tuple[int, float, float, int]:
-        work, slot, since = self.waiting[node_id]
-        return urgency(replace(work.composite, slot=slot), since, now)
-
-    def _makes_way(self, work: Work, since: datetime, now: datetime) -> bool:
-        if not may_make_way(since, work.interval, now):
-            return False
-        ends = now + timedelta(seconds=work.mean)
-        rivals = [other for other, _, _ in self.waiting.values()]
-        rivals += [other for slot, _, other in self.coming if slot < ends]
-        return any(other.composite.master.priority > work.composite.master.priority for other in rivals)
-
-    def wakes_at(self, now: datetime) -> datetime | None:
-        """Return the time of the next change: a new slot, or the end of a wait for a gap."""
-        times = [since + work.interval / 2 for work, _, since in self.waiting.values()]
-        if self.coming:
-            times.append(self.coming[0][0])
-        return min((each for each in times if each > now), default=None)
+    Slots behind the hour are simulated, too: they compete with those that are late at its end.
+    """
+    by_id = {work.composite.id: work for work in works}
+    left = {(work.composite.id, slot) for work in works for slot in _left(work, hour, now)}
+    due = [work.due_at(work.first_slot(_since(work, hour, now))) for work in works]
+    # An OLT has one run at a time, so one poller is as good as many.
+    simulation = Simulation(due, pollers=1, seconds=lambda composite: by_id[composite.id].mean)
+    for olt_id in {composite.olt_id for composite in due}:
+        simulation.hold(olt_id, free)
+    fates = simulation.run()
+    while left:
+        fate = next(fates)
+        key = (fate.composite.id, fate.slot)
+        if key in left:
+            left.remove(key)
+            yield PlannedSlot(by_id[fate.composite.id], fate.slot, fate.start, fate.cause)
 
 
-def _laid_out(works: Iterable[Work], start: datetime, end: datetime, now: datetime) -> list[PlannedSlot]:
-    """Return the remaining slots of the hour, by time."""
-    coming = [(slot, work.composite.id, work) for work in works for slot in _left(work, start, end, now)]
-    heapify(coming)
-    line, planned = _Line(coming), []
-    time: datetime | None = now
-    while time is not None:
-        line.admit(time)
-        taken = line.take(time)
-        if taken is None:
-            time = line.wakes_at(time)
-        else:
-            work, slot = taken
-            planned.append(PlannedSlot(work, slot, time))
-            time += timedelta(seconds=work.mean)
-    return sorted([*planned, *line.lost], key=lambda each: (each.slot, each.work.composite.id))
+def _left(work: Work, hour: datetime, now: datetime) -> Iterator[datetime]:
+    """Return the slots of the hour that are still to run: those to come, and the one that is queued already."""
+    return work.slots(_since(work, hour, now), hour + HOUR)
 
 
-def _lost(works: Iterable[Work], start: datetime, end: datetime, now: datetime, cause: Cause) -> list[PlannedSlot]:
-    """Return the remaining slots of the hour, all of them lost."""
-    slots = [PlannedSlot(work, slot, cause=cause) for work in works for slot in _left(work, start, end, now)]
-    return sorted(slots, key=lambda each: (each.slot, each.work.composite.id))
-
-
-def _left(work: Work, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
-    """Return the slots still to run: future ones and the one that waits."""
-    due = work.composite.slot
-    if start <= due < now:
-        yield due
-    yield from work.slots(max(now, start), end)
+def _since(work: Work, hour: datetime, now: datetime) -> datetime:
+    return hour if work.composite.slot >= hour else max(hour, now)
 
 
 def _advice(works: Sequence[Work], needed: float, room: float) -> tuple[Advice, ...]:

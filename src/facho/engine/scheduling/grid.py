@@ -150,6 +150,12 @@ class Grid:
                 master, chain = self._composites[node_id]
                 yield CompositeNode(master, chain, due)
 
+    def first_due(self) -> datetime | None:
+        """Return when the next master is due."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
     def next_due(self, olt_id: int, above: int) -> datetime | None:
         """Return the next due time of a node of this OLT with a higher priority."""
         dues = (

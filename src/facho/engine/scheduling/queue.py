@@ -31,6 +31,11 @@ class QueuedNode:
     outages: Outages = NO_OUTAGES
     # Place in the queue. None: skipped until something changes at its OLT.
     ticket: int | None = None
+    # What there is only one of: a node's slot, and a node's retry.
+    key: tuple[int, bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = (self.composite.id, self.retry is not None)
 
     def mark(self, now: datetime) -> None:
         """Add the time since the last mark to the current cause."""
@@ -62,11 +67,6 @@ class QueuedNode:
             seconds = self.waits.pop(Cause.CLOCK_SET, 0.0) + by.total_seconds()
             if seconds > 0:
                 self.waits[Cause.CLOCK_SET] = seconds
-
-    @property
-    def key(self) -> tuple[int, bool]:
-        """Return the unique key: one slot and one retry per node."""
-        return self.composite.id, self.retry is not None
 
     @property
     def main_cause(self) -> Cause:
@@ -302,6 +302,19 @@ class NodeQueue:
             _, _, waiting = heappop(self._alarms)
             if self._is_there(waiting):
                 self._line_up(waiting, now)
+
+    def next_alarm(self) -> datetime | None:
+        """Return the time after which `take` looks at a composite again though nothing happened at its OLT."""
+        return self._first(self._alarms)
+
+    def next_end(self) -> datetime | None:
+        """Return when the next slot ends, for `expire`."""
+        return self._first(self._ends)
+
+    def _first(self, heap: list[tuple[datetime, int, QueuedNode]]) -> datetime | None:
+        while heap and not self._is_there(heap[0][2]):
+            heappop(heap)
+        return heap[0][0] if heap else None
 
     def highest_priority(self, olt_id: int) -> int:
         """Return the highest queued priority of an OLT."""
