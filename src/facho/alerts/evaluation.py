@@ -104,7 +104,7 @@ def _open_alerts() -> dict[int | None, list[Alert]]:
 
 
 def _said(now: datetime) -> Mapping[int, list[datetime]]:
-    """Return when messages of each rule were told in the last hour, or are held until; to how many does not matter."""
+    """Return the times of each rule's messages in the last hour, including held ones; channels do not matter."""
     rows = Delivery.objects.filter(due_at__gt=now - HOUR, alert__rule__isnull=False)
     rows = rows.exclude(status=Delivery.Status.SUPPRESSED)
     said = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Why a value of an ONU is as old as it is: which node reads it, when it last did, and what stands in its way."""
+"""Age of an ONU's value: the node that reads it, its last run, and obstacles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.engine.model import Status
 
-# A run needs a moment to get to this ONU: so much beyond the interval is no lateness.
+# Time beyond the interval that is not a delay: a run needs a moment to reach the ONU.
 GRACE = timedelta(seconds=60)
 
-# How bad it is, and the sentence.
+# Level and sentence.
 Verdict = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The answer for one value: the sentence, how bad it is (ok, late, bad), and the nodes that read it."""
+    """Explanation of one value: sentence, level (ok, late, bad), and the nodes that read it."""
 
     read_at: datetime | None
     level: str
@@ -37,23 +37,23 @@ class Freshness:
 
 
 def fields_read(job: SnmpJob) -> set[str]:
-    """Return the fields of an ONU that a run of this job fills."""
+    """Return the fields of an ONU that this job reads."""
     return set(columns_read(job.brand, job.kind, job.columns))
 
 
 def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
-    """Say why the power of an ONU is as old as it is."""
+    """Explain the age of an ONU's power."""
     dark = _("The ONU is dark: there is no power to read.") if onu.state in DARK_STATES else ""
     return _freshness(onu, onu.power_at, set(POWERS), rows, news, now, no_value=dark)
 
 
 def state_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
-    """Say why the state of an ONU is as old as it is."""
+    """Explain the age of an ONU's state."""
     return _freshness(onu, onu.state_at, {"state"}, rows, news, now, no_value="")
 
 
 def _readers(rows: Sequence[NodeRow], fields: set[str]) -> list[NodeRow]:
-    """Return the nodes that read one of these fields, the most frequent first; those that are off come last."""
+    """Return the nodes that read one of these fields, the most frequent first; disabled ones last."""
     readers = [row for row in rows if fields & fields_read(row.node.job)]
     return sorted(readers, key=lambda row: (not row.runs, row.scheduled.interval_seconds))
 
@@ -74,7 +74,7 @@ def _freshness(
         reader = readers[0]
         verdict = (
             _is_missing(onu)
-            # A value may be young enough and its last run have failed all the same: the next will, too.
+            # A value may be young enough although its last run failed: the next one will fail too.
             or _has_failed(onu, fields, reader, read_at)
             or _on_schedule(reader, read_at, now)
             or _at_work(reader)
@@ -85,7 +85,7 @@ def _freshness(
 
 
 def _nobody_reads(onu: Onu, readers: Sequence[NodeRow]) -> Verdict | None:
-    """Answer where no run is coming at all."""
+    """Explain if no run is scheduled."""
     if not readers:
         return "bad", _("No node of %(olt)s reads it. Apply a job that does.") % {"olt": onu.olt}
     if not onu.olt.enabled:
@@ -104,7 +104,7 @@ def _on_schedule(reader: NodeRow, read_at: datetime | None, now: datetime) -> Ve
 
 
 def _is_missing(onu: Onu) -> Verdict | None:
-    """Answer where discoveries do not find the ONU, or where it has vanished and nobody believes it yet."""
+    """Explain if the ONU is missing, or part of an unconfirmed mass disappearance."""
     if onu.missing_since is not None:
         since = timezone.localtime(onu.missing_since).strftime("%Y-%m-%d %H:%M")
         return "bad", _("The ONU is missing since %(time)s: discoveries do not find it on its port.") % {"time": since}
@@ -120,7 +120,7 @@ def _at_work(reader: NodeRow) -> Verdict | None:
 
 
 def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
-    """Answer where its run is due, but does not begin."""
+    """Explain if its run is due but has not started."""
     if news["stale"]:
         return "bad", _("The engine is silent: nothing is read until it is back.")
     waiting = next((each for each in news["queue"]["next"] if each["node_id"] == reader.scheduled.pk), None)
@@ -131,7 +131,7 @@ def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
 
 
 def _has_failed(onu: Onu, fields: set[str], reader: NodeRow, read_at: datetime | None) -> Verdict | None:
-    """Answer where the last run says itself what went wrong with this ONU, or with its port."""
+    """Explain if the last run reported an error of this ONU or its port."""
     last = reader.last
     if last is None or _was_read_by(last, read_at):
         return None
@@ -152,7 +152,7 @@ def _was_read_by(last: Execution, read_at: datetime | None) -> bool:
 
 
 def _last_run(reader: NodeRow, read_at: datetime | None, no_value: str) -> Verdict:
-    """Answer from how its last run ended."""
+    """Explain from the result of the last run."""
     last = reader.last
     if last is None:
         return "late", _("%(node)s has not run yet.") % {"node": reader.node.job}
@@ -168,7 +168,7 @@ def _last_run(reader: NodeRow, read_at: datetime | None, no_value: str) -> Verdi
 
 
 def _unlucky(last: Execution) -> str:
-    """Return what went wrong in a run that did not end well."""
+    """Return the error of a run that did not succeed."""
     said = {
         Status.PARTIAL: _("The last run read only a part of the ONUs, and not this one."),
         Status.FAILED: _("The last run failed."),

@@ -1,4 +1,4 @@
-"""The power of one ONU over time, thinned so that a chart can carry a month of it."""
+"""Power of one ONU over time, reduced for a chart."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from facho.apps.telemetry.history import series
 
 POWERS = ("rx_dbm", "olt_rx_dbm", "tx_dbm")
 
-# As many as a wide chart has pixels to tell apart.
+# Number of points that a wide chart can show.
 MAX_POINTS = 480
 
 DAY = timedelta(days=1)
@@ -19,9 +19,9 @@ LONGEST_RAW = 31 * DAY
 
 
 def power_history(onu_id: int, since: datetime, until: datetime) -> dict[str, Any]:
-    """Return the points of each power as [milliseconds, dBm], and when the ONU was dark, as [from, to].
+    """Return the points of each power as [milliseconds, dBm], and the dark times of the ONU as [from, to].
 
-    A day of a long chart is its lowest value, as any other thinned point is.
+    A day of a long chart is its lowest value, like any other reduced point.
     """
     is_long = until - since > LONGEST_RAW
     rows = series(onu_id, ("state", *POWERS), since, until, DAY if is_long else None)
@@ -39,7 +39,7 @@ def power_history(onu_id: int, since: datetime, until: datetime) -> dict[str, An
 
 
 def thin(points: Sequence[tuple[datetime, float]], bucket: timedelta) -> list[list[float]]:
-    """Return at most one point a bucket: the lowest, because a drop of light is what one looks for."""
+    """Return at most one point per bucket: the lowest, because drops matter."""
     lowest: dict[int, tuple[datetime, float]] = {}
     if len(points) > MAX_POINTS:
         for at, dbm in points:
@@ -51,7 +51,7 @@ def thin(points: Sequence[tuple[datetime, float]], bucket: timedelta) -> list[li
 
 
 def dark_spans(states: Iterable[tuple[datetime, str | None]], until: datetime) -> list[list[int]]:
-    """Return when the ONU was dark, from the first reading that said so to the first that did not."""
+    """Return the dark times, from the first dark reading to the next one with light."""
     spans: list[list[int]] = []
     since: datetime | None = None
     for at, state in states:

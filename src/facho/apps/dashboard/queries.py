@@ -1,4 +1,4 @@
-"""What the pages read, each in a few queries whatever the number of rows."""
+"""Queries of the pages, a few for any number of rows."""
 
 import re
 from collections import Counter
@@ -18,25 +18,25 @@ from facho.apps.telemetry.models import Onu, OnuQuerySet
 
 State = Onu.State
 
-# The fibre brings no light from these.
+# States without light.
 DARK_STATES = (State.OFFLINE, State.LOS, State.DYING_GASP)
 IS_MISSING = Q(missing_since__isnull=False)
-# What was last read of a missing one says nothing about now: it is neither online nor dark.
+# The last values of a missing ONU do not count: it is neither online nor dark.
 IS_ONLINE = Q(state=State.ONLINE) & ~IS_MISSING
 IS_DARK = Q(state__in=DARK_STATES) & ~IS_MISSING
-# Vanished from its port, and not yet believed to be missing.
+# Not found on its port, and not yet marked as missing.
 IS_HELD = Q(misses__gt=0) & ~IS_MISSING
-# A dark ONU may still carry the power of better days.
+# A dark ONU may still have an old power value.
 IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=DARK_STATES) & ~IS_MISSING
 
 
-# Pages show an OLT, they do not talk to it: its secrets stay in the database.
+# Pages do not read the secrets of an OLT.
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
 
-# What the engine keeps with an OLT, and a list has no room for.
+# Large columns of the engine that lists do not need.
 ENGINES_OWN = ("extra", "learned")
 
-# Worst first, as a NOC reads a list.
+# Worst first.
 REACHABILITY_ORDER = {"unreachable": 0, "slow": 1, "unknown": 2, "reachable": 3, "disabled": 4}
 
 PLACE = re.compile(r"(\d+)/(\d+)(?:/(\d+))?")
@@ -44,7 +44,7 @@ PLACE = re.compile(r"(\d+)/(\d+)(?:/(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class OnuCounts:
-    """How the ONUs of an OLT, a port or everything stand."""
+    """ONU counters of an OLT, a port or the whole fleet."""
 
     total: int = 0
     online: int = 0
@@ -68,7 +68,7 @@ NUMBERS = ("total", "online", "dark", "weak", "missing", "held")
 
 @dataclass(frozen=True, slots=True)
 class OltRow:
-    """An OLT and its ONUs in numbers."""
+    """An OLT with its ONU counters."""
 
     olt: Olt
     onus: OnuCounts = field(default_factory=OnuCounts)
@@ -76,7 +76,7 @@ class OltRow:
 
 @dataclass(frozen=True, slots=True)
 class PortRow:
-    """A PON port of an OLT and its ONUs in numbers."""
+    """A PON port with its ONU counters."""
 
     slot: int | None
     port: int | None
@@ -90,7 +90,7 @@ class PortRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node, how it last ended, and whether it is at work."""
+    """A node, its last result, and whether it is running."""
 
     node: WorkflowNode
     last: Execution | None
@@ -98,7 +98,7 @@ class NodeRow:
 
     @property
     def scheduled(self) -> WorkflowNode:
-        """Return the node whose grid decides: a chained node runs when its master does."""
+        """Return the node whose grid applies: a chained node runs with its master."""
         return self.node.master or self.node
 
     @property
@@ -107,7 +107,7 @@ class NodeRow:
 
 
 def _onu_numbers() -> dict[str, Any]:
-    """Return what makes up `OnuCounts`, in its order."""
+    """Return the aggregates of `OnuCounts`, in order."""
     return {
         "total": Count("id"),
         "online": Count("id", filter=IS_ONLINE),
@@ -120,7 +120,7 @@ def _onu_numbers() -> dict[str, Any]:
 
 
 def olt_rows() -> list[OltRow]:
-    """Return every OLT with its ONUs counted, the worst first."""
+    """Return every OLT with its ONU counters, the worst first."""
     numbers = Onu.objects.with_freshness().order_by().values_list("olt_id").annotate(**_onu_numbers())
     counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
     olts = Olt.objects.defer(*SECRETS, *ENGINES_OWN)
@@ -151,7 +151,7 @@ def ports(olt_id: int) -> list[PortRow]:
 
 
 def weakest_onus(limit: int = 6) -> QuerySet[Onu]:
-    """Return the ONUs with the least light that are not dark."""
+    """Return the ONUs with the lowest power that are not dark."""
     return _with_olt(Onu.objects.filter(IS_WEAK)).order_by("rx_dbm", "id")[:limit]
 
 
@@ -171,7 +171,7 @@ def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
 
 @dataclass(frozen=True, slots=True)
 class OnuListFilter:
-    """What a person asked of the ONU list. What makes no sense in an address is left out, not refused."""
+    """Filters of the ONU list. Invalid values are ignored."""
 
     q: str = ""
     olt: int | None = None
@@ -230,17 +230,16 @@ def _place(text: str) -> Q:
 
 
 def number(text: str | None) -> int | None:
-    """Return the number that an address names, or None where it names none that a database could hold."""
+    """Return the number in an address, or None if it is invalid or too large for the database."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def composites(
     *, olt: int | None = None, status: str = "", before: int | None = None, limit: int = 25
 ) -> tuple[list[Execution], int | None]:
-    """Return the last masters, their chains with them, and the id to ask for older ones with.
+    """Return the last masters with their chains, and the id for the link to older ones.
 
-    Counting millions of executions for page numbers would take longer than
-    anybody reads, so there is only "older".
+    Counting millions of executions for page numbers would take too long, so there is only "older".
     """
     masters = (
         Execution.objects.filter(master_execution__isnull=True)
@@ -259,19 +258,19 @@ def composites(
 
 
 def outcomes(since: datetime) -> dict[str, int]:
-    """Return how many slots since a time ended how. A skipped row may stand for several."""
+    """Return the number of slots by result since a time. A skipped row may stand for several."""
     rows = Execution.objects.filter(slot__gte=since).order_by().values("status").annotate(slots=Sum("slots"))
     return {row["status"]: row["slots"] for row in rows}
 
 
 def busy_minutes(since: datetime) -> list[tuple[datetime, float]]:
-    """Return how busy the pool was, minute by minute."""
+    """Return the load of the pool per minute."""
     minutes = PollerStats.objects.filter(timestamp__gte=since).order_by("timestamp")
     return list(minutes.values_list("timestamp", "busy_percentage"))
 
 
 def node_rows(olt_id: int) -> list[NodeRow]:
-    """Return the nodes of an OLT: each master, then its chain in the order in which it runs."""
+    """Return the nodes of an OLT: each master, then its chain in running order."""
     ended = Execution.objects.filter(node=OuterRef("pk")).exclude(status__in=OPEN_STATUSES).order_by("-slot")
     nodes = list(
         WorkflowNode.objects.filter(olt_id=olt_id)

@@ -1,4 +1,4 @@
-"""News for the browser as server-sent events: what the engine publishes, passed on as it comes."""
+"""Server-sent events: notifications of the engine for the browser."""
 
 import asyncio
 import json
@@ -15,23 +15,23 @@ from facho.engine.ports import EventBus
 
 TOPICS = ("snapshot", "execution", "readings")
 
-# Proxies close a connection on which nothing moves for a minute.
+# Seconds. Proxies close a connection that is idle for a minute.
 HEARTBEAT = 15.0
 
-# Then the browser comes again and has to show its session: who logs out does not listen on for ever.
+# Seconds. Then the browser reconnects with its session, so that a logged-out user stops receiving.
 LIFETIME = 600.0
 
-# How long a browser waits before it comes again, in milliseconds.
+# Delay before a browser reconnects, in milliseconds.
 RETRY = 3000
 
 
 async def events(request: HttpRequest) -> HttpResponseBase:
-    """Stream the news to whoever is logged in."""
+    """Stream notifications to logged-in users."""
     user = await request.auser()
     if not user.is_authenticated:
         return HttpResponse(status=401)
     if request.method != "GET":
-        # A page asks with HEAD whether it is still logged in.
+        # A page uses HEAD to check whether it is still logged in.
         return HttpResponse(status=204 if request.method == "HEAD" else 405)
     await sync_to_async(_let_go_of_the_database)()
     response = StreamingHttpResponse(news(live.bus()), content_type="text/event-stream")
@@ -43,7 +43,7 @@ async def events(request: HttpRequest) -> HttpResponseBase:
 async def news(
     bus: EventBus | None, *, heartbeat: float = HEARTBEAT, lifetime: float = LIFETIME
 ) -> AsyncGenerator[str]:
-    """Yield events until the bus is closed or the time is up. Without a bus there is one: that nothing is known."""
+    """Yield events until the bus is closed or the time is up. Without a bus there is one: nothing is known."""
     yield f"retry: {RETRY}\n\n"
     if bus is None:
         yield event("snapshot", live.snapshot())
@@ -56,13 +56,13 @@ async def news(
 async def _paced(
     source: AsyncIterator[tuple[str, Mapping[str, Any]]], heartbeat: float, lifetime: float
 ) -> AsyncGenerator[tuple[str, Mapping[str, Any]] | None]:
-    """Yield what a source brings, and None whenever it brings nothing for a heartbeat."""
+    """Yield the items of a source, and None after each heartbeat without one."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + lifetime
     upcoming = asyncio.ensure_future(_next(source))
     try:
         while loop.time() < ends_at:
-            # Not wait_for: it would cancel the source, and with it whatever was about to come.
+            # Not wait_for, which would cancel the source and lose the next item.
             done, _ = await asyncio.wait({upcoming}, timeout=heartbeat)
             if not done:
                 yield None
@@ -84,12 +84,12 @@ async def _next(source: AsyncIterator[tuple[str, Mapping[str, Any]]]) -> tuple[s
 
 
 def event(topic: str, payload: Mapping[str, Any]) -> str:
-    """Return one piece of news as it goes over the wire. JSON has no bare line breaks, so one data line is enough."""
+    """Return one event in wire format. JSON has no bare line breaks, so one data line is enough."""
     return f"event: {topic}\ndata: {json.dumps(payload, separators=(',', ':'))}\n\n"
 
 
 def _let_go_of_the_database() -> None:
-    """Close the connection that the login check opened: a stream may last for minutes and needs it no more."""
+    """Close the connection that the login check opened: a stream lasts for minutes and does not need it."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()

@@ -1,4 +1,4 @@
-"""Words for times and causes, used by the templates and handed to the scripts, so that both speak alike."""
+"""Words for times and causes, shared by templates and scripts."""
 
 from django.utils.translation import gettext as _
 
@@ -10,7 +10,7 @@ __all__ = ["exact", "figures", "for_scripts", "interval", "span", "units", "wait
 
 
 def _health() -> dict[str, object]:
-    """Return how it is said whether news comes in."""
+    """Return the texts of the connection state."""
     return {
         "engine": {
             "live": _("Engine live"),
@@ -31,7 +31,7 @@ def _health() -> dict[str, object]:
 
 
 def figures() -> list[tuple[str, str, str]]:
-    """Return the charts of an OLT: the name, the title, and the sentence in place of an empty chart."""
+    """Return the charts of an OLT: name, title, and text of an empty chart."""
     nothing = _("Nothing ran in this time.")
     return [
         ("success", _("Successful runs (%)"), nothing),
@@ -44,7 +44,7 @@ def figures() -> list[tuple[str, str, str]]:
 
 
 def for_scripts() -> dict[str, object]:
-    """Return every word that a script writes into a page."""
+    """Return all texts of the scripts."""
     return {
         "units": units(),
         "ago": _("{span} ago"),

@@ -1,4 +1,4 @@
-"""The pages of the dashboard. Each is plain HTML; its scripts fetch the same page again when there is news."""
+"""Pages of the dashboard. Each is plain HTML; its scripts fetch the page again after a notification."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,14 +28,14 @@ from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.telemetry.models import Onu
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
-# Names of ONUs come from devices: whatever they contain, nothing but our own files runs on these pages.
+# ONU names come from devices: only our own files may run on these pages.
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-# How far back the chart of the pool goes by itself, and what else it can show, in hours.
+# Default range of the pool chart in minutes, and the other ranges in hours.
 BUSY_MINUTES = 15
 BUSY_RANGES = (24, 7 * 24, 30 * 24)
 
-# What the charts of an OLT can show, in hours, each with the step of a point: about 50 of them.
+# Ranges of an OLT's charts in hours, each with the step of a point: about 50 points.
 FIGURE_RANGES = ((24, "30m"), (7 * 24, "3h"), (30 * 24, "12h"))
 
 OLTS_ON_OVERVIEW = 12
@@ -43,7 +43,7 @@ COMPOSITES_ON_OVERVIEW = 12
 ONUS_PER_PAGE = 50
 EVENTS_ON_ONU = 20
 
-# Powers, times and its place stand elsewhere on an ONU's page; this is the rest.
+# Fields shown elsewhere on the ONU page.
 SHOWN_ELSEWHERE = {
     "id", "olt", "slot", "port", "onu", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m", "extra",
     "place_taken", "replaced_by", "pon_port",
@@ -54,14 +54,14 @@ ONU_FIELDS = [
     if field.name not in SHOWN_ELSEWHERE and not isinstance(field, models.DateTimeField)
 ]
 
-# What the power chart can show, in hours.
+# Ranges of the power chart, in hours.
 RANGES = (6, 24, 7 * 24, 30 * 24, 365 * 24)
 
 View = Callable[..., HttpResponseBase]
 
 
 def with_policy(view: View) -> View:
-    """Forbid a page everything that does not come from here."""
+    """Forbid all content from other sources."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -73,7 +73,7 @@ def with_policy(view: View) -> View:
 
 
 def page(view: View) -> View:
-    """Make a view a page: for people who are logged in, never out of a cache, with our policy."""
+    """Turn a view into a page: login required, not cached, with our policy."""
     return with_policy(never_cache(require_safe(login_required(view))))
 
 
@@ -84,7 +84,7 @@ class Login(LoginView):
 
 
 def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a page with what its frame and its scripts need."""
+    """Render a page with the context of its frame and scripts."""
     now = timezone.now()
     boot = {
         "now": now.isoformat(),
@@ -134,7 +134,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 def _outcomes(counts: dict[str, int]) -> dict[str, Any]:
-    """Return the outcomes that occurred, in the order of the vocabulary, and their sum."""
+    """Return the results that occurred, in a fixed order, and their sum."""
     shown = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
     return {"total": sum(counts.values()), "shown": shown}
 
@@ -189,7 +189,7 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
 
 @page
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
-    """Answer why a node is late; the page of its OLT shows the same in a panel."""
+    """Explain the delay of a node; the OLT page shows the same in a panel."""
     explained = explain(node_id, timezone.now())
     may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
     return show(request, "node.html", {"active": "olts", "explained": explained, "may_run": may_run})
@@ -244,7 +244,7 @@ def onu_events(request: HttpRequest, onu_id: int) -> HttpResponse:
 
 @page
 def onu_power(request: HttpRequest, onu_id: int) -> HttpResponse:
-    """Answer the power of an ONU over the last hours as JSON, for its chart."""
+    """Return the power of an ONU over the last hours as JSON, for its chart."""
     hours = queries.number(request.GET.get("hours"))
     if hours not in RANGES:
         hours = 24

@@ -53,7 +53,7 @@ class BreakerFilter(RadioFilter):
 
 
 class BreakerMixin:
-    """What the breaker of an OLT says, and how a person closes it."""
+    """State of an OLT's breaker, and the action that closes it."""
 
     @display(description=_("breaker"), label={"open": "danger", "answers": "warning"}, ordering="breaker_opened_at")
     def breaker_badge(self, olt: Olt) -> tuple[str, Any] | None:
@@ -107,13 +107,13 @@ def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
 
 @admin.register(Olt)
 class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
-    """People set an OLT up here; what was observed of it stands beside."""
+    """Settings of an OLT, beside its observed state."""
 
     form = OltForm
     resource_classes = [OltResource]
     import_form_class = OltImportForm
     export_form_class = ExportForm
-    # In two steps the file would lie on the disk in between, and the community would have to be asked for again.
+    # In two steps the file would stay on disk in between, and the community would be needed again.
     skip_import_confirm = True
 
     list_display = [
@@ -137,7 +137,7 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     ordering = ["name"]
     actions = ["enable_chosen", "disable_chosen", "close_breakers"]
     actions_detail = ["close_breaker"]
-    # By name: quotas know their OLT, and not the other way round.
+    # By name, because the coordinator app depends on this one.
     change_form_before_template = "coordinator/olt_day.html"
 
     class Media:
@@ -232,7 +232,7 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method != "POST":
             return super().changeform_view(request, *args, **kwargs)
-        # Before the transaction of the form: nobody waits for a name server with the database locked.
+        # Before the transaction of the form, so that no DNS lookup holds the database lock.
         resolve_hosts([request.POST.get("host", "").strip()])
         with one_at_a_time():
             return super().changeform_view(request, *args, **kwargs)
@@ -273,10 +273,10 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     def get_deleted_objects(
         self, objs: Sequence[Olt], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Say what goes with an OLT by number.
+        """Show dependents of an OLT as numbers.
 
-        By name it would be thousands of lines, and would ask for the right to
-        delete rows that nobody may delete alone.
+        By name there would be thousands of lines, and the user would need the right to delete rows that cannot be
+        deleted alone.
         """
         counts = {
             str(relation.related_model._meta.verbose_name_plural): relation.related_model._default_manager.filter(

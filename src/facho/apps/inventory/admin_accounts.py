@@ -1,4 +1,4 @@
-"""Users, groups and API tokens in the admin, dressed like the rest of it."""
+"""Users, groups and API tokens in the admin."""
 
 from django import forms
 from django.contrib import admin, messages
@@ -22,7 +22,7 @@ admin.site.unregister(TokenProxy)
 
 @admin.register(User)
 class FachoUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
-    """People who may log in."""
+    """Users."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -31,11 +31,11 @@ class FachoUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generi
 
 @admin.register(Group)
 class FachoGroupAdmin(GroupAdmin, ModelAdmin):
-    """Rights that several people share."""
+    """Groups of permissions."""
 
 
 class NewTokenForm(BaseDialogForm):
-    """Who gets a token: one that has none."""
+    """User of a new token: one without a token."""
 
     user = forms.ModelChoiceField(
         label=_("User"),
@@ -46,10 +46,9 @@ class NewTokenForm(BaseDialogForm):
 
 @admin.register(TokenProxy)
 class FachoTokenAdmin(ModelAdmin):
-    """API tokens. Whoever has one is its user, so only superusers hand them out, and a key is shown once.
+    """API tokens. A token gives the rights of its user, so only superusers create them, and a key is shown once.
 
-    The pages that Django makes for a row would name it by its key, in their
-    title, their address and the log of changes. So there are none.
+    Django's standard pages would show the key in title, URL and change log, so they are not used.
     """
 
     list_display = ["user", "created"]
@@ -105,7 +104,7 @@ class FachoTokenAdmin(ModelAdmin):
         },
     )
     def take_back(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
-        # A TokenProxy goes by the id of its user.
+        # A TokenProxy is identified by the id of its user.
         Token.objects.filter(user_id=object_id).delete()
         messages.success(request, gettext("The token was taken back."))
         return self._back()

@@ -1,4 +1,4 @@
-"""The menu beside the admin pages: what a person may see, in the order in which it is looked for."""
+"""Menu of the admin, filtered by permission."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-# Title, then each page: its name, its icon, the model it lists.
+# Title, then each page: name, icon, model.
 SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
     (
         _("Network"),
@@ -63,10 +63,10 @@ SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the menu of this person. Sections that would be empty are left out."""
+    """Return the menu of this user, without empty sections."""
     around = {
         "items": [
-            # Every address begins like this one, so it would always look like the present page.
+            # Every URL starts with this one, so it would always look active.
             {"title": _("Dashboard"), "icon": "speed", "link": "/", "active": False},
             {"title": _("API"), "icon": "api", "link": reverse("api-docs")},
         ]

@@ -1,4 +1,4 @@
-"""What the admin pages of all apps share."""
+"""Shared parts of the admin pages."""
 
 from datetime import datetime
 from typing import Any
@@ -20,12 +20,12 @@ from facho.apps.inventory.changes import save_changes
 
 
 def exactly(at: datetime | None) -> str | None:
-    """Return a time to the second, in the zone of the viewer. Minutes are not enough where seconds are counted."""
+    """Return a time to the second, in the user's zone."""
     return date_format(timezone.localtime(at), "Y-m-d H:i:s") if at else None
 
 
 class PeoplesAdmin(ModelAdmin):
-    """A table that people own, beside columns that the engine writes to meanwhile."""
+    """A table that users edit, with columns that the engine writes."""
 
     warn_unsaved_form = True
     list_filter_submit = True
@@ -38,10 +38,10 @@ class PeoplesAdmin(ModelAdmin):
 
 
 class EnginesAdmin(ModelAdmin):
-    """A table that the engine owns: people look, and change nothing."""
+    """A table of the engine, read-only for users."""
 
     list_filter_submit = True
-    # Counting millions of rows by each filter is more than a page is worth.
+    # Counting millions of rows by each filter is too slow.
     show_facets = ShowFacets.NEVER
     actions = None
 
@@ -56,7 +56,7 @@ class EnginesAdmin(ModelAdmin):
 
 
 class PeriodFilter(RangeDateTimeFilter):
-    """From and to, in the zone and the way of writing of the viewer. A day without a time is its beginning."""
+    """Time span in the user's zone and format. A day without a time is its start."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         bounds = {"gte": self._moment("from"), "lte": self._moment("to")}
@@ -68,12 +68,12 @@ class PeriodFilter(RangeDateTimeFilter):
         try:
             return DateTimeField().clean(f"{day} {time}") if day else None
         except ValidationError:
-            # It came from an address bar, or somebody is still typing: an unfiltered list says so best.
+            # An invalid value from the URL or an unfinished input: show the unfiltered list.
             return None
 
 
 class EnginesInline(TabularInline):
-    """Rows of the engine below the row they belong to."""
+    """Rows of the engine below their parent row."""
 
     extra = 0
     max_num = 0
@@ -88,7 +88,7 @@ class EnginesInline(TabularInline):
 
 
 class EnablingMixin:
-    """Actions that enable and disable the chosen rows, one by one, so that the engine is told of each."""
+    """Actions that enable and disable rows one by one, so that each is recorded."""
 
     @action(description=_("Enable"), icon="play_arrow", permissions=["change"])
     def enable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:

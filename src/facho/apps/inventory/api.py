@@ -38,7 +38,7 @@ from facho.engine.brand import Column
 class TokenLogin(ObtainAuthToken):
     """Name and password for a token. Guessing is slowed down."""
 
-    # Who comes to log in may carry an old token or session; neither matters here.
+    # A login may carry an old token or session; both are ignored.
     authentication_classes = ()
     throttle_classes = (ScopedRateThrottle,)
     throttle_scope = "login"
@@ -84,7 +84,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
             return super().update(request, *args, **kwargs)
 
     def perform_create(self, serializer: BaseSerializer[Olt]) -> None:
-        # Read again, for the counts that only a query knows.
+        # Read again, for the counters of the query.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
     def perform_update(self, serializer: BaseSerializer[Olt]) -> None:
@@ -127,7 +127,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
 
 
 def _resolve_host(request: Request) -> None:
-    """Resolve the host name of a body before the transaction: nobody waits for a name server with the lock held."""
+    """Resolve the host name of a body before the transaction, so that no DNS lookup holds the lock."""
     host = request.data.get("host") if isinstance(request.data, Mapping) else None
     if isinstance(host, str):
         resolve_hosts([host.strip()])

@@ -1,4 +1,4 @@
-"""Saving what a person changed."""
+"""Saving of user changes."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 from django.db.models import Model
 
-# Any number, as long as every process uses the same one and no other lock does: "save" in ASCII.
+# Any number that all processes share and no other lock uses: "save" in ASCII.
 SAVE_LOCK = 0x73617665
 
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Hold a lock from the check of a row to its save: two requests at once could both find a name or device free."""
+    """Hold a lock from the check of a row to its save: otherwise two requests could both find a name or device free."""
     with transaction.atomic():
-        # A transaction of SQLite is alone from its beginning (IMMEDIATE).
+        # A transaction of SQLite is exclusive from its start (IMMEDIATE).
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [SAVE_LOCK])
@@ -24,8 +24,8 @@ def one_at_a_time() -> Iterator[None]:
 def save_changes(row: Model, names: Iterable[str]) -> None:
     """Save these columns of a row and no others.
 
-    Two people may have the same page open: to save all columns would undo what
-    the other one changed. What the engine writes the models look after.
+    Two users may have the same page open: saving all columns would undo the other's change. The models protect the
+    engine's columns.
     """
     stamps = {field.name for field in row._meta.concrete_fields if getattr(field, "auto_now", False)}
     columns = {field.name for field in row._meta.concrete_fields}

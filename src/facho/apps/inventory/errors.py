@@ -1,4 +1,4 @@
-"""What is answered where no view is: a sentence in JSON to programs, Django's own page to people."""
+"""Errors outside views: JSON for API paths, Django's page for others."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.views import defaults
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer for an address that there is not. Not a route of its own: it would take those that lack their last /."""
+    """Return a 404. Not a catch-all route, which would match paths without their last /."""
     if not is_for_programs(request):
         return defaults.page_not_found(request, exception)
     known = {"path": request.path, "docs": reverse("api-docs")}
@@ -18,7 +18,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
-    """Answer for a fault of ours. What it was stands in the log, and nowhere else."""
+    """Return a 500. The details are only in the log."""
     if not is_for_programs(request):
         return defaults.server_error(request)
     said = _("Facho failed to answer. Its log says why.")
@@ -26,7 +26,7 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
 
 
 def _refusal(sentence: str, status: int) -> JsonResponse:
-    # As the API writes it elsewhere: letters as they are.
+    # Like the rest of the API: non-ASCII letters are not escaped.
     return JsonResponse({"detail": sentence}, status=status, json_dumps_params={"ensure_ascii": False})
 
 

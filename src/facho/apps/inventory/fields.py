@@ -1,4 +1,4 @@
-"""A model field whose value is encrypted in the database and shows nowhere else."""
+"""Model field that is encrypted in the database and never printed."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.models.query_utils import DeferredAttribute
 
 
 class WrongKeyError(Exception):
-    """A secret in the database was written with a key that we do not have."""
+    """A secret in the database was encrypted with an unknown key."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -21,12 +21,12 @@ class WrongKeyError(Exception):
 
 
 def cipher() -> MultiFernet:
-    """Return the cipher of the present keys: the first one writes, all of them read."""
+    """Return the cipher of the current keys: the first encrypts, all decrypt."""
     return MultiFernet([Fernet(key) for key in settings.FACHO_SECRET_KEYS])
 
 
 class Secret:
-    """An encrypted text. It can be revealed, compared and asked whether it is there, and never prints itself."""
+    """An encrypted text. It can be revealed, compared and tested for presence, and never prints itself."""
 
     __slots__ = ("_token",)
 
@@ -50,7 +50,7 @@ class Secret:
             raise WrongKeyError from None
 
     def rotated(self) -> "Secret":
-        """Return the same secret under the first key."""
+        """Return the same secret encrypted with the first key."""
         if not self._token:
             return self
         try:
@@ -75,14 +75,14 @@ class Secret:
 
 
 class SecretAttribute(DeferredAttribute):
-    """Makes a `Secret` of whatever is assigned, so that no row ever holds one in the clear."""
+    """Converts each assigned value to a `Secret`, so that no row holds plain text."""
 
     def __set__(self, instance: models.Model, value: Any) -> None:
         instance.__dict__[self.field.attname] = self.field.to_python(value)
 
 
 class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only in the stubs
-    """Takes a str or a `Secret`, gives a `Secret`. Cannot be searched for, and leaves no trace in a dump."""
+    """Accepts a str or a `Secret`, returns a `Secret`. It cannot be searched, and is left out of dumps."""
 
     descriptor_class = SecretAttribute
 
@@ -105,7 +105,7 @@ class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only i
 
 
 def tables_with_secrets() -> list[tuple[type[models.Model], list[str]]]:
-    """Return every table that keeps secrets, with the names of those columns."""
+    """Return every table with secrets, and the names of those columns."""
     tables = [
         (model, [field.name for field in model._meta.concrete_fields if isinstance(field, SecretField)])
         for model in apps.get_models()

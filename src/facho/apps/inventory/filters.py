@@ -1,4 +1,4 @@
-"""How lists are narrowed and ordered."""
+"""Filters and ordering of lists."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -20,9 +20,9 @@ from facho.apps.inventory.models import Olt
 
 
 class NullsLastOrdering(OrderingFilter):
-    """Orders by known fields, rows without a value last, and equal rows always in the same way.
+    """Orders by known fields, rows without a value last, with a stable order of equal rows.
 
-    Without the last rule a row could stand on two pages, or on none.
+    Without a stable order a row could be on two pages, or on none.
     """
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
@@ -32,7 +32,7 @@ class NullsLastOrdering(OrderingFilter):
     def remove_invalid_fields(
         self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request
     ) -> list[str]:
-        """Refuse fields that a list is not ordered by, instead of leaving them out."""
+        """Refuse unknown ordering fields instead of ignoring them."""
         known = [name for name, _label in self.get_valid_fields(queryset, view, {"request": request})]
         if unknown := [name for name in fields if name.removeprefix("-") not in known]:
             said = _("Cannot order by “%(field)s”. Valid fields, each also with a - before it: %(known)s.")
@@ -45,15 +45,15 @@ class NullsLastOrdering(OrderingFilter):
         return field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True)
 
 
-# No database has an id beyond these: the largest BIGINT.
+# Largest BIGINT.
 LARGEST_ID = 2**63 - 1
 
-# Near the ends of the calendar another time zone is already beyond them.
+# At the ends of the calendar a conversion to another time zone would overflow.
 FIRST_YEAR, LAST_YEAR = 2, 9998
 
 
 class IdFilter(django_filters.NumberFilter):
-    """The id of a row. One that nobody has finds nothing; one that nobody can have is refused."""
+    """Id of a row. An unknown id finds nothing; an impossible one is refused."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, min_value=0, decimal_places=0, **kwargs)
@@ -63,7 +63,7 @@ class IdFilter(django_filters.NumberFilter):
 
 
 class MomentField(IsoDateTimeField):
-    """A time with its zone, which every zone has."""
+    """A time with a zone that can be converted to every zone."""
 
     def clean(self, value: Any) -> Any:
         moment = super().clean(value)
@@ -73,13 +73,13 @@ class MomentField(IsoDateTimeField):
 
 
 class MomentFilter(django_filters.IsoDateTimeFilter):
-    """A time as the API writes it."""
+    """A time in the format of the API."""
 
     field_class = MomentField
 
 
 class YesNoField(forms.Field):
-    """True or false; anything else is refused, not taken for "either"."""
+    """True or false; other values are refused."""
 
     widget = forms.TextInput
     words: ClassVar[dict[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
@@ -99,24 +99,24 @@ class YesNoFilter(django_filters.BooleanFilter):
 
 
 class FilterSet(django_filters.FilterSet):
-    """The filters of a list: values that make no sense are refused."""
+    """Filters of a list: invalid values are refused."""
 
     FILTER_DEFAULTS = {**django_filters.FilterSet.FILTER_DEFAULTS, BooleanField: {"filter_class": YesNoFilter}}
 
 
 class AnyOfFilter(django_filters.MultipleChoiceFilter):
-    """Rows whose own column has one of these values. None can come twice, so the database need not look for twins."""
+    """Rows whose own column has one of these values. No row can match twice, so DISTINCT is not needed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"distinct": False, **kwargs})
 
 
-# What every list understands: filters by column, `search`, and `ordering`.
+# Filters of every list: by column, `search`, and `ordering`.
 LIST_BACKENDS = (DjangoFilterBackend, SearchFilter, NullsLastOrdering)
 
 
 class OltFilter(FilterSet):
-    """`state` is what people see: `disabled`, or else the reachability."""
+    """`state` is the displayed state: `disabled`, or else the reachability."""
 
     brand = django_filters.CharFilter()
     state = django_filters.ChoiceFilter(

@@ -1,4 +1,4 @@
-"""The form of an OLT. Its secrets go in and never come out."""
+"""Form of an OLT. Its secrets are write-only."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ SECRETS = ("community", "v3_auth_key", "v3_priv_key")
 
 
 class SecretFormField(forms.CharField):
-    """An input that is always empty; left empty, the stored secret stays."""
+    """An input that is always empty; left empty, the stored secret is kept."""
 
     def __init__(self, **kwargs: Any) -> None:
-        # Browsers fill a lonely password field with the user's own password unless it is called new.
+        # Without this, browsers fill in the user's own password.
         widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
         super().__init__(required=False, strip=False, widget=widget, **kwargs)
 
 
 class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Says of each secret whether one is stored, and nothing more."""
+    """Shows of each secret only whether one is stored."""
 
     community = SecretFormField(label=_("Community"))
     v3_auth_key = SecretFormField(label=_("V3 authentication password"))
@@ -56,7 +56,7 @@ class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
 
 
 class OltImportForm(ImportForm):
-    """A file of OLTs, and the community of those that are new: files have no secrets."""
+    """A file of OLTs, and the community of new ones: files have no secrets."""
 
     community = SecretFormField(
         label=_("Community of new OLTs"),

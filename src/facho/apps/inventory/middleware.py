@@ -1,4 +1,4 @@
-"""What holds for every request."""
+"""Middleware."""
 
 from datetime import UTC
 
@@ -8,13 +8,13 @@ from django.utils.deprecation import MiddlewareMixin
 
 
 class UtcApi(MiddlewareMixin):
-    """Lets the API speak of times in UTC. Pages have the zone of the installation, since people read them."""
+    """Uses UTC in the API. Pages use the zone of the installation."""
 
     def process_request(self, request: HttpRequest) -> None:
         if request.path_info.startswith("/api/"):
             timezone.activate(UTC)
         else:
-            # The thread may have answered for the API before.
+            # The thread may have served the API before.
             timezone.deactivate()
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""The OLTs: where they are, how to talk to them, and what was last seen of them."""
+"""OLTs: address, credentials, and observed state."""
 
 import ipaddress
 import logging
@@ -33,55 +33,55 @@ logger = logging.getLogger(__name__)
 
 
 def brand_choices() -> list[tuple[str, str]]:
-    """Return the makers that can be chosen. A callable, so that a new maker needs no migration."""
+    """Return the brands. A callable, so that a new brand needs no migration."""
     return [(brand.id, brand_label(brand)) for brand in BRANDS.values()]
 
 
 def brand_label(brand: Brand) -> str:
-    """Return what a maker is called, and whether that is to be taken with care."""
+    """Return the name of a brand, marked if it is experimental."""
     return gettext("%(brand)s (experimental)") % {"brand": brand.label} if brand.experimental else brand.label
 
 
 def olt_brand_choices() -> list[tuple[str, Any]]:
-    """Return the makers, and that nobody knows yet: the OLT is asked then."""
+    """Return the brands, and "unknown": then the OLT is identified."""
     return [("", _("to be found out")), *brand_choices()]
 
 
 def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str], arguments: dict[str, Any]) -> None:
-    """Take the engine's columns out of a save: a row that was read long ago would put back what was there then."""
+    """Remove the engine's columns from a save: an old row would overwrite newer values."""
     if not row._state.adding and arguments.get("update_fields") is None:
         left_out = {*engine_owned, *row.get_deferred_fields(), row._meta.pk.attname}
         columns = [field for field in row._meta.concrete_fields if field.attname not in left_out]
         arguments["update_fields"] = [field.name for field in columns]
 
 
-# An address and a port in one text, or a host name and a port.
+# An address or a host name with a port.
 DEVICE_LENGTH = 260
 
-# How long a form waits for the name server, in seconds. A name that cannot be resolved now is accepted.
+# Seconds that a form waits for DNS. An unresolved name is accepted.
 RESOLVE_TIMEOUT = 2.0
 
-# The columns of a `HostAddress`, from the table of the OLTs.
+# Columns of a `HostAddress` in the table of OLTs.
 HOST_ADDRESS = ("host", "port", "resolved_name", "addresses")
 
 
 def resolve_hosts(hosts: Iterable[str]) -> None:
-    """Resolve host names side by side, so that the checks of OLTs find their addresses in the cache."""
+    """Resolve host names in parallel into the cache, for the checks of OLTs."""
     names = [host_name(host) for host in hosts if HOST_NAME.fullmatch(host) and not ip_address(host)]
     RESOLVER.resolve_all(names, timeout=RESOLVE_TIMEOUT)
 
 
 def host_address(host: str, port: int, resolved_name: str, addresses: str) -> HostAddress:
-    """Return where an OLT is, from its columns."""
+    """Return the address of an OLT, from its columns."""
     return HostAddress(host, port, resolved_name, tuple(addresses.split()))
 
 
-# Labels of letters, digits, - and _, with dots between them.
+# Labels of letters, digits, - and _, separated by dots.
 HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
 
 
 def validate_host(text: str) -> None:
-    """Refuse what can be neither an IP address nor a host name; a wrong address should not look like a mute OLT."""
+    """Refuse an invalid IP address or host name: it would look like an unreachable OLT."""
     try:
         ipaddress.ip_address(text)
     except ValueError as error:
@@ -92,7 +92,7 @@ def validate_host(text: str) -> None:
 
 
 class Olt(models.Model):
-    """An OLT. People own everything above `reachability`; the engine owns the rest."""
+    """An OLT. Users edit everything above `reachability`; the engine writes the rest."""
 
     class Version(models.TextChoices):
         V1 = "1", "v1"
@@ -171,30 +171,30 @@ class Olt(models.Model):
     last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
     last_error = models.TextField(_("last error"), blank=True, editable=False)
     extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
-    # Since when too many of its ONUs have vanished at once to be believed; the next discovery decides.
+    # Start of an unconfirmed mass disappearance; the next discovery decides.
     suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
     # The breaker opens at FACHO_BREAKER_AFTER of them.
     failures = models.PositiveIntegerField(_("silent attempts in a row"), default=0, editable=False)
-    # While open, the OLT is not polled, only probed. The admin's own `enabled` is another matter.
+    # While open, the OLT is only probed. Independent of the admin's `enabled`.
     breaker_opened_at = models.DateTimeField(_("breaker open since"), null=True, editable=False)
     breaker_probed_at = models.DateTimeField(_("last probe"), null=True, editable=False)
-    # It answered a probe, and waits for a person: see FACHO_AUTO_RECOVER.
+    # It answered a probe, and the breaker must be closed manually: see FACHO_AUTO_RECOVER.
     breaker_answered_at = models.DateTimeField(_("answered a probe"), null=True, editable=False)
-    # The address and port that are asked, or the host name and port while it has no address: see `engine/device.py`.
-    # Two OLTs with the same device are one machine.
+    # Polled address and port, or the host name and port while it has no address: see `engine/device.py`. Two OLTs with
+    # the same device are one machine.
     device = models.CharField(
         _("device"), max_length=DEVICE_LENGTH, default="", db_default="", editable=False, db_index=True
     )
-    # What a host name was last resolved to, separated by spaces, the address that is asked first. Both are empty where
-    # `host` is an address.
+    # Last resolved addresses of a host name, separated by spaces, the polled one first. Both are empty if `host` is an
+    # address.
     resolved_name = models.CharField(max_length=253, default="", db_default="", editable=False)
     addresses = models.TextField(_("addresses of the host name"), default="", db_default="", editable=False)
-    # What runs found out about its agent. Only the engine understands it.
+    # Learned facts about its agent, used only by the engine.
     learned = models.JSONField(default=dict, editable=False)
-    # Raised by each result that stores readings: by it a process knows whether the ONUs it holds are still those.
+    # Raised by each result with readings: tells a process whether its inventory is still valid.
     inventory_version = models.BigIntegerField(default=0, db_default=0, editable=False)
 
-    # Grows with every change of what the engine should do with this OLT; see `touch`.
+    # Grows with every configuration change of this OLT; see `touch`.
     revision = models.PositiveBigIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -232,7 +232,7 @@ class Olt(models.Model):
         }
     )
 
-    # What the columns of the breaker say while it is closed, whoever closed it.
+    # Values of the breaker columns when it is closed.
     CLOSED_BREAKER = MappingProxyType({"failures": 0, "breaker_opened_at": None, "breaker_answered_at": None})
 
     def __str__(self) -> str:
@@ -248,7 +248,7 @@ class Olt(models.Model):
             if columns is not None:
                 kwargs["update_fields"] = {*columns, "device", "resolved_name", "addresses"}
         super().save(*args, **kwargs)
-        # By name: jobs know OLTs, and not the other way round.
+        # By name, because jobs depend on OLTs.
         nodes = apps.get_model("jobs", "WorkflowNode")
         if "brand" in (kwargs.get("update_fields") or ("brand",)):
             nodes.settle_identification([self])
@@ -258,7 +258,7 @@ class Olt(models.Model):
 
     def clean(self) -> None:
         super().clean()
-        # By the name of the relation: jobs know OLTs, and not the other way round.
+        # By relation name, because jobs depend on OLTs.
         ours_or_nobodys = Q(job__brand="") | Q(job__brand=self.brand)
         if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
             raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Take them off first.")})
@@ -269,7 +269,7 @@ class Olt(models.Model):
             raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
 
     def _clean_device(self) -> None:
-        """Refuse the address and port of another OLT. One that shares its device already can still be changed."""
+        """Refuse the device of another OLT. An OLT that shares its device already can still be changed."""
         try:
             validate_host(self.host)
             port = int(self.port)
@@ -291,12 +291,12 @@ class Olt(models.Model):
         name = "" if ip_address(self.host) else host_name(self.host)
         addresses = RESOLVER.resolve(name, timeout=RESOLVE_TIMEOUT) if name else (ip_address(self.host),)
         devices = [device_at(each, port) for each in (*addresses, name) if each]
-        # The same name, or an address of a name that is not the one asked.
+        # The same name, or an address of a name that is not the polled one.
         alike = Q(resolved_name=name)
         for address in addresses:
             alike |= Q(addresses__contains=address)
         others = Olt.objects.exclude(pk=self.pk).order_by().only("name", "device", *HOST_ADDRESS)
-        # Two indexes lead to them, so that the check costs the same in a large fleet. One query with OR would use none.
+        # Two indexed queries cost the same in a large fleet; one query with OR would use no index.
         found = others.filter(device__in=devices).union(others.exclude(resolved_name="").filter(alike, port=port))
         for each in sorted(found, key=lambda olt: olt.pk):
             if (
@@ -309,18 +309,18 @@ class Olt(models.Model):
 
     @property
     def learned_pace(self) -> list[str]:
-        """Return what runs measured of the window, in plain words."""
+        """Return the learned windows as text."""
         return [paces.describe_pace(entry) for entry in paces.learned_pace(self)]
 
     @property
     def same_device(self) -> "models.QuerySet[Olt]":
-        """Return the other OLTs that are this device."""
+        """Return the other OLTs with this device."""
         others = Olt.objects.exclude(pk=self.pk).order_by("name")
         return others.filter(device=self.device) if self.device else others.none()
 
     @property
     def device_note(self) -> str:
-        """Return a remark on other OLTs that are this device, or nothing."""
+        """Return a remark on other OLTs with this device, or nothing."""
         names = list(self.same_device.values_list("name", flat=True))
         if not names:
             return ""
@@ -330,7 +330,7 @@ class Olt(models.Model):
         ) % {"olts": ", ".join(names), "device": self.device}
 
     def locate(self) -> None:
-        """Fill in the device from host and port. A name has the addresses that `clean` found, or its last ones."""
+        """Set the device from host and port. A name has the addresses that `clean` found, or its last ones."""
         name = "" if ip_address(self.host) else host_name(self.host)
         found = RESOLVER.remembered(name) if name else ()
         if found or self.resolved_name != name:
@@ -349,7 +349,7 @@ class Olt(models.Model):
 
     @staticmethod
     def touch(olt_ids: Iterable[int]) -> None:
-        """Tell the engine to read these OLTs again at its next tick."""
+        """Raise the revision of these OLTs, so that the engine reads them at its next tick."""
         Olt.objects.filter(pk__in=list(olt_ids)).update(revision=F("revision") + 1)
 
     def enable(self) -> None:
@@ -361,7 +361,7 @@ class Olt(models.Model):
         self.save(update_fields=["enabled", "updated_at"])
 
     def close_breaker(self, by: object) -> bool:
-        """Let the OLT be polled again although it has not answered; False if its breaker was not open."""
+        """Close the breaker, so that the OLT is polled again; False if it was not open."""
         with transaction.atomic():
             closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
             Olt.touch([self.pk] if closed else [])
@@ -372,7 +372,7 @@ class Olt(models.Model):
 
     @property
     def brand_note(self) -> str:
-        """Return what to think of the OLT's profile, or nothing where it is proved."""
+        """Return a remark on an unproven profile, or nothing."""
         brand = BRANDS.get(self.brand)
         if brand is None or not brand.experimental:
             return ""
@@ -383,7 +383,7 @@ class Olt(models.Model):
 
     @property
     def state(self) -> str:
-        """Return what a NOC wants to see: the admin's word first, then what was observed."""
+        """Return the displayed state: disabled by the admin, or the observed state."""
         return self.reachability if self.enabled else "disabled"
 
     @property
@@ -391,7 +391,7 @@ class Olt(models.Model):
         return host_address(self.host, self.port, self.resolved_name, self.addresses)
 
     def agent(self) -> Agent:
-        """Return whom to ask, with the secrets in the clear. For the engine only."""
+        """Return the agent with its secrets in the clear. For the engine only."""
         if self.version == self.Version.V3:
             user = User(
                 name=self.v3_user,
@@ -406,7 +406,7 @@ class Olt(models.Model):
 
 
 class Question(models.Model):
-    """What a person asks of an OLT on demand. The engine takes it within a second, and writes the answer here.
+    """A user's question to an OLT. The engine takes it within a second, and stores the answer here.
 
     Neither body nor answer holds a secret. Rows are deleted after a day.
     """
@@ -467,7 +467,7 @@ class Question(models.Model):
 
     @property
     def reason(self) -> str:
-        """Return why there is no answer, in the language of the reader; empty where there is one."""
+        """Return the reason for no answer, in the user's language; empty if there is one."""
         if self.current_state == self.State.EXPIRED:
             return gettext("The engine did not answer in time. Check that it is running.")
         return gettext(self.error) if self.error else ""

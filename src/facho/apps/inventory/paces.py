@@ -1,4 +1,4 @@
-"""The learned window of an OLT in plain words. See `engine/collect/flow.py` for how it is found."""
+"""Learned window of an OLT as text. See `engine/collect/flow.py`."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ REASONS = ("admin_limit", "brand_limit", "no_gain", "lost", "slower", "untried")
 
 
 def learned_pace(olt: Any) -> list[dict[str, Any]]:
-    """Return the window, the rate and the round trip of each kind of request, and why the window is not larger."""
+    """Return window, rate and round trip of each kind of request, and the reason for the limit."""
     brand = BRANDS.get(olt.brand)
     limit = olt.max_in_flight or (brand.manners if brand else Manners()).max_in_flight
     learned = Learned(olt.learned if isinstance(olt.learned, dict) else {})
@@ -45,7 +45,7 @@ def learned_pace(olt: Any) -> list[dict[str, Any]]:
 
 
 def _explain(reason: str, limit: int) -> str:
-    """Return a sentence on why the window is not larger."""
+    """Return a sentence with the reason for the window's limit."""
     sentences = {
         "admin_limit": _("The limit set for this OLT is %(limit)d."),
         "brand_limit": _("Facho tries no more than %(limit)d for this brand by itself. Set a limit to allow more."),

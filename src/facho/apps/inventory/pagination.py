@@ -1,4 +1,4 @@
-"""How lists are cut into pages."""
+"""Pagination of lists."""
 
 import re
 from typing import Any, cast
@@ -12,8 +12,8 @@ from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-# As far as a list is counted, and can be turned over: a month of executions has tens of millions of rows, and to count
-# them all for each page would keep the database busy for half a minute.
+# Maximum count of a list: a month of executions has tens of millions of rows, and counting all for each page would take
+# half a minute.
 MOST = 1_000_000
 
 
@@ -44,7 +44,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at r
 
 
 class Pages(PageNumberPagination):
-    """Pages by number. The answer has their size, since one above the maximum is reduced to it."""
+    """Pages by number. The answer has the page size, because a larger one is reduced to the maximum."""
 
     page_size = 50
     page_size_query_param = "page_size"

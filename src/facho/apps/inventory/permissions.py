@@ -1,4 +1,4 @@
-"""Who may do what through the API. Whoever is logged in may read; writing takes the permissions of the admin."""
+"""Permissions of the API. Logged-in users may read; writing needs the permissions of the admin."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from rest_framework.request import Request
 
 
 def missing(permission: str) -> str:
-    """Return the sentence for a person who lacks a permission."""
+    """Return the message for a missing permission."""
     return _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
 
 
 def needs(permission: str) -> type[IsAuthenticated]:
-    """Return the rule of an action that is more than creating, changing or deleting the row it is called on."""
+    """Return the permission of an action beyond create, update and delete."""
 
     class Needs(IsAuthenticated):
         @property

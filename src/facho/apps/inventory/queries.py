@@ -1,4 +1,4 @@
-"""Questions about OLTs that the API and the admin ask alike."""
+"""Queries on OLTs, shared by API and admin."""
 
 from typing import Any
 
@@ -13,21 +13,21 @@ SHARES_DEVICE = Exists(Olt.objects.filter(device=OuterRef("device")).exclude(pk=
 
 
 def with_sharing(olts: QuerySet[Olt]) -> QuerySet[Olt]:
-    """Add whether another OLT has the same device: only then are the others worth a query."""
+    """Add whether another OLT has the same device, so that the others are queried only if needed."""
     return olts.annotate(shares_device=SHARES_DEVICE)
 
 
 def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
-    """Add how many ONUs each OLT has, how many of them are online or missing, and when any was last read.
+    """Add the ONU counters of each OLT, and the time of the last reading.
 
-    By subqueries, which are worked out for the rows of one page: a join would
-    read the ONUs of all OLTs first, and took four times as long for 100,000.
+    Subqueries are computed for the rows of one page only. A join would read the ONUs of all OLTs first, and took four
+    times as long for 100,000.
     """
-    # By name: ONUs know their OLT, and not the other way round.
+    # By name, because ONUs depend on OLTs.
     onus = apps.get_model("telemetry", "Onu")._default_manager.filter(olt=OuterRef("pk")).order_by()
     return olts.annotate(
         onus_total=Coalesce(_one_number(onus, Count("pk")), 0),
-        # What was last read of one that is missing says nothing about now.
+        # The last state of a missing ONU does not count.
         onus_online=Coalesce(_one_number(onus.filter(state="online", missing_since__isnull=True), Count("pk")), 0),
         onus_missing=Coalesce(_one_number(onus.filter(missing_since__isnull=False), Count("pk")), 0),
         last_read_at=_one_number(onus.with_freshness(), Max("read_at")),

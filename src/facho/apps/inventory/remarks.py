@@ -1,4 +1,4 @@
-"""Remarks for people on columns and OIDs that never have a value. See `engine/remarks.py` for how they are counted."""
+"""Remarks on columns and OIDs that never have a value. See `engine/remarks.py`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,24 +12,24 @@ from facho.engine.remarks import blank_columns
 
 HELP = "Columns and OIDs that had no value in the last runs, in plain words. Empty if there is none."
 
-# A remark on a job names this many OLTs.
+# Maximum number of OLTs in a remark on a job.
 NAMED = 3
 
 
 def nodes_with_blanks() -> QuerySet[Any]:
     """Return the nodes with columns that had no value in their last run."""
-    # By name: nodes know their OLT, and not the other way round.
+    # By name, because nodes depend on OLTs.
     nodes: QuerySet[Any] = apps.get_model("jobs", "WorkflowNode")._default_manager.exclude(blank_runs={})
     return nodes.select_related("olt").only("olt__name", "job_id", "blank_runs").order_by("olt__name", "pk")
 
 
 def with_remarks() -> "Prefetch[str]":
-    """Return what reads the remarks of many OLTs, or of many jobs, by one query."""
+    """Return the prefetch of the remarks of many OLTs or jobs, with one query."""
     return Prefetch("nodes", nodes_with_blanks(), to_attr="nodes_with_blanks")
 
 
 def remarks_on(nodes: Iterable[Any]) -> list[str]:
-    """Return a sentence for each column without a value, with the OLTs that it is about."""
+    """Return a sentence for each column without a value, with its OLTs."""
     columns: dict[str, list[tuple[str, int]]] = {}
     for node in nodes:
         for name, runs in blank_columns(node.blank_runs).items():

@@ -1,4 +1,4 @@
-"""OLTs as files. No secret is ever written to one, or read from one."""
+"""Import and export of OLTs. Secrets are never written or read."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from facho.apps.inventory.models import Olt, resolve_hosts
 
 
 class OltResource(ModelResource):
-    """An OLT is known by its name. Each row passes the same checks as a form."""
+    """An OLT is identified by its name. Each row passes the checks of a form."""
 
     def __init__(self, community: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -37,7 +37,7 @@ class OltResource(ModelResource):
         skip_unchanged = True
 
     def import_data(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        # All names at once, and before the transaction: nobody waits for a name server with the database locked.
+        # All names at once, and before the transaction, so that no DNS lookup holds the database lock.
         if "host" in (dataset.headers or ()):
             resolve_hosts([str(host) for host in dataset["host"]])
         with one_at_a_time():

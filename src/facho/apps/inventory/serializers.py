@@ -1,4 +1,4 @@
-"""OLTs on the wire, and what the serializers of all apps share."""
+"""OLTs in the API, and shared parts of all serializers."""
 
 import copy
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ Row = TypeVar("Row", bound=Model)
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn what a model refuses into an answer with status 400, by field."""
+    """Convert model validation errors to a 400, by field."""
     try:
         yield
     except ModelError as error:
@@ -39,7 +39,7 @@ def refusals() -> Iterator[None]:
 
 
 class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
-    """Checks a row by the rules of its model, so that API and admin refuse the same in the same words."""
+    """Validates a row by its model, so that API and admin return the same errors."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         model: type[Any] = self.Meta.model
@@ -48,7 +48,7 @@ class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
         for name in columns & attrs.keys():
             setattr(row, name, attrs[name])
         with refusals():
-            # Names that are taken were found by the fields already.
+            # The fields have already checked uniqueness.
             row.full_clean(validate_unique=False)
         return attrs
 
@@ -216,7 +216,7 @@ class OltSerializer(CheckedSerializer[Olt]):
 
     @cached_property
     def _sharing(self) -> list[Any]:
-        """Read all OLTs that share a device, once a page. Few installations have any."""
+        """Read all OLTs that share a device, once per page. Few installations have any."""
         return list(Olt.objects.filter(SHARES_DEVICE).order_by("name").values("id", "name", "device"))
 
     def get_remarks(self, olt: Olt) -> list[str]:

@@ -1,4 +1,4 @@
-"""How spans of time are written, on pages and in sentences alike."""
+"""Formats of time spans."""
 
 from django.utils.translation import gettext as _
 
@@ -6,12 +6,12 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def units() -> dict[str, str]:
-    """Return how a span of time is written, by its unit."""
+    """Return the formats of a time span, by unit."""
     return {"s": _("{n} s"), "min": _("{n} min"), "h": _("{n} h"), "d": _("{n} d")}
 
 
 def span(seconds: float) -> str:
-    """Return a span of time in its largest unit, as pages show ages: 12 s, 5 min, 3 h, 2 d."""
+    """Return a time span in its largest unit, as for ages: 12 s, 5 min, 3 h, 2 d."""
     seconds = max(seconds, 0)
     if seconds < MINUTE:
         return units()["s"].format(n=int(seconds))
@@ -23,7 +23,7 @@ def span(seconds: float) -> str:
 
 
 def exact(seconds: float) -> str:
-    """Return how long something took: 0.42 s, 12.3 s, 2 min 5 s."""
+    """Return a duration: 0.42 s, 12.3 s, 2 min 5 s."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < MINUTE:
@@ -35,6 +35,6 @@ def exact(seconds: float) -> str:
 
 
 def interval(seconds: int) -> str:
-    """Return how often something happens: 300 is 5 min, 90 is 1 min 30 s."""
+    """Return an interval: 300 is 5 min, 90 is 1 min 30 s."""
     whole, rest = divmod(seconds, MINUTE)
     return f"{whole} min {rest} s" if rest and 0 < whole < 60 else span(seconds)

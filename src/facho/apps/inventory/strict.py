@@ -1,4 +1,4 @@
-"""Requests with unknown parts are refused: a parameter or a field that is ignored looks like one that worked."""
+"""Strict requests: unknown parameters and fields are refused, because an ignored one looks like one that works."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-# The generic actions check the body by the serializer of the view.
+# Generic actions validate the body with the serializer of the view.
 GENERIC = ("create", "update", "partial_update", "destroy")
 
 
@@ -28,9 +28,9 @@ class StrictView(APIView):
     The known parameters are those of `query_serializer`, and for a GET those of the filters and pages.
     """
 
-    # The parameters beside filters and pages. Also an argument of `@action`.
+    # Parameters besides filters and pages. Also an argument of `@action`.
     query_serializer: type[serializers.Serializer[Any]] | None = None
-    # The body of a POST that is no generic action. Also an argument of `@action`.
+    # Body of a POST that is not a generic action. Also an argument of `@action`.
     body_serializer: type[serializers.Serializer[Any]] | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class StrictView(APIView):
             _refuse_body(request)
 
     def handle_exception(self, exc: Exception) -> Response:
-        # The sentence of Django names a class of the code.
+        # Django's message names a class.
         return super().handle_exception(NotFound() if isinstance(exc, Http404) else exc)
 
     def known_parameters(self) -> list[str]:
@@ -71,7 +71,7 @@ class StrictView(APIView):
             raise serializers.ValidationError({name: [_("Give this parameter once.")] for name in repeated})
 
     def _repeatable_parameters(self) -> set[str]:
-        """Return the parameters that take several values. Of any other only the last value would count."""
+        """Return the parameters that accept several values. Of any other only the last value would count."""
         fields = self.query_serializer().fields if self.query_serializer else {}
         names = {name for name, field in fields.items() if isinstance(field, serializers.ListField)}
         filters = getattr(getattr(self, "filterset_class", None), "base_filters", {})
@@ -104,9 +104,9 @@ def _refuse_body(request: Request) -> None:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that do not exist, and other values for read-only fields.
+    """Refuses unknown fields, and changed values of read-only fields.
 
-    A read-only field with its present value passes: clients send back the whole of what they got.
+    A read-only field with its current value passes, because clients send back whole objects.
     """
 
     def to_internal_value(self, data: Any) -> Any:
@@ -121,7 +121,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         return values
 
     def present(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the stored values of the row that `data` is for, as the API shows them; empty for a new one."""
+        """Return the stored values of the row of `data`, as the API shows them; empty for a new one."""
         return {} if self.instance is None else self.to_representation(self.instance)
 
     def _refusals(self, data: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -139,7 +139,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def _is_same(given: Any, present: Any) -> bool:
-    """Return whether a value is the present one; a time may be written in another way."""
+    """Return whether a value is the current one; a time may have another format."""
     return bool(given == present) or (_moment(given) is not None and _moment(given) == _moment(present))
 
 

@@ -1,4 +1,4 @@
-"""OLTs, brands, the login, and the description of the whole API."""
+"""URLs of OLTs, brands, the login, and the API schema."""
 
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
@@ -6,7 +6,7 @@ from rest_framework.routers import SimpleRouter
 
 from facho.apps.inventory import api
 
-# The page has no answer to OPTIONS, and would fail in trying to draw one.
+# The page does not support OPTIONS and would fail.
 docs = SpectacularSwaggerView.as_view(url_name="api-schema", http_method_names=["get", "head"])
 
 router = SimpleRouter()

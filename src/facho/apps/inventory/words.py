@@ -1,8 +1,8 @@
-"""Words that people read and that no source of ours marks for translation. Named here, the catalogue keeps them."""
+"""Words for translation that no source of ours marks, listed here so that the catalogue keeps them."""
 
 from django.utils.translation import gettext_noop
 
-# The labels of `facho.brands.decode.RAW_DECODERS`: brands know nothing of Django.
+# Labels of `facho.brands.decode.RAW_DECODERS`: brands do not depend on Django.
 DECODERS = (
     gettext_noop("Whole number"),
     gettext_noop("Number in tenths (÷ 10)"),
@@ -21,7 +21,7 @@ DECODERS = (
     gettext_noop("Object identifier"),
 )
 
-# What Unfold writes around our admin pages: it comes without translations.
+# Texts of Unfold, which has no translations.
 UNFOLD = (
     gettext_noop("Add new item"),
     gettext_noop("All applications"),

@@ -27,7 +27,7 @@ from facho.apps.jobs.templates import propose
 
 
 def try_text() -> dict[str, str]:
-    """Return the words of `try.js`."""
+    """Return the texts of `try.js`."""
     return {
         "onu": gettext("ONU"),
         "type": gettext("Type"),
@@ -58,10 +58,10 @@ class OidInline(TabularInline):
 
 @admin.register(SnmpJob)
 class JobAdmin(EnablingMixin, PeoplesAdmin):
-    """What to ask, and where."""
+    """Jobs and the OLTs they are applied to."""
 
     class Media:
-        # By name: the cards are the coordinator's, which builds on jobs.
+        # By name: these styles belong to the coordinator app, which depends on jobs.
         css = {"all": ["coordinator/admin.css", "jobs/try.css"]}
         js = ["jobs/priority.js", "jobs/try.js"]
 
@@ -100,7 +100,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
         },
     )
     fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts", "confirm_removal"]}), when]
-    # Only where there is something to say.
+    # Only if there are remarks.
     remarked_fieldsets = [(None, {"fields": ["remarks"]}), *fieldsets]
     add_fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts"]}), when]
 
@@ -136,7 +136,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
             messages.warning(request, warning)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], Any, set[str], list[Any]]:
-        """Let followers keep their master until a person has chosen what becomes of them."""
+        """Keep followers until the user has chosen what to do with them."""
         followers = list(SnmpJob.followers_left_by(objs))
         if followers and request.POST.get("followers") not in SnmpJob.Followers:
             return [], {}, set(), [_follower_line(each) for each in followers]
@@ -191,7 +191,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
 
     @display(description=_("OLTs"))
     def olts(self, job: SnmpJob) -> str:
-        """Name the OLTs, for those who may only look."""
+        """List the OLTs for users with read-only access."""
         return ", ".join(job.nodes.values_list("olt__name", flat=True))
 
     @display(description=_("OLTs"), ordering="olt_count")

@@ -1,4 +1,4 @@
-"""Workflows and nodes in the admin: when a job runs on an OLT, and running it now."""
+"""Workflows and nodes in the admin: schedules and manual runs."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ from facho.brands import BRANDS
 
 
 def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
-    """Ask the engine to run these nodes, and tell the person what comes of it."""
+    """Request runs of these nodes, and report the result to the user."""
     for node in nodes.select_related("olt", "job"):
         if reason := node.why_not_runnable():
             messages.error(request, reason)
@@ -55,7 +55,7 @@ def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
 
 
 class NodeInline(TabularInline):
-    """The nodes of an OLT, each master with its chain behind it."""
+    """Nodes of an OLT, each master followed by its chain."""
 
     model = WorkflowNode
     fk_name = "olt"
@@ -125,7 +125,7 @@ class NodeInline(TabularInline):
 
     @display(description=_("run"))
     def run_now(self, node: WorkflowNode) -> str:
-        # It posts the form that it stands in, with its CSRF token, to another address.
+        # It posts the surrounding form, with its CSRF token, to another URL.
         return format_html(
             '<button type="submit" formnovalidate formaction="{}" class="{}">{}</button>',
             reverse("admin:jobs_workflow_run", args=[node.olt_id, node.pk]),
@@ -136,7 +136,7 @@ class NodeInline(TabularInline):
 
 @admin.register(Workflow)
 class WorkflowAdmin(PeoplesAdmin):
-    """An OLT as its nodes."""
+    """An OLT with its nodes."""
 
     inlines = [NodeInline]
     list_display = ["name", "state_badge", "brand", "node_count", "next_run", "last_run"]
@@ -164,7 +164,7 @@ class WorkflowAdmin(PeoplesAdmin):
         return [path("<int:olt_id>/run/<int:node_id>/", run, name="jobs_workflow_run"), *super().get_urls()]
 
     def run_node(self, request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
-        """Ask for one run, and go back."""
+        """Request one run, and return."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not request.user.has_perm(WorkflowNode.RUN_PERMISSION):
@@ -197,7 +197,7 @@ class WorkflowAdmin(PeoplesAdmin):
 
     @action(description=_("Apply the usual jobs"), icon="playlist_add", permissions=["change"])
     def apply_usual(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
-        """Apply to each OLT the jobs that its brand proposes. Nodes that exist stay as they are."""
+        """Apply the proposed jobs of its brand to each OLT. Existing nodes are not changed."""
         by_brand: defaultdict[str, list[Workflow]] = defaultdict(list)
         for workflow in workflows:
             by_brand[workflow.brand if workflow.brand in BRANDS else ""].append(workflow)
@@ -236,7 +236,7 @@ class WorkflowAdmin(PeoplesAdmin):
 
 @admin.register(WorkflowNode)
 class NodeAdmin(PeoplesAdmin):
-    """All nodes in one list. They come by applying a job, so none is added here."""
+    """All nodes in one list. Nodes are created by applying a job, so none is added here."""
 
     form = NodeForm
     list_display = [
@@ -269,7 +269,7 @@ class NodeAdmin(PeoplesAdmin):
         super().save_model(request, obj, form, change)
         warn_of_paces(request, [obj])
 
-    # A link of a chain does not go alone. That is not a matter of permission: it does go with its job or its OLT.
+    # A link cannot be deleted alone. This is not a permission: it is deleted with its job or OLT.
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         node = self.get_object(request, object_id)

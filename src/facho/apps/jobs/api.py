@@ -37,12 +37,12 @@ from facho.apps.jobs.serializers import (
 )
 from facho.engine.ports import Clock
 
-# How long a request waits for the answer of an OLT, and how often it looks, in seconds.
+# Seconds that a request waits for the answer of an OLT, and between checks.
 WAIT_SECONDS = 20.0
 LOOK_EVERY = 0.2
 CLOCK: Clock = SystemClock()
 
-# With the OIDs: they decide whether a job without columns reads anything.
+# With the OIDs, which decide whether a job without columns reads anything.
 NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetch_related("job__oids")
 
 
@@ -65,7 +65,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     ordering_fields = ["id", "name", "brand", "kind", "interval_seconds", "priority", "enabled", "updated_at"]
 
     def get_queryset(self) -> QuerySet[SnmpJob]:
-        # Applying a job to one OLT must not read its nodes on all the others.
+        # Applying a job to one OLT must not read its nodes on all others.
         return SnmpJob.objects.select_related("follows") if self.action == "apply" else super().get_queryset()
 
     def known_parameters(self) -> list[str]:
@@ -81,7 +81,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
             return super().update(request, *args, **kwargs)
 
     def perform_create(self, serializer: BaseSerializer[SnmpJob]) -> None:
-        # Read again: a job that follows another one has got nodes by being saved.
+        # Read again: a job that follows another one gets nodes when it is saved.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
     def perform_update(self, serializer: BaseSerializer[SnmpJob]) -> None:
@@ -193,7 +193,7 @@ class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
     filterset_class = NodeFilter
     search_fields = ["olt__name", "job__name"]
     ordering_fields = ["id", "olt__name", "job__name", "next_run_at", "last_run_at", "run_requested_at"]
-    # No PUT: all that can be changed is optional.
+    # No PUT: all editable fields are optional.
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -1,4 +1,4 @@
-"""What a job reads, and how often the OLTs of its brand can bear to be asked for that."""
+"""Columns of a job, and the intervals that OLTs of its brand support."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,12 +14,12 @@ from facho.engine.model import JobKind
 MINUTE, HOUR = 60, 3600
 
 
-# A job of these kinds reads what it names. A discovery without columns reads what its brand says.
+# Jobs of these kinds read only the columns they name. A discovery without columns reads its brand's defaults.
 READS_WHAT_IT_NAMES = frozenset({JobKind.GET.value, JobKind.WALK.value, JobKind.TABLE.value})
 
 
 def reads_nothing(kind: str, columns: Collection[str], oids: Collection[object]) -> bool:
-    """Return whether such a job would ask for nothing, and so fail in every slot."""
+    """Return whether such a job reads nothing, and so would fail in every slot."""
     return kind in READS_WHAT_IT_NAMES and not columns and not oids
 
 
@@ -28,12 +28,12 @@ def reads_nothing_refusal() -> str:
 
 
 def raw_decoder_choices() -> list[tuple[str, str]]:
-    """Return how the value of a raw OID can be read."""
+    """Return the decoders of a raw OID."""
     return [(decoder.name, _(decoder.label)) for decoder in RAW_DECODERS.values()]
 
 
 def validate_oid(text: str) -> None:
-    """Refuse what is not an OID, with the reason."""
+    """Refuse an invalid OID, with the reason."""
     try:
         oid.parse(text)
     except ValueError as error:
@@ -41,7 +41,7 @@ def validate_oid(text: str) -> None:
 
 
 def columns_read(brand_id: str, kind: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a run of such a job reads. A discovery that names none reads what its brand says."""
+    """Return the columns of a run of such a job. A discovery without columns reads its brand's defaults."""
     brand = BRANDS.get(brand_id)
     if brand is None:
         return tuple(columns)
@@ -50,7 +50,7 @@ def columns_read(brand_id: str, kind: str, columns: Iterable[str]) -> tuple[str,
 
 
 def floor_warnings(brand_id: str, kind: str, columns: Iterable[str], interval_seconds: int) -> list[str]:
-    """Return a sentence for each pace that is faster than the brand's OLTs can bear, with the columns it is about."""
+    """Return a message for each interval that is too short for the brand's OLTs, with its columns."""
     brand = BRANDS.get(brand_id)
     if brand is None:
         return []
@@ -75,7 +75,7 @@ def floor_warnings(brand_id: str, kind: str, columns: Iterable[str], interval_se
 
 
 def span(seconds: int) -> str:
-    """Return an interval in the largest unit that has no remainder."""
+    """Return an interval in the largest unit without remainder."""
     if seconds % HOUR == 0:
         hours = seconds // HOUR
         return ngettext("%(n)d hour", "%(n)d hours", hours) % {"n": hours}

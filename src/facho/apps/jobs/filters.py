@@ -1,4 +1,4 @@
-"""How jobs and nodes are narrowed."""
+"""Filters of jobs and nodes."""
 
 import django_filters
 from django.db.models import QuerySet

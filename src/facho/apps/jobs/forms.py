@@ -1,4 +1,4 @@
-"""The forms of jobs and nodes."""
+"""Forms of jobs and nodes."""
 
 import json
 from collections.abc import Collection
@@ -25,12 +25,12 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.brands import BRANDS
 from facho.engine.model import JobKind, default_priority
 
-# A column that nearly all brands have is best told by a few of them.
+# Maximum number of brands to list for a column.
 MOST_LABELS = 3
 
 
 def column_choices(brand_id: str) -> list[tuple[str, str]]:
-    """Return the columns of a brand, or of all brands with the names of those that have them."""
+    """Return the columns of a brand, or of all brands with the brand names."""
     if brand_id in BRANDS:
         return [(name, name) for name in BRANDS[brand_id].columns]
     names = dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns)
@@ -38,7 +38,7 @@ def column_choices(brand_id: str) -> list[tuple[str, str]]:
 
 
 def _whose(column: str) -> str:
-    """Return the brands that have a column; of many, the first ones."""
+    """Return the brands with a column; of many, the first ones."""
     labels = [brand.label for brand in BRANDS.values() if column in brand.columns]
     shown = ", ".join(labels[:MOST_LABELS])
     rest = len(labels) - MOST_LABELS
@@ -46,7 +46,7 @@ def _whose(column: str) -> str:
 
 
 class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
-    """OLTs by name, and by brand too where they are of several."""
+    """OLTs by name, and by brand if there are several."""
 
     shows_brand = True
 
@@ -55,10 +55,10 @@ class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # ge
 
 
 class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """A job, its columns by name, and the OLTs it is applied to.
+    """A job, its columns by name, and its OLTs.
 
-    An OLT that somebody else has added since the page was opened would look
-    like one to be taken off, so taking off needs a tick of its own.
+    An OLT that another user added since the page was opened would look like one to remove, so removing needs a
+    separate checkbox.
     """
 
     columns = forms.MultipleChoiceField(
@@ -89,16 +89,16 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         super().__init__(*args, **kwargs)
         is_new = self.instance._state.adding
         olts = Olt.objects.all() if is_new else Olt.objects.filter(brand=self.instance.brand)
-        # Without their secrets: only names are shown.
+        # Without secrets: only names are shown.
         self.fields["olts"].queryset = olts.only("name", "brand").order_by("name")  # type: ignore[attr-defined]  # it is our OltsField
         self.fields["olts"].shows_brand = is_new  # type: ignore[attr-defined]  # as above
         self.fields["columns"].choices = column_choices(self.instance.brand)  # type: ignore[attr-defined]  # it has choices
         if "kind" in self.fields and self.instance.kind != SnmpJob.Kind.IDENTIFY:
-            # There is one identification, and nobody has to make it.
+            # There is one identification job, created automatically.
             kind: Any = self.fields["kind"]
             kind.choices = [choice for choice in kind.choices if choice[0] != SnmpJob.Kind.IDENTIFY]
         if "priority" in self.fields:
-            # For priority.js: the value that a kind is given when it is chosen.
+            # For priority.js: default value of each kind.
             defaults = {kind.value: default_priority(kind) for kind in JobKind}
             self.fields["priority"].widget.attrs["data-defaults"] = json.dumps(defaults)
         if "interval_seconds" in self.fields:
@@ -140,7 +140,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
             )
 
     def apply(self) -> None:
-        """Make the nodes agree with the OLTs that were chosen. Called when the job and its OIDs are saved."""
+        """Create and delete nodes to match the chosen OLTs. Called after the job and its OIDs are saved."""
         job: SnmpJob = self.instance
         if job.follows_id is not None or self.fields["olts"].disabled:
             return
@@ -150,7 +150,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
 
 
 class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic only in the stubs
-    """The raw OIDs of a job. They are known here only, so a job that would read nothing is refused here."""
+    """Raw OIDs of a job. Only here they are known, so a job that reads nothing is refused here."""
 
     def clean(self) -> None:
         super().clean()
@@ -162,7 +162,7 @@ class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic 
 
 
 class OwnEnabledSelect(UnfoldAdminNullBooleanSelectWidget):
-    """Yes, no, or what the job says."""
+    """Yes, no, or as the job."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class OwnEnabledSelect(UnfoldAdminNullBooleanSelectWidget):
 
 
 class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """What a node has of its own. Empty means as the job."""
+    """Own settings of a node. Empty means as the job."""
 
     class Meta:
         model = WorkflowNode
@@ -179,7 +179,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Whoever may only look gets a form without fields; and the formset makes one of no node, as a pattern.
+        # A read-only user gets a form without fields, and the formset creates an empty form as a template.
         if self.fields and self.instance.job_id is not None:
             self._show_what_the_job_says(self.instance.job)
 
@@ -194,7 +194,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
 
 class NodeFormSet(PaginationInlineFormSet):
-    """The nodes of one OLT. A chained one goes with its master only."""
+    """Nodes of one OLT. A chained node is only deleted with its master."""
 
     def clean(self) -> None:
         super().clean()
@@ -213,13 +213,13 @@ class NodeFormSet(PaginationInlineFormSet):
 
 
 class ProposeJobsForm(BaseDialogForm):
-    """Whose usual jobs are to be created."""
+    """Brand whose usual jobs are created."""
 
     brand = forms.ChoiceField(label=_("Brand"), choices=brand_choices, widget=UnfoldAdminSelectWidget)
 
 
 class ApplyJobsForm(BaseDialogForm):
-    """Which jobs are to be applied to an OLT: those of its brand that it does not have yet."""
+    """Jobs to apply to an OLT: those of its brand that it does not have yet."""
 
     jobs = forms.ModelMultipleChoiceField(
         label=_("Jobs"), queryset=SnmpJob.objects.none(), widget=UnfoldAdminCheckboxSelectMultipleWidget

@@ -1,6 +1,6 @@
-"""What holds for a node: a setting of its own, or else its job's. The same rule as expressions of queries.
+"""Effective settings of a node: its own, or its job's, as query expressions.
 
-`through` leads to the node from the table that is asked: "node__" from executions, nothing from the nodes themselves.
+`through` leads to the node from the queried table: "node__" from executions, empty from nodes.
 """
 
 from django.apps import apps
@@ -11,9 +11,9 @@ from facho.apps.jobs.columns import READS_WHAT_IT_NAMES
 
 
 def enabled(through: str = "") -> Case:
-    """Return whether a node is scheduled. One whose job reads nothing is not: it would fail in every slot."""
+    """Return whether a node is scheduled. A node whose job reads nothing is not: it would fail in every slot."""
     job = f"{through}job"
-    # By name: the models use this module.
+    # By name, because the models import this module.
     oids = apps.get_model("jobs", "SnmpJobOid").objects.filter(job=OuterRef(f"{job}_id"))
     names_nothing = Q(**{f"{job}__kind__in": READS_WHAT_IT_NAMES, f"{job}__columns": []})
     own_or_jobs = Coalesce(f"{through}own_enabled", f"{job}__enabled")
@@ -28,5 +28,5 @@ def priority(through: str = "") -> Coalesce:
     return Coalesce(f"{through}own_priority", f"{through}job__priority")
 
 
-# The master first, then its chain as the engine runs it: the most urgent link first, then by id.
+# The master first, then its chain in running order: by priority, then by id.
 CHAIN_ORDER = (F("master_id").asc(nulls_first=True), priority().desc(), F("id").asc())

@@ -1,8 +1,7 @@
-"""What is asked (`SnmpJob`), and where and when (`WorkflowNode`).
+"""Jobs (`SnmpJob`) and their nodes on OLTs (`WorkflowNode`).
 
-A job is a template. Applied to OLTs it becomes one node on each, and the jobs
-that follow it become that node's chain. Whatever a person changes here bumps
-the revision of the OLTs concerned; the engine reads it at its next tick.
+A job is a template. Applied to OLTs it becomes one node on each, and its followers become that node's chain. Each
+change raises the revision of the affected OLTs; the engine reads them at its next tick.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,16 +23,16 @@ from facho.apps.jobs.querysets import NodeQuerySet, TouchingQuerySet
 from facho.brands import BRANDS
 from facho.engine.model import JobKind, default_priority
 
-# Below this an OLT would be asked without a pause; above it, a quota of an hour means nothing.
+# Limits in seconds: below, an OLT would be polled without a pause; above, an hourly quota has no meaning.
 SHORTEST_INTERVAL = 10
 LONGEST_INTERVAL = 7 * 24 * 3600
 
-# The one job without a brand. An OLT that nobody could name is asked again every hour.
+# The one job without a brand. An unidentified OLT is tried again every hour.
 IDENTIFICATION = {"name": "Identification", "interval_seconds": 3600, "priority": 95, "timeout_seconds": 60}
 
 
 class SnmpJob(models.Model):
-    """A template: what to ask, and how often unless a node says otherwise."""
+    """A template: columns to read, and the default interval."""
 
     class Kind(models.TextChoices):
         DISCOVERY = JobKind.DISCOVERY.value, _("discovery")
@@ -43,13 +42,13 @@ class SnmpJob(models.Model):
         IDENTIFY = JobKind.IDENTIFY.value, _("identification")
 
     class Followers(models.TextChoices):
-        """What becomes of the followers of a job that is deleted."""
+        """Action for the followers of a deleted job."""
 
         DELETE = "delete", _("delete them, too")
         DETACH = "detach", _("keep them, each with its own schedule")
 
     name = models.CharField(_("name"), max_length=100)
-    # Empty for the one job that finds out what an OLT is.
+    # Empty for the identification job.
     brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
     kind = models.CharField(_("type"), max_length=12, choices=Kind.choices)
     columns = models.JSONField(
@@ -204,7 +203,7 @@ class SnmpJob(models.Model):
     @classmethod
     @transaction.atomic
     def remove(cls, jobs: Iterable["SnmpJob"], followers: str) -> list["SnmpJob"]:
-        """Delete jobs. Their followers are deleted with them or detached. Return those that were detached."""
+        """Delete jobs. Their followers are deleted too, or detached. Returns the detached ones."""
         ids = [job.pk for job in jobs]
         left = list(cls.followers_left_by(cls(pk=id_) for id_ in ids))
         detached = left if followers == cls.Followers.DETACH else []
@@ -215,7 +214,7 @@ class SnmpJob(models.Model):
 
     @transaction.atomic
     def detach(self) -> None:
-        """Make a follower a master, at the interval at which it has run. The first run is about a minute from now."""
+        """Make a follower a master with its current interval. The first run is about a minute from now."""
         if self.follows is None:
             return
         masters = WorkflowNode.objects.filter(pk=OuterRef("master_id")).order_by()
@@ -224,7 +223,7 @@ class SnmpJob(models.Model):
         self.save(update_fields=["interval_seconds", "follows", "updated_at"])
 
     def forget_blank_runs(self, names: Collection[str]) -> None:
-        """Drop the remarks on these columns and OIDs: they are not read any more, or from somewhere else."""
+        """Drop the remarks on these columns and OIDs, because they changed or are no longer read."""
         nodes = list(self.nodes.exclude(blank_runs={})) if names else []
         for node in nodes:
             node.blank_runs = {name: runs for name, runs in node.blank_runs.items() if name not in names}
@@ -235,20 +234,20 @@ class SnmpJob(models.Model):
 
     @property
     def reads_nothing(self) -> bool:
-        """Return whether it names neither columns nor raw OIDs. Such jobs are refused; earlier versions saved them."""
+        """Return whether it has neither columns nor raw OIDs. Such jobs are refused; earlier versions saved them."""
         oids = () if self.columns or self.pk is None else self.oids.all()
         return self.pk is not None and reads_nothing(self.kind, self.columns, oids)
 
     @property
     def warnings(self) -> list[str]:
-        """Return what a person should think twice about. None of it is refused."""
+        """Return warnings for the user."""
         if self.reads_nothing:
             return [gettext("Reads nothing, so it is not scheduled. Add a column or a raw OID to the job.")]
         scheduled = self if self.follows is None else self.follows
         return floor_warnings(self.brand, self.kind, self.columns, scheduled.interval_seconds)
 
     def apply_to(self, olts: Iterable[Olt]) -> list["WorkflowNode"]:
-        """Make this job a node on each of these OLTs, its followers with it; what is there already stays as it is."""
+        """Create a node of this job, and of its followers, on each of these OLTs; existing nodes are not changed."""
         if self.follows is not None:
             raise ValidationError(
                 _("%(job)s follows %(master)s: apply %(master)s, and it comes along.")
@@ -270,21 +269,21 @@ class SnmpJob(models.Model):
         return [nodes[olt_id] for olt_id in olt_ids]
 
     def _add_nodes(self, masters: Mapping[int, int | None]) -> dict[int, "WorkflowNode"]:
-        """Create the nodes of this job that these OLTs lack, each behind its master, and return all of them by OLT."""
+        """Create missing nodes of this job on these OLTs, each after its master, and return all of them by OLT."""
         found = {node.olt_id: node for node in WorkflowNode.objects.filter(job=self, olt__in=masters).order_by()}
         missing = [
             WorkflowNode(olt_id=olt_id, job=self, master_id=master)
             for olt_id, master in masters.items()
             if olt_id not in found
         ]
-        # Another request may create the same node at the same time: its row is then taken, with its id.
+        # Another request may create the same node at the same time: then its row is used.
         created = WorkflowNode.objects.bulk_create(
             missing, update_conflicts=True, unique_fields=["olt", "job"], update_fields=["job"]
         )
         return found | {node.olt_id: node for node in created}
 
     def _chain_behind(self, masters: Mapping[int, int]) -> None:
-        """Chain this job behind its master on these OLTs, given by OLT as the id of the master node."""
+        """Chain this job after its master on these OLTs, given as master node ids by OLT."""
         links = self._add_nodes(masters)
         moved = [link for olt_id, link in links.items() if link.master_id != masters[olt_id]]
         for link in moved:
@@ -292,7 +291,7 @@ class SnmpJob(models.Model):
         WorkflowNode.objects.bulk_update(moved, ["master", "next_run_at"])
 
     def _follow_its_master(self) -> None:
-        """Make the nodes of this job agree with what it follows: the same OLTs, chained, without a schedule."""
+        """Make the nodes of this job match its master: the same OLTs, chained, without a schedule."""
         if self.follows_id is None:
             self.nodes.filter(master__isnull=False).update(master=None)
             return
@@ -302,7 +301,7 @@ class SnmpJob(models.Model):
 
 
 class SnmpJobOid(models.Model):
-    """An OID that no brand knows, with a name and how to read its value."""
+    """An OID outside the brand's profile, with a name and a decoder."""
 
     job = models.ForeignKey(SnmpJob, models.CASCADE, related_name="oids")
     name = models.CharField(
@@ -349,7 +348,7 @@ class SnmpJobOid(models.Model):
 
 
 class Workflow(Olt):
-    """An OLT seen as its nodes."""
+    """An OLT with its nodes."""
 
     class Meta:
         proxy = True
@@ -358,7 +357,7 @@ class Workflow(Olt):
 
 
 class WorkflowNode(models.Model):
-    """One job on one OLT. Settings of its own are empty unless they differ, so a change of the job reaches it."""
+    """One job on one OLT. Its own settings are empty unless they differ, so changes of the job apply to it."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="nodes", verbose_name=_("OLT"))
     job = models.ForeignKey(SnmpJob, models.CASCADE, related_name="nodes", verbose_name=_("job"))
@@ -377,13 +376,13 @@ class WorkflowNode(models.Model):
     )
     own_enabled = models.BooleanField(_("enabled here"), null=True, blank=True, help_text=_("Empty: the job's."))
 
-    # Written by the engine only; `run_requested_at` by `request_run`.
+    # Written only by the engine; `run_requested_at` by `request_run`.
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
     last_run_at = models.DateTimeField(_("last run"), null=True, editable=False)
     run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
-    # What its runs have taken so far. Only `engine/quota/durations.py` understands it.
+    # Measured durations, used only by `engine/quota/durations.py`.
     durations = models.JSONField(default=dict, editable=False)
-    # Runs in a row in which a column or OID had no value, by name. A column with a value is not in it.
+    # Consecutive runs without a value, by column or OID. Columns with a value are left out.
     blank_runs = models.JSONField(default=dict, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
@@ -410,7 +409,7 @@ class WorkflowNode(models.Model):
             ),
         ]
 
-    # The right to ask for a run; it takes no right to change the node.
+    # Permission to request a run, without permission to change the node.
     RUN_PERMISSION = "jobs.run_workflownode"
 
     ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at", "durations", "blank_runs"})
@@ -453,7 +452,7 @@ class WorkflowNode(models.Model):
 
     @property
     def warnings(self) -> list[str]:
-        """Return what a person should think twice about here."""
+        """Return warnings for the user."""
         if self.job.reads_nothing:
             return self.job.warnings
         every = self.interval_seconds if self.master is None else self.master.interval_seconds
@@ -461,13 +460,13 @@ class WorkflowNode(models.Model):
 
     @property
     def remarks(self) -> list[str]:
-        """Return the columns and OIDs of this node that never have a value, as sentences."""
+        """Return remarks on columns and OIDs of this node that never have a value."""
         return remarks_on([self])
 
     @classmethod
     @transaction.atomic
     def settle_identification(cls, olts: Iterable[Olt]) -> None:
-        """Give each OLT without a brand an identification node with a run requested; delete those of other OLTs."""
+        """Create and request an identification node for each OLT without a brand; delete those of other OLTs."""
         olts = list(olts)
         found = cls.objects.filter(olt__in=olts, job__kind=SnmpJob.Kind.IDENTIFY).order_by()
         node_ids = dict(found.values_list("olt_id", "pk"))
@@ -486,7 +485,7 @@ class WorkflowNode(models.Model):
 
     @classmethod
     def unsettled(cls) -> QuerySet[Olt]:
-        """Return the OLTs that lack an identification node, or have one although their brand is known."""
+        """Return OLTs without a needed identification node, or with one that is not needed."""
         asked = Exists(cls.objects.filter(olt=OuterRef("pk"), job__kind=SnmpJob.Kind.IDENTIFY))
         return Olt.objects.filter(Q(brand="") & ~asked | ~Q(brand="") & asked)
 
@@ -501,7 +500,7 @@ class WorkflowNode(models.Model):
         return [self.olt_id]
 
     def why_not_runnable(self) -> str | None:
-        """Return why asking for a run would lead nowhere, or None."""
+        """Return the reason why a run cannot be requested, or None."""
         if not self.olt.enabled:
             return _("%(olt)s is disabled. Enable it first.") % {"olt": self.olt}
         if self.job.reads_nothing:
@@ -511,9 +510,9 @@ class WorkflowNode(models.Model):
         return None
 
     def request_run(self, now: datetime | None = None) -> bool:
-        """Ask the engine to run this node now. False if that was asked for already and has not begun.
+        """Request a run of this node. False if one is already requested and has not started.
 
-        False, too, if it was disabled or deleted since it was read. `run_requested_at` is then empty.
+        Also False if the node was disabled or deleted since it was read. `run_requested_at` is then empty.
         """
         at = now or timezone.now()
         row = WorkflowNode.objects.filter(pk=self.pk).order_by()

@@ -1,4 +1,4 @@
-"""What can be done to many jobs or nodes at once."""
+"""Operations on many jobs or nodes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from facho.apps.jobs import in_effect
 
 
 class TouchingQuerySet(models.QuerySet[Any]):
-    """Deleting rows tells the engine, also where nobody calls the rows' own `delete`."""
+    """Deleting rows raises revisions, even without the rows' own `delete`."""
 
     @transaction.atomic
     def delete(self) -> tuple[int, dict[str, int]]:
@@ -27,9 +27,9 @@ class NodeQuerySet(TouchingQuerySet):
         return on
 
     def forget_wishes(self) -> int:
-        """Take back runs that were asked for on nodes that are not polled any more, and return how many.
+        """Cancel requested runs of disabled nodes, and return their number.
 
-        Who enables something weeks later wants it polled from then on, and not what somebody wished for once.
+        A node that is enabled weeks later should be polled from then on, without an old request.
         """
         wishes = self.filter(run_requested_at__isnull=False)
         return wishes.exclude(pk__in=wishes.polled().values("pk")).update(run_requested_at=None)

@@ -1,4 +1,4 @@
-"""Jobs, their raw OIDs and their nodes on the wire."""
+"""Jobs, their raw OIDs and their nodes in the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ class AppliedSerializer(serializers.Serializer[Any]):
 class JobSerializer(CheckedSerializer[SnmpJob]):
     """A job. `oids` replaces the raw OIDs by those given, matched by name; left out, they stay."""
 
-    # The job that identifies OLTs has none. The model refuses any other without one.
+    # The identification job has none. The model refuses any other job without one.
     brand = BrandField(allow_blank=True)
     columns = serializers.ListField(child=serializers.CharField(), required=False)
     oids = OidSerializer(many=True, required=False)
@@ -96,7 +96,7 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
             "created_at",
             "updated_at",
         ]
-        # The model says the same in better words.
+        # The model has a better message.
         validators: list[Any] = []
 
     def get_remarks(self, job: SnmpJob) -> list[str]:
@@ -157,7 +157,7 @@ class TrySerializer(JobSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         olt: Olt = attrs["olt"]
-        # Nothing is saved, so the name of another job is no conflict.
+        # Nothing is saved, so a name that exists is not a conflict.
         super().validate({**attrs, "name": f"try {uuid4()}"})
         if not olt.enabled:
             raise serializers.ValidationError({"olt": _("%(olt)s is disabled. Enable it first.") % {"olt": olt}})
@@ -246,7 +246,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
             "created_at",
         ]
         read_only_fields = ["master", "next_run_at", "last_run_at", "run_requested_at"]
-        # The model says the same in better words.
+        # The model has a better message.
         validators: list[Any] = []
 
     def get_is_chained(self, node: WorkflowNode) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs that make sense for a maker, from its profile to rows."""
+"""Job templates of brands, created as rows."""
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
@@ -13,7 +13,7 @@ from facho.engine.brand import JobTemplate
 
 @transaction.atomic
 def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda usual: usual) -> list[SnmpJob]:
-    """Create what the brand proposes and is not there yet; return all of it, masters before their chains."""
+    """Create missing proposed jobs of a brand; return all, masters before their chains."""
     templates = sorted(brand(brand_id).templates, key=lambda template: template.follows is not None)
     jobs: dict[str, SnmpJob] = {}
     for template in templates:
@@ -26,17 +26,16 @@ def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda u
 
 
 def usual_jobs(brand_id: str) -> list[SnmpJob]:
-    """Return the jobs that a new OLT of this brand gets: those that the brand proposes.
+    """Return the default jobs of a new OLT of this brand.
 
-    They are created only where none of them is there: one that a person has
-    deleted or renamed since is not wanted, and does not come back.
+    They are created only if none of them exists: a job that a user deleted or renamed does not come back.
     """
     names = [template.name for template in brand(brand_id).templates]
     return list(SnmpJob.objects.filter(brand=brand_id, name__in=names)) or propose(brand_id)
 
 
 def apply_usual_jobs(brand_id: str, olts: Collection[Olt]) -> list[str]:
-    """Apply the usual jobs of a brand to OLTs of it, and return the names of the masters. Followers come along."""
+    """Apply the usual jobs of a brand to its OLTs, with their followers, and return the names of the masters."""
     masters = [job for job in usual_jobs(brand_id) if job.follows_id is None]
     with transaction.atomic():
         for job in masters:
