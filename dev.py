@@ -42,7 +42,7 @@ def main(arguments):
 
 
 def prepare(kind):
-    """Install what requirements/<kind>.txt and the project ask for, unless that was done already."""
+    """Install requirements/<kind>.txt and the project, unless they are current."""
     lowest, highest = SUPPORTED
     if not lowest <= sys.version_info[:2] <= highest:
         sys.exit(f"Facho needs Python 3.{lowest[1]} to 3.{highest[1]}; this is {sys.version.split()[0]}.")
@@ -81,7 +81,7 @@ def fingerprint(kind):
 
 
 def run_instead(command):
-    """Become the command, so that signals reach it and its exit status is ours."""
+    """Replace this process by the command, so that signals and exit status are its own."""
     os.execv(command[0], [str(part) for part in command])
 
 

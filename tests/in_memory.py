@@ -1,4 +1,4 @@
-"""Nodes, slots and runs without a database: for the virtual clock, where a day of polling takes seconds."""
+"""Nodes, slots and runs in memory, for the virtual clock, where a day of polling takes seconds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ from facho.engine.snmp import Agent, Community, Version
 
 @dataclass(slots=True)
 class AttemptRecord:
-    """One try at an execution."""
+    """One attempt of an execution."""
 
     started_at: datetime
     ended_at: datetime | None = None
@@ -69,12 +69,12 @@ class ExecutionRecord:
     device: str = ""
 
     def end_attempt(self, outcome: Outcome, now: datetime) -> None:
-        """End the running attempt. The clock may have been set since it began."""
+        """End the running attempt. The clock may have been set since its start."""
         self.move(outcome.clock_set)
         self.attempts[-1].end(outcome, now)
 
     def move(self, by: timedelta) -> None:
-        """Move the times of the attempts."""
+        """Shift the times of the attempts."""
         for attempt in self.attempts:
             attempt.started_at += by
             if attempt.ended_at is not None:
@@ -90,9 +90,9 @@ class MemoryNodes:
         self.rows: dict[int, Node] = {}
         self.enabled: dict[int, bool] = {}
         self.addresses: dict[int, str] = {}
-        # Hosts of OLTs; without one an OLT has an address of its own.
+        # Hosts of OLTs; an OLT without one has its own address.
         self.hosts: dict[int, str] = {}
-        # Since when breakers are open, and when OLTs last answered; the slots write it.
+        # Start times of open breakers, and times of last answers; written by the slots.
         self.breakers: dict[int, datetime] = {}
         self.answers: dict[int, datetime] = {}
         self._disabled_nodes: set[int] = set()
@@ -125,7 +125,7 @@ class MemoryNodes:
         self._touch(olt_id)
 
     def request_run(self, node_id: int, now: datetime) -> bool:
-        """Ask for a run; False if one was asked for already."""
+        """Request a run; False if one is already requested."""
         node = self.rows[node_id]
         if node.run_requested_at is not None:
             return False
@@ -143,7 +143,7 @@ class MemoryNodes:
         }
 
     async def fingerprints(self) -> Mapping[int, str]:
-        # Nobody goes past this object, so its own revisions say it all.
+        # All changes go through this object, so its revisions are enough.
         return {olt_id: fingerprint([revision]) for olt_id, revision in self._revisions.items() if self.enabled[olt_id]}
 
     async def states(self, olt_ids: Collection[int]) -> Mapping[int, OltState]:
@@ -170,7 +170,7 @@ class MemoryNodes:
 
 
 class MemorySlots:
-    """Slots in a list, with the rules of the real ones but without quotas: they can be counted from the rows."""
+    """Slots in a list, with the rules of the real ones but without quotas, which can be counted from the rows."""
 
     def __init__(self, nodes: MemoryNodes, *, breaker_after: int = OPENS_AFTER, auto_recover: bool = True) -> None:
         self._nodes = nodes
@@ -178,13 +178,13 @@ class MemorySlots:
         self._auto_recover = auto_recover
         self._taken: set[tuple[int, datetime]] = set()
         self._open: dict[int, ExecutionRecord] = {}
-        # The executions that run.
+        # Running executions.
         self._running: set[int] = set()
         self._failures: dict[int, int] = {}
         self.rows: list[ExecutionRecord] = []
-        # OLTs that another process holds, as far as this one can know of any.
+        # OLTs held by another process.
         self.held: set[int] = set()
-        # By OLT, the last token that anybody got for it, where that was not us.
+        # Last token of each OLT that another holder got.
         self.tokens: dict[int, int] = {}
 
     async def reschedule(
@@ -259,7 +259,7 @@ class MemorySlots:
         self.end(self.ours(execution_ids, None), outcome, now)
 
     def end(self, rows: Iterable[ExecutionRecord], outcome: Outcome, now: datetime) -> None:
-        """End executions; with `retry_at`, their running attempts only. An attempt that ran counts for the breaker."""
+        """End executions; with `retry_at`, only their running attempts. An attempt that ran counts for the breaker."""
         for row in rows:
             was_running = row.status is Status.RUNNING
             if outcome.retry_at is None:
@@ -290,12 +290,12 @@ class MemorySlots:
         return True
 
     def _running_with(self, lease: Lease) -> list[ExecutionRecord]:
-        """Return what runs on the OLT of a lease, or on its device."""
+        """Return the executions running on the OLT of a lease, or on its device."""
         rows = [self.rows[execution_id] for execution_id in self._running]
         return [row for row in rows if row.node.olt_id == lease.olt_id or (row.device and row.device == lease.device)]
 
     def ours(self, execution_ids: Sequence[int], lease: Lease | None) -> list[ExecutionRecord]:
-        """Return those that are open, and that a holder of this lease may end."""
+        """Return the open executions that a holder of this lease may end."""
         if lease is not None and self.tokens.get(lease.olt_id, 0) > lease.token:
             return []
         rows = [self._open[execution_id] for execution_id in execution_ids if execution_id in self._open]
@@ -389,20 +389,20 @@ class MemorySlots:
         self._change(node_id, lambda node: replace(node, next_check=check))
 
     def _change(self, node_id: int, change: Callable[[Node], Node]) -> None:
-        """Change a node as the engine may: without a new revision."""
+        """Change a node as the engine does: without a new revision."""
         node = self._nodes.rows.get(node_id)
         if node is not None:
             self._nodes.rows[node_id] = change(node)
 
 
 def _standing(row: ExecutionRecord) -> Outcome:
-    """Return how an execution stands; while it waits for another attempt, how the last one ended."""
+    """Return the status of an execution; for a pending retry, the result of its last attempt."""
     last = row.outcome or Outcome(row.status)
     return replace(last, status=row.status, retry_at=row.retry_at)
 
 
 def _can_wait(rows: Sequence[ExecutionRecord]) -> bool:
-    """Return whether a composite that nobody is at work on can be begun later."""
+    """Return whether an unstarted composite can be started later."""
     return all(row.status is Status.PENDING and row.trigger is Trigger.SCHEDULE for row in rows)
 
 
@@ -417,7 +417,7 @@ def _left_over(rows: Sequence[ExecutionRecord], now: datetime, *, is_running: bo
 
 
 class MemoryRuns:
-    """Runs of executions in `MemorySlots`. What they read is not kept."""
+    """Runs of executions in `MemorySlots`. Their readings are not kept."""
 
     def __init__(self, slots: MemorySlots, known: Callable[[int], Sequence[KnownOnu]] = lambda olt_id: ()) -> None:
         self._slots = slots

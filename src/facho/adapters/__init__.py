@@ -1,1 +1,1 @@
-"""The outside world without Django. A folder is a port, a file in it a technology."""
+"""Adapters without Django. A folder is a port, a file in it a technology."""

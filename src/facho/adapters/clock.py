@@ -1,4 +1,4 @@
-"""Time: the machine's, and a virtual one in which a day passes in seconds."""
+"""Clocks: the system clock, and a virtual one in which a day passes in seconds."""
 
 import asyncio
 import selectors
@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-# NTP slews by some milliseconds a second, and steps by more than a tenth of a second. Differences below this are
-# followed in silence: no slot is lost or repeated by them.
+# NTP slews by some milliseconds a second, and steps by more than a tenth of a second. Smaller differences are followed
+# silently: they lose or repeat no slot.
 STEP = timedelta(seconds=0.5)
 
 
@@ -18,10 +18,10 @@ _since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.C
 
 
 class SystemClock:
-    """The machine's wall clock, read through a monotonic clock.
+    """The system's wall clock, read through a monotonic clock.
 
-    `now` steps only inside `follow`, so the process decides when a step takes
-    effect and can move its own times in the same moment.
+    `now` steps only inside `follow`, so the process decides when a step takes effect and can shift its own times at
+    the same moment.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _since_boot) -> None:
@@ -36,7 +36,7 @@ class SystemClock:
         return self._steady()
 
     def follow(self) -> timedelta:
-        """Take over the wall clock. Return how far it was set since the last call; zero if it only drifted."""
+        """Adopt the wall clock. Returns its step since the last call; zero if it only drifted."""
         before, self._offset = self._offset, self._wall() - self._steady()
         by = timedelta(seconds=self._offset - before)
         return by if abs(by) >= STEP else timedelta(0)
@@ -46,7 +46,7 @@ class SystemClock:
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop in which waiting takes no time: when nothing is left to do, its clock jumps to the next timer."""
+    """An event loop in which waiting takes no time: when it is idle, its clock jumps to the next timer."""
 
     def __init__(self) -> None:
         super().__init__(_JumpingSelector(self))
@@ -57,7 +57,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Never blocks: lets the loop's clock jump instead."""
+    """Never blocks: makes the loop's clock jump instead."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
@@ -65,14 +65,14 @@ class _JumpingSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> Any:
         if timeout is None:
-            # Only another thread, or nothing at all, can wake the loop now.
+            # Only another thread can wake the loop now.
             return super().select(None)
         self._loop.virtual_time += max(timeout, 0.0)
         return super().select(0)
 
 
 class VirtualClock:
-    """The time of the running `VirtualTimeLoop`, counted from an epoch of one's choice."""
+    """Time of the running `VirtualTimeLoop`, counted from a chosen epoch."""
 
     def __init__(self, epoch: datetime) -> None:
         self._epoch = epoch

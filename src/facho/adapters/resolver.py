@@ -1,7 +1,7 @@
-"""Host names to IP addresses, each lookup in a thread of its own and with a time limit.
+"""DNS lookups, each in its own thread and with a time limit.
 
-A name server that is slow or down delays nobody for longer than that: threads that still wait for it are daemons,
-there is a limit to how many there are, and after a lookup without an answer no other is started for some seconds.
+A slow or failed DNS server delays no caller for longer than that: waiting threads are daemons, their number is
+limited, and after a lookup without an answer no other is started for some seconds.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ from concurrent.futures import Future, wait
 
 from facho.engine.device import address_order, ip_address
 
-# Lookups at once.
+# Maximum lookups at once.
 MAX_THREADS = 16
-# How long a result is remembered, in seconds, and how many.
+# Seconds to cache a result, and number of cached results.
 REMEMBERED = 30.0
 MAX_NAMES = 10_000
-# How long no lookup is started after one that had no answer, in seconds.
+# Seconds without new lookups after one without an answer.
 PAUSE = 10.0
 
 Addresses = tuple[str, ...]
 
 
 def look_up(name: str) -> Addresses:
-    """Ask the system for the addresses of a name. Blocks for as long as the system waits for its name server."""
+    """Query the system for the addresses of a name. Blocks as long as the system waits for DNS."""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except UnicodeError as error:
@@ -36,27 +36,27 @@ def look_up(name: str) -> Addresses:
 
 
 class Resolver:
-    """Finds the addresses of host names, and remembers them for some seconds. Safe to use from several threads."""
+    """Resolves host names, and caches the result for some seconds. Thread-safe."""
 
     def __init__(self, look_up: Callable[[str], Addresses] = look_up) -> None:
         self._look_up = look_up
         self._threads = threading.BoundedSemaphore(MAX_THREADS)
-        # By name: until when it is remembered, and its addresses; none if it could not be resolved.
+        # By name: expiry and addresses; empty if it could not be resolved.
         self._known: dict[str, tuple[float, Addresses]] = {}
         self._paused_until = 0.0
 
     def remembered(self, name: str) -> Addresses:
-        """Return the addresses that a name had some seconds ago; none if it was not resolved then."""
+        """Return the cached addresses of a name; empty if it was not resolved."""
         until, addresses = self._known.get(name, (0.0, ()))
         return addresses if time.monotonic() < until else ()
 
     def resolve(self, name: str, *, timeout: float) -> Addresses:
-        """Return the addresses of a name, IPv4 first; none if it cannot be resolved now."""
+        """Return the addresses of a name, IPv4 first; empty if it cannot be resolved now."""
         self.resolve_all([name], timeout=timeout)
         return self.remembered(name)
 
     def resolve_all(self, names: Collection[str], *, timeout: float) -> None:
-        """Resolve names side by side, and remember their addresses. Each has this much time."""
+        """Resolve names in parallel, and cache their addresses. Each has this time limit."""
         left = [name for name in dict.fromkeys(names) if self._known.get(name, (0.0, ()))[0] <= time.monotonic()]
         while left and not self.is_paused:
             some, left = left[:MAX_THREADS], left[MAX_THREADS:]
@@ -65,7 +65,7 @@ class Resolver:
                 self.pause()
 
     async def find(self, name: str, *, timeout: float) -> Addresses:
-        """Return the addresses of a name as they are now; `OSError` if it cannot be resolved in time."""
+        """Return the current addresses of a name; `OSError` if it cannot be resolved in time."""
         lookup = None if self.is_paused else self._start(name)
         if lookup is None:
             raise TimeoutError("earlier lookups are still waiting for the name server")
@@ -78,14 +78,14 @@ class Resolver:
 
     @property
     def is_paused(self) -> bool:
-        """Return whether a name server did not answer some seconds ago."""
+        """Return whether DNS did not answer some seconds ago."""
         return time.monotonic() < self._paused_until
 
     def pause(self) -> None:
         self._paused_until = time.monotonic() + PAUSE
 
     def _start(self, name: str) -> "Future[Addresses] | None":
-        """Begin a lookup; None where too many are under way."""
+        """Start a lookup; None if too many are in progress."""
         if not self._threads.acquire(blocking=False):
             return None
         lookup: Future[Addresses] = Future()
@@ -104,7 +104,7 @@ class Resolver:
             result = None
         finally:
             self._threads.release()
-        # The caller may have given up and cancelled it.
+        # The caller may have cancelled it.
         if lookup.set_running_or_notify_cancel():
             if result is None:
                 lookup.set_result(addresses)
@@ -117,5 +117,5 @@ class Resolver:
         self._known[name] = (time.monotonic() + REMEMBERED, addresses)
 
 
-# For everything that a person saves. The cache is what makes a check and the save after it agree.
+# For everything that a user saves. The cache makes a check and the following save agree.
 RESOLVER = Resolver()

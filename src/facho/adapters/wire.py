@@ -1,8 +1,6 @@
-"""Values of the engine as plain JSON and back, by their type hints: for messages between processes, and for a disk.
+"""Engine values as plain JSON and back, by type hints: for messages between processes, and for the spool.
 
-Whoever reads may be a version older or newer than whoever wrote. A field that
-the reader does not know is passed over, and one that the writer did not know
-takes its default.
+Reader and writer may be of different versions. Unknown fields are ignored, and missing ones take their default.
 """
 
 import base64
@@ -24,18 +22,18 @@ from facho.engine.oid import Oid
 
 T = TypeVar("T")
 
-# Where a hint says only `Any`, what JSON has no word for is an object with one of these as its only key.
+# For a hint of `Any`, a value without a JSON type is an object with one of these as its only key.
 AT, BYTES, NUMBER, ITEMS = "$at", "$bytes", "$number", "$items"
 
 
 class UnreadableMessage(FachoError):
-    """What was written cannot be read: it is damaged, or of a version too far from ours."""
+    """A message cannot be read: it is damaged, or its version is too different."""
 
     is_temporary = False
 
 
 class Codec(NamedTuple):
-    """How values of one type are written and read."""
+    """Encoding and decoding of one type."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -48,14 +46,14 @@ def to_wire(value: Any) -> Any:
 
 
 def from_wire(kind: type[T], data: Any) -> T:
-    """Return the value of this type that was written; `UnreadableMessage` says what is wrong with it."""
+    """Return the decoded value of this type; `UnreadableMessage` explains an error."""
     hint: Any = kind
     return cast(T, _codec(hint).read(data))
 
 
 @cache
 def _codec(hint: Any) -> Codec:
-    """Return how to write and read what has this hint. Worked out once a type: a harvest has thousands of rows."""
+    """Return the codec of a hint. Cached per type, because a result has thousands of rows."""
     if hint in SIMPLE:
         return SIMPLE[hint]
     origin = typing.get_origin(hint)
@@ -100,7 +98,7 @@ def _field(kind: type, name: str, codec: Codec, data: Any) -> Any:
 
 
 def _optional(hint: Any) -> Codec:
-    """Return the codec of a value that may be None. Of any other choice the reader could not tell which it was."""
+    """Return the codec of a value that may be None. Any other union would be ambiguous."""
     kinds = [kind for kind in typing.get_args(hint) if kind is not types.NoneType]
     if len(kinds) > 1:
         raise TypeError(f"{hint!r} cannot be sent in a message: its type is ambiguous")
@@ -112,7 +110,7 @@ def _optional(hint: Any) -> Codec:
 
 
 def _sequence(hint: Any) -> Codec:
-    """Return the codec of as many as there are, all of one type; a sequence that can be any is read as a tuple."""
+    """Return the codec of a sequence of one type; an unspecific sequence is read as a tuple."""
     kind, (inner, *others) = typing.get_origin(hint), typing.get_args(hint)
     if others not in ([], [...]):
         raise TypeError(f"{hint!r} cannot be sent in a message: its parts need names")
@@ -125,7 +123,7 @@ def _sequence(hint: Any) -> Codec:
 
 
 def _mapping(key: Any, inner: Any) -> Codec:
-    """Return the codec of a mapping. JSON has only text for keys."""
+    """Return the codec of a mapping. JSON keys are texts."""
     keys, codec = _codec(key), _codec(inner)
     read_key = int if key is int else keys.read
 
@@ -137,7 +135,7 @@ def _mapping(key: Any, inner: Any) -> Codec:
 
 
 def _or_unreadable(read: Callable[[Any], Any], data: Any) -> Any:
-    """Read by something that has its own ways to fail."""
+    """Convert the errors of a reader."""
     try:
         return read(data)
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
@@ -145,7 +143,7 @@ def _or_unreadable(read: Callable[[Any], Any], data: Any) -> Any:
 
 
 def _checked(kind: type[T], data: Any) -> T:
-    # True and False are whole numbers to Python, and to nobody else.
+    # bool is an int in Python, but not in JSON.
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
         raise UnreadableMessage(f"{reprlib.repr(data)} is not a {kind.__name__}")
     return data
@@ -160,7 +158,7 @@ def _read_float(data: Any) -> float:
 
 
 def _write_float(value: float) -> Any:
-    # JSON has no word for them, and programs that are strict about it refuse the whole message.
+    # Not valid JSON; strict parsers refuse the whole message.
     return value if math.isfinite(value) else {NUMBER: str(value)}
 
 
@@ -189,7 +187,7 @@ def _write_bytes(value: bytes) -> str:
 
 
 def _write_any(value: Any) -> Any:
-    """Write what has no hint: as it is, where JSON has a word for it, and else so that the reader can tell."""
+    """Encode a value without a hint: unchanged if JSON has its type, else marked."""
     if isinstance(value, Enum):
         return _write_any(value.value)
     if value is None or isinstance(value, bool | int | str):
@@ -214,7 +212,7 @@ def _write_any_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _read_any(data: Any) -> Any:
-    """Read what has no hint. Tuples have become lists, and members of an enumeration what they stand for."""
+    """Decode a value without a hint. Tuples have become lists, and enumeration members their values."""
     if isinstance(data, list):
         return [_read_any(each) for each in data]
     if not isinstance(data, dict):

@@ -45,14 +45,14 @@ BUILT_IN: Mapping[str, Brand] = MappingProxyType(
 )
 
 _brands = dict(BUILT_IN)
-# All brands there are: the built-in ones, and what was registered since.
+# All brands: built-in and registered ones.
 BRANDS: Mapping[str, Brand] = MappingProxyType(_brands)
 
 
 def register(brands: Iterable[Brand]) -> None:
-    """Let these be the brands besides the built-in ones; `BadProfile` if one takes the id of a built-in, or of another.
+    """Register these brands besides the built-in ones; `BadProfile` if an id is already used.
 
-    What was registered before is forgotten.
+    Replaces the brands registered before.
     """
     added: dict[str, Brand] = {}
     problems = []
@@ -70,7 +70,7 @@ def register(brands: Iterable[Brand]) -> None:
 
 
 def brand(brand_id: str) -> Brand:
-    """Return the profile of this id; `UnknownBrand` names the ones there are."""
+    """Return the profile of this id; `UnknownBrand` lists the existing ones."""
     try:
         return BRANDS[brand_id]
     except KeyError:
@@ -78,11 +78,10 @@ def brand(brand_id: str) -> Brand:
 
 
 def candidates(sys_object_id: Oid, sys_descr: str) -> list[Brand]:
-    """Return the brands that fit what a device says of itself, in the order in which their probes are to be tried.
+    """Return the brands that match a device's self-description, in the order in which to try their probes.
 
-    The longest sysObjectID that fits comes first, then the brand whose sysDescr
-    fits too; last those of which only sysDescr does. Of equal ones an admin's
-    own come before the built-in ones.
+    The longest matching sysObjectID comes first, then brands whose sysDescr matches too, then those with only
+    sysDescr. Of equal ones an admin's own come before the built-in ones.
     """
     own_first = sorted(BRANDS.values(), key=lambda each: each.id in BUILT_IN)
     ranked = [(_fit(each, sys_object_id, sys_descr), each) for each in own_first]
@@ -90,7 +89,7 @@ def candidates(sys_object_id: Oid, sys_descr: str) -> list[Brand]:
 
 
 def detect(sys_object_id: Oid, sys_descr: str) -> Brand | None:
-    """Return the brand that fits best what a device says of itself, if any does."""
+    """Return the best match for a device's self-description, if any."""
     return next(iter(candidates(sys_object_id, sys_descr)), None)
 
 

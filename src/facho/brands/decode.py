@@ -1,6 +1,6 @@
-"""Raw SNMP values into ours.
+"""Decoders of raw SNMP values.
 
-A decoder never raises: what is missing, a sentinel, or not of the type that was expected, is None.
+A decoder never raises: a missing value, a sentinel or an unexpected type is None.
 """
 
 import math
@@ -15,11 +15,11 @@ from facho.engine.brand import Decoder, Position
 from facho.engine.oid import Oid
 from facho.engine.snmp import Value
 
-# What many agents answer for a measurement they do not have: the largest Integer32.
+# Value of many agents for a missing measurement: the largest Integer32.
 UNKNOWN = 2147483647
-# No transceiver on a PON measures power outside of these.
+# No PON transceiver measures powers outside of these.
 LOWEST_DBM, HIGHEST_DBM = -60.0, 20.0
-# The optics of an ONU are read in 16 bits by some: all ones for no value, and above this a negative number. C2.
+# Some agents return optics in 16 bits: all ones for no value, and above this a negative number. C2.
 NO_VALUE_16, HIGHEST_POSITIVE_16 = 65535, 30000
 
 HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
@@ -33,17 +33,17 @@ HEX_TEXT = re.compile(rb"[0-9A-Fa-f]{16}")
 MAC_TEXT = re.compile(rb"[0-9A-Fa-f]{2}([:. -]?[0-9A-Fa-f]{2}){5}")
 NUMBER = re.compile(rb"[+-]?\d+(\.\d+)?")
 DATE_TEXT = re.compile(rb"(\d{4})[-/](\d{1,2})[-/](\d{1,2})[ T]+(\d{1,2}):(\d{2}):(\d{2})")
-# What agents write where they have no word to say.
+# Texts of agents for no value.
 NO_WORD = frozenset({"", "n_a", "none", "null"})
 
 
 def integer(value: Value) -> int | None:
-    """Return the number of any integer type of SNMP. Larger ones can only come from a broken answer."""
+    """Return the number of any SNMP integer type. Larger ones come from a broken answer."""
     return value if isinstance(value, int) and -(2**63) <= value < 2**64 else None
 
 
 def counter(value: Value) -> int | None:
-    """Return an octet or packet counter. Half of what 64 bits hold takes 200 years at 10 Gbit/s: more is no count."""
+    """Return an octet or packet counter. Half of 64 bits takes 200 years at 10 Gbit/s: more is invalid."""
     number = integer(value)
     return number if number is not None and 0 <= number < 2**63 else None
 
@@ -57,9 +57,9 @@ def scaled(
     high: float = math.inf,
     digits: int = 3,
 ) -> Decoder:
-    """Return a decoder for `raw * factor + offset`; what is in `none` or comes out beyond the bounds is no value.
+    """Return a decoder for `raw * factor + offset`; values in `none` or beyond the bounds are no value.
 
-    Without digits behind the point it gives whole numbers.
+    Without decimal digits it returns whole numbers.
     """
 
     def decode(value: Value) -> float | None:
@@ -78,7 +78,7 @@ def power(factor: float, offset: float = 0.0, *, none: Collection[int] = (UNKNOW
 
 
 def milliwatts(factor: float, *, none: Collection[int] = (UNKNOWN,)) -> Decoder:
-    """Return a decoder for an optical power that is told in milliwatts, `raw * factor`, and wanted in dBm."""
+    """Return a decoder for an optical power in milliwatts, `raw * factor`, to dBm."""
 
     def decode(value: Value) -> float | None:
         number = integer(value)
@@ -92,7 +92,7 @@ def milliwatts(factor: float, *, none: Collection[int] = (UNKNOWN,)) -> Decoder:
 
 
 def signed_16(decode: Decoder) -> Decoder:
-    """Return a decoder that reads the number as one of 16 bits with a sign, before `decode` does."""
+    """Return a decoder that reads the number as signed 16 bits before `decode`."""
 
     def signed(value: Value) -> float | None:
         number = integer(value)
@@ -107,7 +107,7 @@ def signed_16(decode: Decoder) -> Decoder:
 def number_at(
     pattern: re.Pattern[str], factor: float = 1.0, offset: float = 0.0, *, low: float, high: float, digits: int = 3
 ) -> Decoder:
-    """Return a decoder for the number that the first group of a pattern finds in a text."""
+    """Return a decoder for the number in the first group of a pattern in a text."""
 
     def decode(value: Value) -> float | None:
         match = pattern.search(value.decode("latin-1")) if isinstance(value, bytes) else None
@@ -115,7 +115,7 @@ def number_at(
             number = float(match[1]) if match else math.nan
         except (TypeError, ValueError):
             return None
-        # Bounds come first: they also keep out what is no number, and what is too large to be rounded.
+        # Bounds first: they also exclude NaN and numbers that are too large to round.
         result = number * factor + offset
         return round(result, digits or None) if low <= result <= high and math.isfinite(result) else None
 
@@ -123,7 +123,7 @@ def number_at(
 
 
 def place(pattern: re.Pattern[str]) -> Decoder:
-    """Return a decoder for a text that says where an ONU sits, by groups named shelf, slot, port and onu."""
+    """Return a decoder for a text with the place of an ONU, by groups named shelf, slot, port and onu."""
 
     def decode(value: Value) -> Position | None:
         match = pattern.search(value.decode("latin-1")) if isinstance(value, bytes) else None
@@ -141,7 +141,7 @@ def place(pattern: re.Pattern[str]) -> Decoder:
 
 
 def whole(*, none: Collection[int]) -> Decoder:
-    """Return a decoder for a number that is what it says, except for these."""
+    """Return a decoder for a plain number, except for these values."""
 
     def decode(value: Value) -> int | None:
         number = integer(value)
@@ -151,7 +151,7 @@ def whole(*, none: Collection[int]) -> Decoder:
 
 
 def choice(words: Mapping[int, str], other: str | None = None) -> Decoder:
-    """Return a decoder for an enumeration; a number that it does not list gives `other`."""
+    """Return a decoder for an enumeration; an unknown number gives `other`."""
 
     def decode(value: Value) -> str | None:
         number = integer(value)
@@ -161,7 +161,7 @@ def choice(words: Mapping[int, str], other: str | None = None) -> Decoder:
 
 
 def cause(words: Mapping[int, str], *, none: Collection[int] = ()) -> Decoder:
-    """Return a decoder for reasons, of which each firmware knows more: a new one is kept as `code_N`."""
+    """Return a decoder for down causes, which differ by firmware: an unknown one is kept as `code_N`."""
 
     def decode(value: Value) -> str | None:
         number = integer(value)
@@ -186,7 +186,7 @@ def text(value: Value) -> str | None:
 
 
 def padded(padding: str) -> Decoder:
-    """Return a decoder for a text that the device fills up with a character."""
+    """Return a decoder for a text that the device pads with a character."""
 
     def decode(value: Value) -> str | None:
         return (text(value) or "").rstrip(f"{padding} ") or None
@@ -212,11 +212,10 @@ def _guesses(raw: bytes) -> tuple[str, ...]:
 
 
 def serial(value: Value) -> str | None:
-    """Return a GPON serial as people write it: four letters of the vendor and eight hex digits.
+    """Return a GPON serial as text: four letters of the vendor and eight hex digits.
 
-    It is eight raw octets, and must never be read as text: the last four may
-    happen to be printable, blank or zero. Agents that have written it out
-    already, as 12 characters or 16 hex digits, are understood too.
+    It is eight raw octets, and must never be read as text: the last four may be printable, blank or zero. Serials
+    already in text form, as 12 characters or 16 hex digits, are accepted too.
     """
     if not isinstance(value, bytes):
         return None
@@ -239,13 +238,13 @@ def _serial_of_octets(octets: bytes) -> str | None:
 
 
 def date(value: Value) -> datetime | None:
-    """Return a DateAndTime (RFC 2579) in UTC. Eight octets have no zone and are taken as UTC."""
+    """Return a DateAndTime (RFC 2579) in UTC. Eight octets have no zone and are read as UTC."""
     if not isinstance(value, bytes) or len(value) not in (8, 11):
         return None
     month, day, hour, minute, second, tenths = value[2:8]
     year = int.from_bytes(value[:2], "big")
     try:
-        # 60 is a leap second, which a datetime cannot say.
+        # 60 is a leap second, which a datetime cannot represent.
         local = datetime(year, month, day, hour, minute, 59 if second == 60 else second, tenths * 100_000, tzinfo=UTC)
         return local - _zone(value[8:]) if len(value) > 8 else local
     except (ValueError, OverflowError):
@@ -263,13 +262,13 @@ def _zone(octets: bytes) -> timedelta:
 
 
 def date_text(value: Value) -> str | None:
-    """Return a DateAndTime as ISO 8601 text, for `extra`, which holds nothing but JSON."""
+    """Return a DateAndTime as ISO 8601 text, for `extra`, which holds only JSON."""
     moment = date(value)
     return moment.isoformat() if moment else None
 
 
 def date_in_text(value: Value) -> datetime | None:
-    """Return a date that is written out, as in `2024-12-23 10:34:15`. It has no zone and is taken as UTC."""
+    """Return a date from text, as in `2024-12-23 10:34:15`. It has no zone and is read as UTC."""
     match = DATE_TEXT.search(value) if isinstance(value, bytes) else None
     if match is None:
         return None
@@ -281,7 +280,7 @@ def date_in_text(value: Value) -> datetime | None:
 
 
 def word(value: Value) -> str | None:
-    """Return a text as one of our words: `Dying-Gasp` is `dying_gasp`; dashes and `N/A` are no word."""
+    """Return a text as one of our words: `Dying-Gasp` is `dying_gasp`; dashes and `N/A` are none."""
     written = re.sub(r"[^a-z0-9]+", "_", (text(value) or "").lower()).strip("_")
     return None if written in NO_WORD else written
 
@@ -305,12 +304,12 @@ def hexadecimal(value: Value) -> str | None:
 
 
 def address(value: Value) -> str | None:
-    """Return an IpAddress as people write it."""
+    """Return an IpAddress in dotted form."""
     return ".".join(map(str, value)) if isinstance(value, bytes) and len(value) == 4 else None
 
 
 def object_identifier(value: Value) -> str | None:
-    """Return an OID as people write it."""
+    """Return an OID in dotted form."""
     if not isinstance(value, bytes):
         return None
     try:
@@ -320,7 +319,7 @@ def object_identifier(value: Value) -> str | None:
 
 
 def number_in_text(value: Value) -> float | None:
-    """Return the first number in a text such as `-21.5 dBm`, or a number as it is."""
+    """Return the first number in a text such as `-21.5 dBm`, or a number unchanged."""
     if isinstance(value, bytes):
         match = NUMBER.search(value)
         number = float(match[0]) if match else math.inf
@@ -331,7 +330,7 @@ def number_in_text(value: Value) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class RawDecoder:
-    """A way to read an OID that an admin wrote into a job. Its values are JSON."""
+    """A decoder of an admin's OID in a job. Its values are JSON."""
 
     name: str
     label: str

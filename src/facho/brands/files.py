@@ -1,4 +1,4 @@
-"""Profiles from YAML files. The only module here that knows of YAML."""
+"""Profiles from YAML files. The only module here that uses YAML."""
 
 import re
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from facho.engine.brand import Brand
 ENDINGS = (".yaml", ".yml")
 
 
-# The parser in C is there in the usual builds, and several times as fast.
+# The C parser is part of the usual builds, and several times as fast.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
-    """YAML as people mean it: 1.10 is an OID and stays one, `off` is a word, and a key stands once."""
+    """YAML without surprises: 1.10 stays an OID, `off` is a word, and keys are unique."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -32,7 +32,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return mapping
 
 
-# Only these are not texts: what else YAML makes of plain words, such as 1.10, yes or 2024-01-01, surprises people.
+# Only these are not texts: other YAML conversions, such as of 1.10, yes or 2024-01-01, are unexpected.
 _Loader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", r"true|false", "tf"),
@@ -44,14 +44,14 @@ for _tag, _pattern, _first in (
 
 
 def load_file(path: Path) -> Brand:
-    """Return the brand of a file; `BadProfile` says what is wrong, and where."""
+    """Return the brand of a file; `BadProfile` lists the errors with their position."""
     return read_profile(_parsed(path), str(path))
 
 
 def load_folder(path: Path) -> dict[str, Brand]:
-    """Return the brands of all profiles in a folder by id. `BadProfile` lists what is wrong in any of them.
+    """Return the brands of all profiles in a folder by id. `BadProfile` lists all errors.
 
-    A folder that is not there has none.
+    A missing folder has none.
     """
     brands: dict[str, Brand] = {}
     problems: list[str] = []
@@ -84,7 +84,7 @@ def _parsed(path: Path) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}" if mark else "somewhere"
         raise BadProfile([f"{where}: {error.problem}."], str(path)) from None
-    # A value that is not of the type that its tag says is a ValueError.
+    # A value that does not match its tag is a ValueError.
     except (yaml.YAMLError, ValueError) as error:
         raise BadProfile([f"it is no YAML: {error}."], str(path)) from None
 

@@ -24,7 +24,7 @@ from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, 
 from facho.engine.model import JobKind
 from facho.engine.oid import Arcs, parse
 
-# HUAWEI-XPON-MIB: `.2` holds what ONTs are and do, `.4` what they count.
+# HUAWEI-XPON-MIB: `.2` has ONT properties and states, `.4` counters.
 ROOT = "1.3.6.1.4.1.2011.6.128.1.1"
 
 # The ifIndex of a port: type(7) frame(6) slot(6) port(5) and eight zero bits. R: 32 ports; C2.
@@ -36,7 +36,7 @@ MAX_ONU = 255
 
 @lru_cache(maxsize=1024)
 def decode_port(if_index: int) -> Position | None:
-    """Return the GPON port with this ifIndex; other interfaces are laid out otherwise and give None."""
+    """Return the GPON port with this ifIndex; None for other interfaces, which have another layout."""
     if if_index >> 25 != GPON_TYPE or if_index & 0xFF:
         return None
     return Position(shelf=if_index >> 19 & 0x3F, slot=if_index >> 13 & 0x3F, port=if_index >> 8 & 0x1F)
@@ -96,7 +96,7 @@ DOWN_CAUSES = {
     35: "operator_check_failed",
     37: "rogue",
 }
-# The run state is only up or down; why it is down makes it one of ours.
+# The run state is only up or down; the down cause refines it.
 STATE_BY_CAUSE = {
     "los": "los",
     "losi": "los",
@@ -104,11 +104,11 @@ STATE_BY_CAUSE = {
     "auth_failed": "auth_failed",
     "dying_gasp": "dying_gasp",
 }
-# Equal counts in both directions are garbage of the agent (C1), unless there was next to no traffic.
+# Equal counters in both directions are invalid (C1), except with almost no traffic.
 LITTLE_TRAFFIC = 1_000_000
 
-# The OLT asks one ONT after the other: 817 of them took an MA5608T between 273 and 774 s (C1). Oftener than this, it
-# would do little else.
+# The OLT reads one ONT after the other: 817 of them took an MA5608T between 273 and 774 s (C1). A shorter interval
+# would keep it busy all the time.
 OPTICAL_FLOOR = timedelta(minutes=15)
 
 DBM = power(0.01)  # M, C2
@@ -147,7 +147,7 @@ COLUMNS = (
     _column("serial", "2.43.1.3", serial),  # M, C2
     _column("line_profile", "2.43.1.7", text),  # M, C2
     _column("service_profile", "2.43.1.8", text),  # M, C2
-    # The description is the only text an ONT has: it is where operators write the customer's name.
+    # The description is the only text of an ONT: operators write the customer's name there.
     _column("name", "2.43.1.9", text),  # M, C2
     _column("hardware", "2.45.1.1", text),  # M, C2
     _column("model", "2.45.1.4", text),  # M, C2
@@ -162,7 +162,7 @@ COLUMNS = (
     _column("last_down", "2.46.1.23", date),  # M, C2
     _column("down_cause", "2.46.1.24", cause(DOWN_CAUSES, none=(-1,))),  # M; 12: C1
     _column("last_dying_gasp", "2.46.1.25", date_text),  # M, C2
-    # R: UNKNOWN stands for no value in the optics of a port; C2: in these too.
+    # R: UNKNOWN means no value in the optics of a port; C2: here too.
     _optical("temperature_c", "2.51.1.1", CELSIUS),  # M
     _optical("bias_ma", "2.51.1.2", scaled(1, digits=0)),  # M
     _optical("tx_dbm", "2.51.1.3", DBM),  # M, C2
@@ -180,7 +180,7 @@ TEMPLATES = (
     DISCOVERY,
     STATE,
     TRAFFIC,
-    # Half an hour leaves the OLT in peace most of the time, and twice as many ONTs as were measured still fit.
+    # Half an hour leaves the OLT idle most of the time, and twice as many ONTs as measured still fit.
     JobTemplate(
         "Optical power",
         JobKind.GET,
@@ -210,9 +210,9 @@ HUAWEI = Brand(
     sys_descr=re.compile(r"Huawei Integrated Access Software"),  # R
     probe=ONTS_OF_PORT,
     ports=PortTable(ONTS_OF_PORT, _port_of_row, counts=True),
-    # C1, measured on an MA5608T: 25 rows a request are the best, 2 to 8 % of the answers never come.
-    # Its optics are read from one ONT after the other. That needs no cap of its own: a second request in flight
-    # brings no more, so the window stays at one.
+    # C1, measured on an MA5608T: 25 rows per request are best, 2 to 8 % of the answers are lost. Optics are read from
+    # one ONT after the other. That needs no limit: a second request in flight brings no more, so the window stays at
+    # one.
     manners=Manners(max_repetitions=25, timeout=5.0, retries=4, optical_timeout=20.0),
     finish=_finish,
     templates=TEMPLATES,

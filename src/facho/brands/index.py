@@ -32,14 +32,14 @@ PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some bits of a number: `low` to `high` is what they may be, after `offset` was added."""
+    """Some bits of a number: `low` to `high` is the valid range, after `offset` was added."""
 
     name: str
     bits: int
     offset: int
     low: int
     high: int
-    # How far above the lowest bit of its number it stands.
+    # Position above the lowest bit of its number.
     shift: int = 0
 
     @property
@@ -52,16 +52,16 @@ class Part:
         return value - self.offset << self.shift
 
 
-# Which number, shift, mask, offset, low, high, and which field of a Position it fills: -1 for none.
+# Number, shift, mask, offset, low, high, and the field of a Position: -1 for none.
 Step = tuple[int, int, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an index is laid out: the parts of each of its numbers."""
+    """Layout of an index: the parts of each of its numbers."""
 
     arcs: tuple[tuple[Part, ...], ...]
-    # The same, as `decode` goes through it.
+    # The same, in the form for `decode`.
     steps: tuple[Step, ...]
 
     @property
@@ -70,13 +70,13 @@ class Layout:
 
     @property
     def by_port(self) -> bool:
-        """Say whether the ONU has a number to itself, so that all ONUs of a port begin alike."""
+        """Return whether the ONU has its own number, so that all ONUs of a port share a prefix."""
         return self._port_arcs() is not None
 
     def decode(self, arcs: Arcs) -> Position | None:
         if len(arcs) != len(self.arcs):
             return None
-        # Every row of every answer comes through here: no calls, no lookups by name.
+        # Every row of every answer passes here: no calls, no lookups by name.
         found: list[Any] = [0, 0, 0, None]
         for at, shift, mask, offset, low, high, field in self.steps:
             value = (arcs[at] >> shift & mask) + offset
@@ -113,7 +113,7 @@ class Layout:
 
 
 def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
-    """Return the layout that these lines describe; ValueError says what is wrong with them."""
+    """Return the layout of these lines; ValueError explains an error."""
     arcs = tuple(_arc(line) for line in lines)
     made = Layout(arcs, tuple(_steps(arcs)))
     names = made.names
@@ -131,7 +131,7 @@ def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
 
 
 def space(*layouts: Layout) -> IndexSpace:
-    """Return the space of an index that is laid out in one of these ways. The first that fits is taken."""
+    """Return the space of an index with one of these layouts. The first that matches is used."""
 
     def decode(arcs: Arcs) -> Position | None:
         return next((place for each in layouts if (place := each.decode(arcs))), None)
@@ -150,7 +150,7 @@ def space(*layouts: Layout) -> IndexSpace:
 
 def _steps(arcs: Sequence[Sequence[Part]]) -> Iterator[Step]:
     for at, parts in enumerate(arcs):
-        # Bits above those that are described must be zero.
+        # Bits above the described ones must be zero.
         yield at, sum(part.bits for part in parts), -1, 0, 0, 0, -1
         for part in parts:
             field = PLACE.index(part.name) if part.is_place else -1

@@ -1,4 +1,4 @@
-"""The jobs that a profile proposes: its own list, or the usual ones."""
+"""Jobs proposed by a profile: its own list, or the usual ones."""
 
 from collections.abc import Sequence
 from datetime import timedelta

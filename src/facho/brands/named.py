@@ -1,4 +1,4 @@
-"""Decoders by the names that profiles know them by, each with the options that it takes."""
+"""Decoders by their names in profiles, with their options."""
 
 import math
 import re
@@ -35,10 +35,10 @@ from facho.engine.brand import Decoder
 
 Builder = Callable[[Section], Decoder | None]
 
-# Beyond these a scale is a slip, and 64 bits times it are no number any more.
+# A scale beyond these is an error, and overflows 64-bit values.
 SMALLEST, LARGEST = 1e-12, 1e12
 
-# The fields that hold a time. Others are kept as JSON, which has none.
+# Fields that hold a time. Others are stored as JSON, which has no times.
 TIMES = frozenset({"last_up", "last_down"})
 
 
@@ -163,7 +163,7 @@ DECODERS: Mapping[str, Builder] = MappingProxyType(
 
 
 def decoder(field: str, options: Section) -> Decoder | None:
-    """Return the decoder that `read` names, made with the other options; None, with a complaint, if there is none."""
+    """Return the decoder named by `read`, with the other options; None, with a problem, if there is none."""
     name = options.take("read", section.text, REQUIRED)
     if name is None:
         return None

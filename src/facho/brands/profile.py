@@ -1,6 +1,6 @@
-"""A maker's profile from a plain mapping, as an admin writes it in YAML. `profiles/README.md` explains the format.
+"""Brand profile from a plain mapping, as written in YAML. `profiles/README.md` explains the format.
 
-Pure: what was read from a file comes in, a Brand comes out, or `BadProfile` with everything that is wrong.
+Pure: takes the content of a file, returns a Brand, or raises `BadProfile` with all errors.
 """
 
 import re
@@ -22,17 +22,17 @@ from facho.engine.oid import Oid
 
 ID = re.compile(r"[a-z][a-z0-9_]{1,39}")
 FIELD = re.compile(r"[a-z][a-z0-9_]*")
-# Parts of its place that a column may fill, and the one that fills all of it at once.
+# Parts of the place that a column may fill, and the field that fills all at once.
 PLACE_FIELDS = ("slot", "port", "onu")
 PLACE = "place"
 ADMIN_STATES = ("enabled", "disabled")
-# In place of one that cannot be read, so that the rest of a profile can still be checked.
+# Replaces an unreadable OID, so that the rest of a profile can be checked.
 NO_OID = Oid(b"")
 ANY_BASE = "1.3.6.1"
 
 
 class BadProfile(FachoError):
-    """A profile that cannot be used. `problems` has a sentence for each thing that is wrong with it."""
+    """An unusable profile. `problems` has a message for each error."""
 
     is_temporary = False
 
@@ -44,7 +44,7 @@ class BadProfile(FachoError):
 
 
 def read_profile(data: Any, source: str = "") -> Brand:
-    """Return the brand that a profile describes; `BadProfile` lists all that is wrong with it."""
+    """Return the brand of a profile; `BadProfile` lists all errors."""
     problems: list[str] = []
     top = Section(data, "", problems)
     if problems:
@@ -136,7 +136,7 @@ def _columns(
 
 
 def _column(field: str, options: Section, below: Any, spaces: Mapping[str, IndexSpace]) -> Column:
-    """Return a column. Of one that cannot be used a complaint is made, and its name is still known."""
+    """Return a column. An unusable one is reported, and its name is still known."""
     column_oid = options.take("oid", below, REQUIRED)
     decode = decoder(field, options)
     name = options.take("space", section.text, next(iter(spaces), ""))
@@ -165,7 +165,7 @@ def _check_words(field: str, options: Section) -> None:
 
 
 def _closed(name: str, columns: Mapping[str, Column]) -> tuple[str, ...]:
-    """Return all that a column needs, and what those need in turn."""
+    """Return all columns that a column needs, directly or indirectly."""
     needed: list[str] = []
     queue = [name]
     while queue:

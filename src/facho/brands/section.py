@@ -1,4 +1,4 @@
-"""A mapping that somebody wrote, read key by key. What is wrong is gathered, so that all of it is told at once."""
+"""Reader of a mapping, key by key. Errors are collected and reported together."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,15 +15,15 @@ ABSOLUTE = re.compile(r"\.?1\.3\.6\.1(\.|$)")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-# Nothing here waits for longer than a year.
+# Maximum duration in seconds: a year.
 LONGEST = 366 * 86400
 
-# Says that a key has no default.
+# Marks a key without a default.
 REQUIRED: Any = object()
 
 
 class Section:
-    """One mapping of a profile. Problems go into a list that all sections share, as `path: sentence`."""
+    """One mapping of a profile. All sections share a list of problems, as `path: sentence`."""
 
     def __init__(self, value: Any, path: str, problems: list[str]) -> None:
         self.path = path
@@ -45,7 +45,7 @@ class Section:
         return iter(self._values)
 
     def peek(self, key: str) -> Any:
-        """Return a value as it was written."""
+        """Return a value as written."""
         return self._values.get(key)
 
     def complain(self, key: str, sentence: str) -> None:
@@ -53,7 +53,7 @@ class Section:
         self.problems.append(f"{where}: {sentence}.")
 
     def take(self, key: str, read: Callable[[Any], T], default: Any = None) -> T | Any:
-        """Return what `read` makes of a value; if it cannot, or if the key is missing, the default."""
+        """Return the result of `read`; if it fails, or if the key is missing, the default."""
         self._asked.add(key)
         if key not in self._values:
             if default is REQUIRED:
@@ -66,13 +66,13 @@ class Section:
             return None if default is REQUIRED else default
 
     def section(self, key: str) -> "Section":
-        """Return the mapping below a key, or an empty one."""
+        """Return the mapping at a key, or an empty one."""
         self._asked.add(key)
         path = f"{self.path}.{key}" if self.path else key
         return Section(self._values.get(key), path, self.problems)
 
     def refuse_the_rest(self) -> None:
-        """Complain about keys that nobody asked for."""
+        """Report unknown keys."""
         for key in sorted(self._values.keys() - self._asked):
             self.complain(
                 key, f"there is no such key{meant(key, self._asked)}; there are {', '.join(sorted(self._asked))}"
@@ -80,7 +80,7 @@ class Section:
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """Return a hint at the known word that is most like this one, or nothing."""
+    """Return a hint with the most similar known word, or nothing."""
     close = get_close_matches(word, known, n=1)
     return f"; perhaps {close[0]} is meant" if close else ""
 
@@ -158,7 +158,7 @@ def words(value: Any) -> dict[int, str]:
 
 
 def oid_below(base: str) -> Callable[[Any], Oid]:
-    """Return a reader for an OID: the whole of it if it begins with 1.3.6.1, else what stands below the base."""
+    """Return a reader for an OID: absolute if it starts with 1.3.6.1, else below the base."""
 
     def reader(value: Any) -> Oid:
         written = _dotted(value)
@@ -173,7 +173,7 @@ def oid_below(base: str) -> Callable[[Any], Oid]:
 
 def _dotted(value: Any) -> str:
     if isinstance(value, float):
-        # 1.10 has become 1.1 by now.
+        # YAML has turned 1.10 into 1.1 by now.
         raise ValueError(f"{value!r} was read as a number and may have lost a zero: put the OID in quotes")
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"{value!r} is not an OID: write numbers with dots between them")

@@ -1,4 +1,4 @@
-"""Jobs that every maker's OLTs can live with. What depends on how slow a maker is stands with the maker."""
+"""Usual jobs for all brands. Intervals that depend on the speed of a brand are in its profile."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ STATE = JobTemplate(
     priority=60,
 )
 
-# Behind the state, so that a counter that began anew is told from an ONU that came back.
+# After the state, to distinguish a restarted counter from an ONU that came back.
 TRAFFIC = JobTemplate(
     "Traffic", JobKind.TABLE, timedelta(minutes=5), ("in_octets", "out_octets"), priority=50, follows="State"
 )
@@ -35,7 +35,7 @@ def standard(brand: Brand) -> tuple[JobTemplate, ...]:
     jobs = (
         STATE,
         TRAFFIC,
-        # A run may take most of its interval: the OLT asks one ONU after the other.
+        # A run may take most of its interval, because the OLT reads one ONU after the other.
         replace(OPTICS, columns=optical, interval=interval, timeout=interval * 5 / 6),
         replace(INVENTORY, columns=rest),
     )
@@ -43,6 +43,6 @@ def standard(brand: Brand) -> tuple[JobTemplate, ...]:
 
 
 def _fitted(job: JobTemplate, brand: Brand) -> JobTemplate:
-    """Return the job with those of its columns that the brand has, and what they need."""
+    """Return the job with the columns that the brand has, and those they need."""
     columns = [name for name in job.columns if name in brand.columns]
     return replace(job, columns=brand.with_needed(columns))

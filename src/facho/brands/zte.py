@@ -165,7 +165,7 @@ DOWN_CAUSES = {
 # What stands for no light at the OLT, by firmware. C2.
 NO_LIGHT = (-80000, 65535, 65535000, UNKNOWN)
 
-# Slow OLTs, which read this from the ONUs one by one: once an hour, and no oftener.
+# Slow OLTs, which read this from the ONUs one by one: at most once an hour.
 OPTICAL_FLOOR = timedelta(hours=1)
 
 ONU_DBM = signed_16(scaled(0.002, -30, low=-45, high=10))  # C2: 5635 -> -18.73 where the command line has -18.762

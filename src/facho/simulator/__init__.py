@@ -1,1 +1,1 @@
-"""OLTs made of Python on loopback UDP, with the quirks of real ones: for the demonstration and for tests."""
+"""Simulated OLTs on loopback UDP, with the quirks of real ones, for the demo and tests."""

@@ -22,7 +22,7 @@ from facho.simulator.stdin import watch_stdin
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the fleet that the arguments describe."""
+    """Run the fleet of the arguments."""
     parser = _parser()
     options = parser.parse_args(arguments)
     specs = demo_fleet(options.olts, options.onus, options.seed, options.ports)
@@ -47,7 +47,7 @@ async def _serve(specs: Sequence[OltSpec], log: PduLog) -> None:
 
 
 def describe(fleet: SimulatedFleet) -> list[dict[str, object]]:
-    """Return what somebody needs to know to poll the fleet."""
+    """Return the data needed to poll the fleet."""
     return [
         {
             "name": olt.name,
@@ -62,7 +62,7 @@ def describe(fleet: SimulatedFleet) -> list[dict[str, object]]:
 
 
 def _say(value: object) -> None:
-    # BrokenPipeError: who asked has gone; that its input has ended too is what stops us.
+    # BrokenPipeError: the reader is gone; the end of its input stops us.
     with suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()

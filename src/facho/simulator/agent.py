@@ -1,6 +1,6 @@
-"""An SNMP agent without sockets: a datagram comes in, an answer goes out, or nothing does.
+"""SNMP agent without sockets: takes a datagram, returns an answer or nothing.
 
-It keeps to RFC 3416 and, for version 1, to RFC 1157 and RFC 3584, except where its faults say otherwise.
+It follows RFC 3416 and, for version 1, RFC 1157 and RFC 3584, except for its faults.
 """
 
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults, Spoiling
 from facho.simulator.lookup import Dies, Fails, Hushed, Lookup, Poison
 
-# An answer to a GETBULK is filled up to here, so that it fits into one Ethernet frame.
+# Maximum size of a GETBULK answer, so that it fits into one Ethernet frame.
 BULK_SIZE = 1400
-# Any other answer that would be larger than this is refused with tooBig.
+# Any larger answer is refused with tooBig.
 MAX_SIZE = 8192
-# Lengths above 127 take up to two octets more, in each of three nested sequences.
+# Lengths above 127 take up to two more octets, in each of three nested sequences.
 LENGTH_RESERVE = 6
 
 KINDS = {PduType.GET: "get", PduType.GET_NEXT: "getnext", PduType.GET_BULK: "getbulk", PduType.SET: "set"}
@@ -26,7 +26,7 @@ KINDS = {PduType.GET: "get", PduType.GET_NEXT: "getnext", PduType.GET_BULK: "get
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """What an agent says to one datagram (None: nothing), and how many seconds it has worked for it."""
+    """Answer to one datagram (None: no answer), and the seconds of work for it."""
 
     payload: bytes | None
     kind: str = "unreadable"
@@ -36,7 +36,7 @@ class AgentReply:
 
 
 class SimulatedAgent:
-    """Answers for one device. Who does not know its community gets no answer, as from real ones.
+    """Agent of one device. A wrong community gets no answer, as from real ones.
 
     `faults` may be exchanged at any time.
     """
@@ -50,16 +50,16 @@ class SimulatedAgent:
         self.install(device)
 
     def install(self, device: Device) -> None:
-        """Answer for this device from now on."""
+        """Use this device from now on."""
         self.device = device
         self._onu_numbers = {_place(onu.position): number for number, onu in enumerate(device.plant.onus)}
 
     def handle(self, datagram: bytes, now: float) -> bytes | None:
-        """Return the answer to a datagram, if there is one. `now` is the time of day that values depend on."""
+        """Return the answer to a datagram, if there is one. `now` is the time that values depend on."""
         return self.serve(datagram, now).payload
 
     def serve(self, datagram: bytes, now: float) -> AgentReply:
-        """Return the answer to a datagram, and what it cost."""
+        """Return the answer to a datagram, and its cost."""
         try:
             request = decode_request(datagram)
         except BadAnswer:
@@ -108,7 +108,7 @@ class SimulatedAgent:
         return varbinds
 
     def _bulk(self, request: Request, lookup: Lookup) -> list[bytes]:
-        """Return as many variables as fit. An agent that dies on the way answers what it has."""
+        """Return as many variables as fit. An agent that dies on the way returns those so far."""
         once, repetitions = _bulk_shape(request)
         if self._hangs(request):
             return []
@@ -131,7 +131,7 @@ class SimulatedAgent:
         return varbinds
 
     def _pack(self, request: Request, status: int, index: int, varbinds: list[bytes]) -> tuple[bytes, int]:
-        """Return the datagram, whole or spoiled, and how many variables are in it."""
+        """Return the datagram, complete or spoiled, and the number of its variables."""
         spoiling = self.faults.spoiling if self._random.random() < self.faults.spoiled else None
         if spoiling is Spoiling.EMPTY:
             varbinds = []
@@ -158,22 +158,22 @@ class SimulatedAgent:
 
 
 def _place(position: Position) -> tuple[int, int, int | None]:
-    """Return what tells ONUs apart: a simulated OLT has one shelf, so its number does not matter."""
+    """Return the key of an ONU: a simulated OLT has one shelf, so its number does not matter."""
     return position.slot, position.port, position.onu
 
 
 def _is_possible(request: Request) -> bool:
-    """Say whether the version has this PDU. There is no GETBULK in version 1."""
+    """Return whether the version has this PDU. Version 1 has no GETBULK."""
     return not (request.version == Version.V1 and request.pdu_type == PduType.GET_BULK)
 
 
 def _bulk_shape(request: Request) -> tuple[int, int]:
-    """Return how many variables are read once, and how often the others are."""
+    """Return the number of variables that are read once, and the repetitions of the others."""
     return min(max(request.non_repeaters, 0), len(request.oids)), max(request.max_repetitions, 0)
 
 
 def _wanted(request: Request) -> int:
-    """Return how many variables the answer would have."""
+    """Return the number of variables of a full answer."""
     if request.pdu_type != PduType.GET_BULK:
         return len(request.oids)
     once, repetitions = _bulk_shape(request)
@@ -185,7 +185,7 @@ def _overhead(request: Request) -> int:
 
 
 def _echo(request: Request, status: int) -> list[bytes]:
-    """Return the variables of an error: those of the request, but none where even they might be too big."""
+    """Return the variables of an error: those of the request, or none if even they might be too big."""
     if status == ErrorStatus.TOO_BIG and request.version != Version.V1:
         return []
     return [encode_varbind(oid, Tag.NULL, None) for oid in request.oids]

@@ -1,7 +1,7 @@
-"""A synthetic BDCOM GP3600: ONUs are rows of IF-MIB, among ports and uplinks.
+"""Simulated BDCOM GP3600: ONUs are rows of IF-MIB, among ports and uplinks.
 
-They are numbered in the order in which they registered, so the index tells
-nothing; where an ONU sits stands only in its name, like GPON0/2:29.
+They are numbered in the order of registration, so the index does not contain the place. Only the name does, such as
+GPON0/2:29.
 """
 
 from collections.abc import Callable
@@ -41,10 +41,10 @@ OPTICS = f"{BDCOM}.10.3.4.1"
 FIRST_UPLINK, UPLINKS = 97, 13
 FIRST_PORT = FIRST_UPLINK + UPLINKS
 FIRST_ONU = 1179
-# Of so many ONUs that ever registered one was thrown away again.
+# One in this many registered ONUs was deleted again.
 LEFT_ONE_IN = 5
 
-# What optical columns hold when there is no value, by firmware.
+# Values of optical columns without a reading, by firmware.
 NO_LIGHT, NO_READING = -65535, -2147483648
 
 CHASSIS = Chassis(
@@ -76,7 +76,7 @@ def onu_name(onu: Onu) -> bytes:
 
 
 def _last_change(seed: int) -> ReadLive:
-    """Return how to read ifLastChange: the uptime of the OLT at that moment, or 0 if that was before it started."""
+    """Return the reader of ifLastChange: the uptime of the OLT at that moment, or 0 if that was before its start."""
 
     def read(_onu: Onu, seen: Observed) -> int:
         changed = seen.last_up if seen.up else seen.last_down
@@ -114,7 +114,7 @@ def _interface_columns(site: Site) -> list[MibColumn]:
 
 
 def _port_columns(site: Site) -> list[MibColumn]:
-    """Return how many ONUs of each port are up and down, and the list of their numbers, with a comma behind each."""
+    """Return the number of ONUs up and down on each port, and the list of their numbers, each followed by a comma."""
     ports, onus = site.plant.ports, site.plant.onus
     rows = MibRows(((FIRST_PORT + number,), number) for number in range(len(ports)))
     on_port = [[n for n, onu in enumerate(onus) if onu.position.port == port.port] for port in ports]

@@ -1,4 +1,4 @@
-"""A synthetic Calix E7-2 with AXOS: ONTs have a number that means nothing, and powers are in milliwatts."""
+"""Simulated Calix E7-2 with AXOS: ONT numbers have no meaning, and powers are in milliwatts."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ def onu_index(onu: Onu) -> Arcs:
 
 
 def onu_id(onu: Onu) -> bytes:
-    """Return what the operator calls the ONT."""
+    """Return the operator's name of the ONT."""
     return str(1000 + onu.number).encode()
 
 
@@ -40,7 +40,7 @@ def _state(_onu: Onu, seen: Observed) -> int:
 
 
 def _optical(column: int, read: Callable[[Optics], float]) -> Live:
-    """Return a power in ten-thousandths of a milliwatt. No light is no milliwatts."""
+    """Return a power in ten-thousandths of a milliwatt. No light is 0."""
     return Live(
         f"{ONTS}.{column}",
         Tag.INTEGER,
@@ -53,7 +53,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     Fact(f"{ONTS}.2", Tag.OCTET_STRING, onu_id),
     Fact(f"{ONTS}.3", Tag.INTEGER, lambda onu: 1 if onu.enabled else 2),
     Live(f"{ONTS}.4", Tag.INTEGER, _state),
-    # Dying gasp: true on every ONT that is well.
+    # Dying gasp: true on every healthy ONT.
     Live(f"{ONTS}.5", Tag.INTEGER, lambda onu, seen: 1 if seen.up else -1),
     _optical(6, lambda optics: optics.rx_dbm),
     _optical(7, lambda optics: optics.tx_dbm),

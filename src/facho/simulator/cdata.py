@@ -1,4 +1,4 @@
-"""Synthetic C-Data OLTs. Three families call themselves by the same sysObjectID and number ONUs in three ways."""
+"""Simulated C-Data OLTs. Three families share one sysObjectID and number ONUs in three ways."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,9 +21,9 @@ GPON_ONUS, GPON_SOFTWARE, GPON_OPTICS = f"{GPON}.4.1.1", f"{GPON}.4.2.1", f"{GPO
 OLT_RX = f"{EPON}.3.6.1.2"
 LEGACY_ONUS = "1.3.6.1.4.1.34592.1.3.4.1.1"
 
-# What optical columns hold when there is no value.
+# Value of optical columns without a reading.
 NO_VALUE = 65535
-# PON ports are numbered behind the uplinks of the box.
+# PON ports are numbered after the uplinks of the box.
 UPLINKS = 12
 
 EPON_CHASSIS = Chassis(
@@ -46,7 +46,7 @@ REASONS = {Down.LOS: b"losi", Down.DYING_GASP: b"dying-gasp", Down.OFFLINE: b"--
 
 
 def epon_number(onu: Onu) -> int:
-    """Return device, card, port and ONU, a byte each."""
+    """Return device, card, port and ONU, one byte each."""
     return 1 << 24 | (UPLINKS + onu.position.port) << 8 | (onu.position.onu or 0)
 
 
@@ -67,12 +67,12 @@ def legacy_index(onu: Onu) -> Arcs:
 
 
 def _of_card(index: Callable[[Onu], Arcs]) -> Callable[[Onu], Arcs]:
-    """Return the index of tables that also count cards and ports of an ONU, and mean the whole ONU by 0.0."""
+    """Return the index of tables that also count cards and ports of an ONU, with 0.0 for the whole ONU."""
     return lambda onu: (*index(onu), 0, 0)
 
 
 def _name(technology: str) -> Callable[[Onu], bytes]:
-    """Return how to read a name: the one that was given, or the place."""
+    """Return the reader of a name: the configured one, or the place."""
 
     def read(onu: Onu) -> bytes:
         if has_name(onu):
@@ -128,7 +128,7 @@ GPON_COLUMNS: tuple[Fact | Live, ...] = (
     Live(f"{GPON_ONUS}.13", Tag.INTEGER, _since_up),
     Live(f"{GPON_ONUS}.102", Tag.OCTET_STRING, lambda onu, seen: time_text(seen.last_down)),
     Live(f"{GPON_ONUS}.103", Tag.OCTET_STRING, lambda onu, seen: REASONS[seen.cause]),
-    # One for each of two images.
+    # One per image.
     Fact(f"{GPON_SOFTWARE}.2", Tag.OCTET_STRING, lambda onu: onu.software.encode()),
     Fact(f"{GPON_SOFTWARE}.6", Tag.OCTET_STRING, lambda onu: b""),
     _optical(OLT_RX, lambda optics: 100 * optics.olt_rx_dbm),
@@ -146,7 +146,7 @@ LEGACY_COLUMNS: tuple[Fact | Live, ...] = (
     Fact(f"{LEGACY_ONUS}.7", Tag.OCTET_STRING, lambda onu: onu.mac),
     Live(f"{LEGACY_ONUS}.11", Tag.INTEGER, lambda onu, seen: 1 if seen.up else 2),
     Fact(f"{LEGACY_ONUS}.13", Tag.INTEGER, lambda onu: onu.distance_m),
-    # Tenths of a microwatt; in the dark there are none.
+    # Tenths of a microwatt; 0 without light.
     _optical(f"{LEGACY_ONUS}.36", lambda optics: 10000 * milliwatts(optics.rx_dbm), none=0),
     _optical(f"{LEGACY_ONUS}.37", lambda optics: 10000 * milliwatts(optics.tx_dbm), none=0),
 )

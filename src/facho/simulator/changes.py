@@ -1,7 +1,6 @@
-"""What happens to a plant while it is being polled: ONUs come, go, move, fall silent and fade.
+"""Changes of a plant during polling: ONUs are added, deleted, moved, fail and fade.
 
-Each change takes a plant and returns another one; ValueError says why it
-cannot be. `now` is the time of day at which it happens.
+Each change takes a plant and returns another one; ValueError explains an impossible one. `now` is its time.
 """
 
 from collections.abc import Callable
@@ -14,14 +13,14 @@ from facho.simulator.plant import Plant, install
 
 Change = Callable[[Plant], Plant]
 
-# An ONU that somebody took down, or brought back, stays so for longer than anybody looks.
+# A manual change of an ONU lasts longer than any test.
 LONG = 3000 * DAY
-# How long the one was away that has just come back.
+# Outage before an ONU that has just come back, in seconds.
 AWAY = 300.0
 
 
 def come(plant: Plant, port: Position, now: float, onus: int = 1) -> Plant:
-    """Return the plant with new ONUs on this port, on the first ids that are free there."""
+    """Return the plant with new ONUs on this port, on the first free ids."""
     port = _port(plant, port)
     random = Random(f"come {port} {now}")
     for _ in range(onus):
@@ -32,12 +31,12 @@ def come(plant: Plant, port: Position, now: float, onus: int = 1) -> Plant:
 
 
 def go(plant: Plant, position: Position) -> Plant:
-    """Return the plant without an ONU: the operator deleted it."""
+    """Return the plant without an ONU, as after its deletion."""
     return _without(plant, find(plant, position))
 
 
 def move(plant: Plant, position: Position, port: Position, now: float) -> Plant:
-    """Return the plant with an ONU on another port: the same serial, another place, and a new registration."""
+    """Return the plant with an ONU on another port: same serial, new place, new registration."""
     onu, port = find(plant, position), _port(plant, port)
     moved = replace(port, onu=_free_id(plant, port))
     return _register(_without(plant, onu), replace(onu, position=moved, cycle=_up_since(now)))
@@ -57,14 +56,14 @@ def rise(plant: Plant, position: Position, now: float) -> Plant:
 
 
 def fade(plant: Plant, position: Position | None, db_per_hour: float, now: float) -> Plant:
-    """Return the plant with an ONU, or all of them, whose light changes from now on; 0 keeps it as it has become."""
+    """Return the plant with one or all ONUs whose power changes from now on; 0 keeps the current power."""
     faded = plant.onus if position is None else (find(plant, position),)
     changed = {onu.position: _faded(onu, db_per_hour, now) for onu in faded}
     return replace(plant, onus=tuple(changed.get(onu.position, onu) for onu in plant.onus))
 
 
 def find(plant: Plant, position: Position) -> Onu:
-    """Return the ONU at this place. The shelf does not matter: there is one."""
+    """Return the ONU at this place. There is only one shelf."""
     for onu in plant.onus:
         if _place(onu.position) == _place(position):
             return onu
@@ -92,7 +91,7 @@ def _up_since(now: float) -> Cycle:
 
 
 def _faded(onu: Onu, db_per_hour: float, now: float) -> Onu:
-    """Return the ONU with what it has lost so far as its usual power, fading on from there."""
+    """Return the ONU with its current power as the base, fading from there."""
     lost = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
     return replace(
         onu,
@@ -104,7 +103,7 @@ def _faded(onu: Onu, db_per_hour: float, now: float) -> Onu:
 
 
 def _register(plant: Plant, onu: Onu) -> Plant:
-    """Return the plant with one ONU more, which gets a number that nobody had before."""
+    """Return the plant with one more ONU, with a new number."""
     number = plant.registrations
     onus = tuple(sorted((*plant.onus, replace(onu, number=number)), key=_order))
     return replace(plant, onus=onus, registrations=number + 1)

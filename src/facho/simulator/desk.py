@@ -1,4 +1,4 @@
-"""When answers leave: the queue of an agent that does one thing at a time, and the network behind it."""
+"""Times of answers: the queue of a serial agent, and the network delay."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from facho.simulator.pdulog import Pdu, PduLog
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """An answer, and when it is on its way."""
+    """An answer and its departure time."""
 
     at: float
     payload: bytes
@@ -28,7 +28,7 @@ class Queue:
         return len(self._ends)
 
     def serve(self, now: float, work: float) -> float:
-        """Put a request at the end, and return when it will be done."""
+        """Append a request, and return its completion time."""
         end = max(now, self._ends[-1] if self._ends else now) + work
         if end > now:
             self._ends.append(end)
@@ -36,7 +36,7 @@ class Queue:
 
 
 class Desk:
-    """Takes what arrives for an agent, decides what becomes of it and writes it down. The socket only does as told."""
+    """Takes requests to an agent, applies faults and logs them. The socket only sends."""
 
     def __init__(self, agent: SimulatedAgent, log: PduLog, seed: int = 0) -> None:
         self.agent = agent
@@ -45,7 +45,7 @@ class Desk:
         self._random = Random(f"desk {seed}")
 
     def take(self, datagram: bytes, source: int, now: float) -> Departure | None:
-        """Return what is to be sent and when, or None. `source` is the port that it came from."""
+        """Return the datagram and its time, or None. `source` is the port of the sender."""
         limit = self.agent.faults.queue_limit
         is_full = limit is not None and self._queue.waiting(now) >= limit
         reply = self.agent.serve(datagram, now)

@@ -1,4 +1,4 @@
-"""A synthetic OLT: what it is, what hangs on it, and what its agent can tell. Each maker has a file for its tables."""
+"""Simulated OLT: its kind, its plant, and its MIB. Each vendor has a file for its tables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ SYSTEM = "1.3.6.1.2.1.1"
 IF_TABLE = "1.3.6.1.2.1.2.2.1"
 IF_NAME = "1.3.6.1.2.1.31.1.1.1.1"
 
-# How often somebody upgrades the OLT, which is when its uptime begins again. TimeTicks hold 497 days.
+# Interval between reboots, when the uptime restarts. TimeTicks hold 497 days.
 BETWEEN_REBOOTS = 300 * DAY
 
-# A time that never was: what agents say of an ONU that has not been up yet.
+# Value of agents for a time of an ONU that has not been up yet.
 NEVER = bytes(8)
 
 ReadFact = Callable[[Onu], Raw]
@@ -28,7 +28,7 @@ ReadLive = Callable[[Onu, Observed], Raw | None]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A column whose values do not change: OID, type, and how to read it from an ONU."""
+    """A column with constant values: OID, type, and reader."""
 
     oid: str
     tag: Tag
@@ -37,9 +37,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A column whose values change with time. An `optical` one is fetched from the ONU itself, which takes long.
+    """A column whose values change with time. An `optical` one is slow, because it is read from the ONU itself.
 
-    A `sparse` one has no row for an ONU where `read` gives None.
+    A `sparse` one has no row for an ONU for which `read` returns None.
     """
 
     oid: str
@@ -59,7 +59,7 @@ class Interface:
 
 
 class Watch:
-    """Looks at ONUs. Whole seconds are fine enough, and what was seen in this second need not be worked out again."""
+    """Observes ONUs, cached for each second."""
 
     def __init__(self, onus: Sequence[Onu]) -> None:
         self._onus = onus
@@ -76,7 +76,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a maker's tables are made from."""
+    """Input of a vendor's tables."""
 
     name: str
     seed: int
@@ -86,7 +86,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """A kind of OLT: which chassis takes this many ONUs, and which columns it has."""
+    """A kind of OLT: chassis by number of ONUs, and columns."""
 
     brand: str
     chassis: Callable[[int], Chassis]
@@ -104,7 +104,7 @@ class Maker:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An OLT made of Python, or of a recording: that one has no maker, and a plant that nobody knows."""
+    """A simulated OLT, synthetic or from a recording; the latter has no vendor and an empty plant."""
 
     name: str
     brand: str
@@ -121,7 +121,7 @@ class Device:
 
 
 def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[MibColumn]:
-    """Return columns of all ONUs that share an index."""
+    """Return columns of all ONUs with a common index."""
     rows = MibRows(((index(onu), number) for number, onu in enumerate(site.plant.onus)), of_onus=True)
     return [
         _fact(column, rows, site.plant) if isinstance(column, Fact) else _live(column, rows, site.watch)
@@ -132,7 +132,7 @@ def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact |
 def mixed_column(
     site: Site, rows: MibRows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
 ) -> MibColumn:
-    """Return a column where other things have rows among the ONUs: their subjects count on behind those of ONUs."""
+    """Return a column with other rows among the ONUs: their subjects are numbered after those of ONUs."""
     onus = len(site.plant.onus)
 
     def read_any(number: int, now: float) -> Raw | None:
@@ -142,7 +142,7 @@ def mixed_column(
 
 
 def mixed_rows(site: Site, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> MibRows:
-    """Return the rows of all ONUs, and those of other things."""
+    """Return the rows of all ONUs and the other rows."""
     of_onus = [(index(onu), number) for number, onu in enumerate(site.plant.onus)]
     return MibRows([*of_onus, *((arcs, len(of_onus) + number) for number, arcs in enumerate(others))], of_onus=True)
 
@@ -159,7 +159,7 @@ def _live(live: Live, rows: MibRows, watch: Watch) -> MibColumn:
 
 
 def fixed_column(oid: str, rows: MibRows, tag: Tag, values: Sequence[Raw]) -> MibColumn:
-    """Return a column whose values are listed by subject."""
+    """Return a column with values listed by subject."""
     return MibColumn(numbers(oid), rows, tag, lambda number, _now: values[number], fixed=True)
 
 
@@ -203,7 +203,7 @@ def signed32(number: int) -> int:
 
 
 def date_and_time(moment: float | None, *, with_zone: bool) -> bytes:
-    """Return a DateAndTime in UTC: 8 octets, or 11 where the agent adds its zone (RFC 2579)."""
+    """Return a DateAndTime in UTC: 8 octets, or 11 if the agent adds its zone (RFC 2579)."""
     if moment is None:
         return NEVER
     time = datetime.fromtimestamp(moment, UTC)

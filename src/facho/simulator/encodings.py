@@ -1,25 +1,25 @@
-"""How several makers write the same things: serials, MACs, texts, times and powers."""
+"""Common encodings of serials, MACs, texts, times and powers."""
 
 from datetime import UTC, datetime
 
 from facho.simulator.life import Onu, Optics
 
-# One ONU in so many was never given a name.
+# One in this many ONUs has no name.
 NAMELESS_ONE_IN = 10
 
 
 def in_charset(onu: Onu, text: str) -> bytes:
-    """Return a text as the operator's tool wrote it for this ONU."""
+    """Return a text in the charset of this ONU's operator tool."""
     return text.encode(onu.charset, "replace")
 
 
 def has_name(onu: Onu) -> bool:
-    """Say whether anybody gave this ONU a name. Only some makers let it go without."""
+    """Return whether this ONU has a name. Only some vendors allow none."""
     return onu.number % NAMELESS_ONE_IN != NAMELESS_ONE_IN - 1
 
 
 def serial_text(onu: Onu, between: str = "") -> str:
-    """Return a serial as people read it: four letters and eight digits."""
+    """Return a serial as text: four letters and eight digits."""
     return onu.serial[:4].decode("ascii") + between + onu.serial[4:].hex().upper()
 
 
@@ -28,7 +28,7 @@ def mac_text(onu: Onu) -> bytes:
 
 
 def time_text(moment: float | None, between: str = "-", never: bytes = b"--") -> bytes:
-    """Return a time in UTC as a text, like 2026-11-15 11:00:00."""
+    """Return a time in UTC as text, such as 2026-11-15 11:00:00."""
     if moment is None:
         return never
     return datetime.fromtimestamp(moment, UTC).strftime(f"%Y{between}%m{between}%d %H:%M:%S").encode()
@@ -39,5 +39,5 @@ def milliwatts(dbm: float) -> float:
 
 
 def centi(optics: Optics, name: str) -> int:
-    """Return one of the optics in hundredths of its unit."""
+    """Return an optical value in hundredths of its unit."""
     return round(100 * float(getattr(optics, name)))

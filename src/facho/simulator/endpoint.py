@@ -7,29 +7,29 @@ from typing import cast
 
 from facho.simulator.desk import Desk
 
-# What asyncio hands over: host and port, and two more numbers for IPv6.
+# Address of asyncio: host and port, and two more numbers for IPv6.
 Address = tuple[str, int] | tuple[str, int, int, int]
 
 
 class Endpoint(asyncio.DatagramProtocol):
-    """Hands datagrams to the desk, and sends answers when the desk says. Waiting is the event loop's business."""
+    """Passes datagrams to the desk, and sends answers at their times."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._loop = asyncio.get_running_loop()
-        # The time of day as it would be without steps: answers must leave in order of their delays.
+        # Wall time without steps: answers must leave in the order of their delays.
         self._epoch = time.time() - self._loop.time()
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # What comes here is one, although not every event loop derives its own from that class.
+        # Not every event loop derives its transport from that class.
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
 
     def error_received(self, exc: Exception) -> None:
-        """Go on: an asker that left before its answer came is none of an agent's business."""
+        """Ignore the error: the client left before its answer."""
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         departure = self._desk.take(data, addr[1], self._epoch + self._loop.time())
@@ -47,9 +47,9 @@ class Endpoint(asyncio.DatagramProtocol):
 
 
 async def open_endpoint(desk: Desk, host: str, port: int) -> tuple[asyncio.DatagramTransport, int]:
-    """Open a port for an agent, and return which one it became: any free one if this one is taken.
+    """Open a port for an agent, and return its number: a free one if this one is taken.
 
-    Simulated OLTs know no secrets and no manners: they are only for the machine they run on.
+    Loopback only, because simulated OLTs have no access control.
     """
     if not ip_address(host).is_loopback:
         raise ValueError(f"a simulated OLT listens on loopback addresses only, not on {host}")

@@ -1,4 +1,4 @@
-"""The ways in which agents of real OLTs misbehave, as one value, and as options that people can write."""
+"""Faults of real agents, as one value and as options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,28 +13,28 @@ Kind = TypeVar("Kind", bound=Enum)
 
 
 class Spoiling(Enum):
-    """What is wrong with an answer that is spoiled."""
+    """Ways of spoiling an answer."""
 
     # Random bytes.
     NOISE = "noise"
-    # The datagram ends in the middle.
+    # The datagram is truncated.
     CUT = "cut"
-    # No variables at all, and no error.
+    # No variables and no error.
     EMPTY = "empty"
     # Only the first half of the variables.
     HALF = "half"
-    # Somebody else's request id.
+    # Another request id.
     STRAY = "stray"
 
 
 class Disorder(Enum):
-    """What follows a row that GETNEXT trips over."""
+    """Rows after one at which GETNEXT fails."""
 
-    # The first row of its column, for ever.
+    # The first row of its column, forever.
     LOOP = "loop"
     # The row itself.
     REPEAT = "repeat"
-    # The two rows behind it, in the wrong order; then it goes on.
+    # The next two rows in the wrong order; then it continues.
     SWAP = "swap"
 
 
@@ -44,13 +44,13 @@ def seconds(written: str) -> float:
 
 
 def share(written: str) -> float:
-    """Return a part of all, like 0.05 or 5%."""
+    """Return a share, such as 0.05 or 5%."""
     number = _number(written.removesuffix("%"), "a share, like 0.05 or 5%")
     return number / 100 if written.endswith("%") else number
 
 
 def factor(written: str) -> float:
-    """Return how many times as much."""
+    """Return a factor."""
     return _number(written, "a factor, like 2.5")
 
 
@@ -62,7 +62,7 @@ def count(written: str) -> int:
 
 
 def flag(written: str) -> bool:
-    """Return yes or no. An option that only stands there means yes."""
+    """Return yes or no. An option without a value means yes."""
     words = {"": True, "yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
     if written.lower() not in words:
         raise ValueError("write yes or no")
@@ -70,9 +70,9 @@ def flag(written: str) -> bool:
 
 
 def place(written: str) -> Position:
-    """Return an ONU from slot/port/onu, or from those with the shelf in front.
+    """Return an ONU from slot/port/onu, or with the shelf in front.
 
-    A simulated OLT has one shelf, so nobody asks for its number.
+    A simulated OLT has one shelf, so its number is ignored.
     """
     parts = written.split("/")
     if len(parts) not in (3, 4):
@@ -87,12 +87,12 @@ def column(written: str) -> Oid:
 
 
 def disorder_kind(written: str) -> Disorder:
-    """Return a kind of disorder by its word."""
+    """Return a kind of disorder by name."""
     return _choice(Disorder, written)
 
 
 def spoiling_kind(written: str) -> Spoiling:
-    """Return a way of spoiling by its word."""
+    """Return a way of spoiling by name."""
     return _choice(Spoiling, written)
 
 
@@ -115,17 +115,17 @@ def _choice(kind: type[Kind], written: str) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is wrong with an agent. Frozen: an agent that changes gets another one. Times are in seconds.
+    """Faults of an agent, frozen. Times are in seconds.
 
-    Rows are counted within their column, from 1, in the order of the index.
-    Beside its type each fault has how people write it, and what it does.
+    Rows are counted within their column, from 1, in index order. Each fault has its option format and its help text
+    beside its type.
     """
 
     mute: Annotated[bool, flag, "nothing is ever answered"] = False
     latency: Annotated[float, seconds, "each answer is late by so many seconds"] = 0.0
     jitter: Annotated[float, seconds, "and by up to so many more"] = 0.0
     loss: Annotated[float, share, "a share of answers that is lost"] = 0.0
-    # The agent's own work, one request after the other.
+    # Work of the agent, one request after the other.
     per_pdu: Annotated[float, seconds, "seconds of work for each request, one after the other"] = 0.0
     per_varbind: Annotated[float, seconds, "seconds of work for each variable that is answered"] = 0.0
     per_optical_row: Annotated[float, seconds, "seconds of work for each ONU whose optics are read, once a request"] = (
@@ -145,7 +145,7 @@ class Faults:
     disorder_at_row: Annotated[int, count, "the row behind which they do"] = 1
     spoiled: Annotated[float, share, "a share of answers that is spoiled"] = 0.0
     spoiling: Annotated[Spoiling, spoiling_kind, "in which way: noise, cut, empty, half or stray"] = Spoiling.NOISE
-    # What a C300 does to a GETBULK that asks for no repetitions: it is busy for so long, and then brings nothing.
+    # A C300 hangs for this long on a GETBULK with 0 repetitions, and then returns nothing.
     zero_repetitions_hang: Annotated[float, seconds, "seconds that a GETBULK for 0 repetitions keeps it busy"] = 0.0
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ WELL = Faults()
 
 
 class FaultOption(NamedTuple):
-    """A fault as people write it. `type` reads its value from a text, or raises ValueError; a flag needs none."""
+    """A fault as an option. `type` parses its value or raises ValueError; a flag needs none."""
 
     name: str
     type: Callable[[str], Any]
@@ -185,7 +185,7 @@ _OPTIONS = {option.name: option for option in FAULT_OPTIONS}
 
 
 def faults_from(options: Mapping[str, str], base: Faults = WELL) -> Faults:
-    """Return `base` with these changes, written as {"loss": "0.05"}; `none` takes one back to what is usual."""
+    """Return `base` with these changes, such as {"loss": "0.05"}; `none` resets one to its default."""
     return replace(base, **{name.replace("-", "_"): _value(name, written) for name, written in options.items()})
 
 
@@ -202,7 +202,7 @@ def _value(name: str, written: str) -> Any:
 
 
 def to_options(faults: Faults) -> dict[str, str]:
-    """Return what is wrong, as `faults_from` would read it. What is as usual is left out."""
+    """Return the faults in the form of `faults_from`, without defaults."""
     return {
         option.name: _write(value)
         for option in FAULT_OPTIONS

@@ -1,4 +1,4 @@
-"""A synthetic FiberHome AN5516: one number for each ONU, and no optics rows for those that are down."""
+"""Simulated FiberHome AN5516: one number per ONU, and no optics rows for ONUs that are down."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def port_number(port: Position) -> int:
 
 
 def onu_number(onu: Onu) -> int:
-    """Return slot(6), PON(6), ONU(11) and port(8) of 32 bits; an ONU as a whole is its port 0."""
+    """Return slot(6), PON(6), ONU(11) and port(8) of 32 bits; a whole ONU is port 0."""
     return port_number(onu.position) | (onu.position.onu or 0) << 8
 
 
@@ -57,7 +57,7 @@ def pon_onu_index(onu: Onu) -> Arcs:
 
 
 def _port_columns(plant: Plant) -> list[MibColumn]:
-    """Return how many ONUs each port has, and the load of each card in hundredths of a percent."""
+    """Return the number of ONUs per port, and the load of each card in hundredths of a percent."""
     rows = MibRows(((port_number(port),), number) for number, port in enumerate(plant.ports))
     counts = Counter(replace(onu.position, onu=None) for onu in plant.onus)
     slots = sorted({port.slot for port in plant.ports})
@@ -99,7 +99,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     _optical(8, lambda optics: optics.voltage_v),
     _optical(9, lambda optics: 12.5),
     _optical(10, lambda optics: optics.temperature_c),
-    # Without the ONU there is nothing to measure: 0.
+    # 0 while the ONU is down.
     Live(RANGING, Tag.INTEGER, lambda onu, seen: seen.distance_m or 0),
 )
 

@@ -1,4 +1,4 @@
-"""Many simulated OLTs in one event loop, and the fleet that the demonstration shows."""
+"""Many simulated OLTs in one event loop, and the fleet of the demo."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,12 +49,12 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
     }
 )
 
-# An OLT with an old control card behind a slow link. Each ONU's optics take it a while, one after the other.
+# An OLT with an old control card behind a slow link. It reads the optics of each ONU one by one.
 SLOW = Faults(
     latency=0.02, jitter=0.02, per_pdu=0.004, per_varbind=0.0003, per_optical_row=0.015, zero_repetitions_hang=45.0
 )
 MUTE = Faults(mute=True)
-# A demonstration repeats these six kinds for as many OLTs as are asked for.
+# The demo repeats these six kinds.
 DEMO_KINDS = (
     ("huawei", WELL),
     ("zte_c300", SLOW),
@@ -81,17 +81,16 @@ DEMO_NAMES = (
     "SIERRA",
     "COSTA",
 )
-# The OLT of the demonstration with a cut fibre.
+# OLT of the demo with a cut fibre.
 DEMO_DARK = 3
 GOLDEN_RATIO = 0.6180339887
 
 
 @dataclass(frozen=True, slots=True)
 class OltSpec:
-    """What a simulated OLT is to be. The same seed makes the same ONUs; port 0 is any free one.
+    """Parameters of a simulated OLT. The same seed gives the same ONUs; port 0 is any free one.
 
-    With a `recording` it answers what stands in that `.snmprec` file, in order, or in the order of the file; its brand
-    is then only what it is called.
+    With a `recording` it replays that `.snmprec` file, sorted or in file order; its brand is then only a name.
     """
 
     name: str
@@ -101,7 +100,7 @@ class OltSpec:
     community: str = "public"
     faults: Faults = WELL
     port: int = 0
-    # PON ports whose fibre is cut.
+    # PON ports with a cut fibre.
     dark_ports: int = 0
     recording: Path | None = None
     keep_order: bool = False
@@ -128,7 +127,7 @@ class SimulatedOlt:
         return self.agent.device
 
     def change(self, faults: Faults) -> None:
-        """Behave differently from the next request on."""
+        """Change the faults from the next request on."""
         self.agent.faults = faults
 
     def replant(self, change: Callable[[Plant], Plant]) -> None:

@@ -1,7 +1,6 @@
-"""How an ONU lives: when it is up, what its optics say, what its counters show.
+"""Behaviour of an ONU: up and down times, optics and counters.
 
-Everything is a function of the time, so a simulator that is started again goes
-on where it was, and two that run side by side agree.
+Everything is a function of time, so a restarted simulator continues, and two in parallel agree.
 """
 
 from dataclasses import dataclass
@@ -12,17 +11,17 @@ from facho.engine.brand import Position
 
 DAY = 86400.0
 
-# How far the power of an ONU wanders from its usual value, in dB, and how long it takes to come back.
+# Drift of an ONU's power in dB, and its period.
 DRIFT_DB = 0.3
 DRIFT_SECONDS = 420.0
-# How much of the traffic comes and goes with the hour of the day.
+# Share of the traffic that varies with the hour of the day.
 DAILY_SWING = 0.6
-# An ONU that has just come back is being ranged and configured for this long.
+# Seconds of ranging and configuration after an ONU came back.
 SYNC_SECONDS = 12.0
 
 
 class Down(Enum):
-    """Why an ONU is down."""
+    """Reasons for an ONU being down."""
 
     LOS = "los"
     DYING_GASP = "dying_gasp"
@@ -33,14 +32,14 @@ class Down(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """An ONU goes down for `down` seconds in each `period`; the healthy ones seldom, the broken ones nearly always."""
+    """An ONU goes down for `down` seconds in each `period`; healthy ones rarely, broken ones nearly always."""
 
     period: float
     down: float
     phase: float
 
     def at(self, now: float) -> tuple[bool, float, float]:
-        """Return whether it is up, and when it last came up and went down."""
+        """Return whether it is up, and the last times up and down."""
         since_down = (now + self.phase) % self.period
         last_down = now - since_down
         if since_down < self.down:
@@ -50,14 +49,14 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Onu:
-    """An ONU as it was installed. Powers are what they are on an average day."""
+    """An ONU as installed. Powers are averages."""
 
     position: Position
     serial: bytes
     mac: bytes
     name: str
     description: str
-    # What the operator's old tool wrote texts in.
+    # Charset of the operator's old tool.
     charset: str
     model: str
     software: str
@@ -75,18 +74,18 @@ class Onu:
     # Octets a second, from the ONU and to it.
     in_rate: float
     out_rate: float
-    # Where in its drift it is, from 0 to 1, so that not all move together.
+    # Phase of its drift, from 0 to 1, so that not all move together.
     phase: float
-    # Its turn among those that ever registered. Some makers make an index of it; it is never given to another one.
+    # Registration number, never reused. Some vendors use it as an index.
     number: int = 0
-    # Its light changes by so many dB an hour, from a time on.
+    # Change of its power in dB per hour, from a time on.
     fade_per_hour: float = 0.0
     fade_from: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Optics:
-    """What the OLT reads from an ONU that is up."""
+    """Optical values of an ONU that is up."""
 
     rx_dbm: float
     tx_dbm: float
@@ -97,12 +96,12 @@ class Optics:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An ONU at one moment. `optics` is None while it is down; an ONU that was never up or down has no such time."""
+    """State of an ONU at one moment. `optics` is None while it is down; times that never were are None."""
 
     up: bool
     # Up, but still being configured.
     syncing: bool
-    # Why it went down last.
+    # Cause of the last outage.
     cause: Down
     last_up: float | None
     last_down: float | None
@@ -110,17 +109,17 @@ class Observed:
     optics: Optics | None
     in_octets: int
     out_octets: int
-    # When that was.
+    # Time of the observation.
     at: float
 
     @property
     def up_ticks(self) -> int:
-        """Return for how many hundredths of a second it has been up. As TimeTicks, they begin anew after 497 days."""
+        """Return its uptime in hundredths of a second. TimeTicks restart after 497 days."""
         return int(100 * (self.at - self.last_up)) % 2**32 if self.up and self.last_up is not None else 0
 
 
 def observe(onu: Onu, now: float) -> Observed:
-    """Return how the ONU stands at a time."""
+    """Return the state of the ONU at a time."""
     if not onu.enabled:
         return Observed(False, False, Down.DEACTIVATED, None, None, None, None, 0, 0, now)
     up, last_up, last_down = onu.cycle.at(now)
@@ -133,7 +132,7 @@ def observe(onu: Onu, now: float) -> Observed:
         last_down=last_down,
         distance_m=onu.distance_m if up else None,
         optics=_optics(onu, now) if up else None,
-        # The counters of an ONU start anew when it registers.
+        # Counters of an ONU restart when it registers.
         in_octets=_octets(onu.in_rate, last_up, ended),
         out_octets=_octets(onu.out_rate, last_up, ended),
         at=now,
@@ -153,6 +152,6 @@ def _optics(onu: Onu, now: float) -> Optics:
 
 
 def _octets(rate: float, begin: float, end: float) -> int:
-    """Return what flowed between two times at a rate that swings with the hour but never falls to nothing."""
+    """Return the traffic between two times at a rate that varies with the hour but is never 0."""
     swing = DAILY_SWING * DAY / (2 * pi)
     return int(rate * (end - begin + swing * (sin(2 * pi * begin / DAY) - sin(2 * pi * end / DAY))))

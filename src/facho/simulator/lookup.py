@@ -1,4 +1,4 @@
-"""How the variables of one request are found in a MIB, with the faults that lie in the table itself."""
+"""Lookup of the variables of one request in a MIB, with the faults of the table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from facho.simulator.recorded import RecordedMib
 
 
 class Fails(Exception):  # nothing of ours went wrong: the agent reports an error
-    """The whole request is answered with an error status."""
+    """The whole request gets an error status."""
 
     def __init__(self, status: ErrorStatus, index: int) -> None:
         super().__init__(status, index)
@@ -21,16 +21,16 @@ class Fails(Exception):  # nothing of ours went wrong: the agent reports an erro
 
 
 class Dies(Exception):  # a fault that is played, not one that happened
-    """From here on there is no answer."""
+    """No answer from here on."""
 
 
 class Hushed(Exception):  # a fault that is played, not one that happened
-    """The whole request is not answered."""
+    """The whole request gets no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """The ONUs, by their number, that spoil a request that touches them, and in which column: None is all of them."""
+    """Bad ONUs by number, which make a request fail, and the column; None: all columns."""
 
     gen_err: int | None = None
     silent: int | None = None
@@ -38,7 +38,7 @@ class Poison:
 
 
 class Lookup:
-    """Reads for one request. `number` is the position of a variable in it, from 1, which errors refer to."""
+    """Reads for one request. `number` is the position of a variable, from 1, for error indexes."""
 
     def __init__(
         self, mib: Mib | RecordedMib, version: Version, faults: Faults, poison: Poison | None, now: float
@@ -50,11 +50,11 @@ class Lookup:
         self._dies_at = faults.dies_at_row
         self._trips = poison is not None or self._dies_at is not None
         self._now = now
-        # The ONUs whose optics were looked at.
+        # ONUs whose optics were read.
         self.lit: set[int] = set()
 
     def get(self, number: int, oid: Oid) -> bytes:
-        """Return the variable of this name; where there is none it says which kind of none."""
+        """Return the variable of this name, or the kind of exception."""
         place = self._mib.find(oid)
         if place and not self._is_hidden(place) and not self._is_absent(place):
             return self._read(place, number)
@@ -64,7 +64,7 @@ class Lookup:
         return encode_varbind(oid, missing.value, missing)
 
     def get_next(self, number: int, oid: Oid) -> bytes:
-        """Return the variable behind this name."""
+        """Return the variable after this name."""
         place = self._after(oid)
         while place and self._is_hidden(place):
             place = self._present(self._mib.skip_column(place))
@@ -75,7 +75,7 @@ class Lookup:
         return _end_of_mib(oid)
 
     def bulk(self, oids: Sequence[Oid], once: int, repetitions: int) -> Iterator[bytes]:
-        """Yield the first `once` variables, then row by row the others, until all of them are at the end."""
+        """Yield the first `once` variables, then the others row by row, until all are at the end."""
         for number, oid in enumerate(oids[:once], 1):
             yield self.get_next(number, oid)
         names = list(oids[once:])
@@ -104,7 +104,7 @@ class Lookup:
         return column.varbind(row, self._now)
 
     def _trip(self, row: int, onu: int, prefix: Oid, number: int) -> None:
-        """Stumble over a row that the agent cannot get past."""
+        """Fail at a row that the agent cannot read."""
         if self._dies_at is not None and row >= self._dies_at:
             raise Dies
         poison = self._poison
@@ -116,7 +116,7 @@ class Lookup:
             raise Fails(ErrorStatus.GEN_ERR, number)
 
     def _is_hidden(self, place: Place) -> bool:
-        """Say whether version 1 cannot show it: it has no 64 bit counters (RFC 3584, 4.2.2.1)."""
+        """Return whether version 1 cannot show it: it has no 64-bit counters (RFC 3584, 4.2.2.1)."""
         return self._is_v1 and self._mib.columns[place[0]].is_counter64(place[1])
 
     def _is_absent(self, place: Place) -> bool:
@@ -127,7 +127,7 @@ class Lookup:
         return self._step(place) if place else self._present(self._mib.after(oid))
 
     def _step(self, place: Place) -> Place | None:
-        """Return what the agent believes to come next."""
+        """Return the next place, as the agent sees it."""
         if self._faults.disorder and self._mib.columns[place[0]].rows.of_onus:
             following = self._disordered(self._faults.disorder, place)
         else:
@@ -135,7 +135,7 @@ class Lookup:
         return self._present(following) if self._mib.is_sparse else following
 
     def _present(self, place: Place | None) -> Place | None:
-        """Return this place, or the next one that is there at this time."""
+        """Return this place, or the next existing one at this time."""
         while place and self._is_absent(place):
             place = self._mib.step(place)
         return place
@@ -147,7 +147,7 @@ class Lookup:
 
 
 def _disordered(disorder: Disorder, row: int, at: int, rows: int) -> int:
-    """Return the row that follows `row` where the agent trips behind the row `at`."""
+    """Return the row after `row` for an agent that fails after the row `at`."""
     if disorder is Disorder.SWAP and at + 2 < rows:
         return {at: at + 2, at + 2: at + 1, at + 1: at + 3}.get(row, row + 1)
     if disorder is Disorder.LOOP and row == at:

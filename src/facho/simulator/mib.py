@@ -1,7 +1,7 @@
-"""What an agent can tell, in the order of SNMP: columns of rows, compared as numbers.
+"""MIB of an agent in SNMP order: columns of rows, compared as numbers.
 
-Rows that share an index are kept once, however many columns they have, so an
-OLT of a thousand ONUs and thirty columns is small and found by two bisections.
+Rows with a common index are stored once for all columns, so an OLT with a thousand ONUs and thirty columns is small,
+and lookups are two bisections.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,12 +13,12 @@ from facho.engine.oid import Arcs, Oid, arcs, from_arcs, pack
 from facho.engine.snmp import Tag
 
 Raw = int | bytes
-# Which column, which of its rows.
+# Column and row.
 Place = tuple[int, int]
 
 
 class MibRows:
-    """An index: its numbers in order, and what each stands for: which ONU, which port, or 0 for a scalar."""
+    """An index: its numbers in order, and the subject of each: an ONU, a port, or 0 for a scalar."""
 
     def __init__(self, entries: Iterable[tuple[Arcs, int]], *, of_onus: bool = False) -> None:
         ordered = sorted(entries)
@@ -36,9 +36,9 @@ SCALAR = MibRows([((0,), 0)])
 
 
 class MibColumn:
-    """One object of an agent. `read` gives its value for a subject at a time; a `fixed` one is read only once.
+    """One object of an agent. `read` returns its value for a subject at a time; a `fixed` one is read only once.
 
-    Where `read` gives None there is no such row at that time. Only a `sparse` column may do so.
+    If `read` returns None there is no such row. Only a `sparse` column may do so.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class MibColumn:
         self.optical = optical
         self.sparse = sparse
         self._read = read
-        # Encoded when somebody asks for it: an OLT that changes is made anew, and must not take long.
+        # Encoded on demand: an OLT that changes is created again, which must be fast.
         self._fixed: list[bytes | None] | None = [None] * len(rows) if fixed else None
 
     def name(self, row: int) -> Oid:
         return Oid(self.prefix + self.rows.suffixes[row])
 
     def varbind(self, row: int, now: float) -> bytes:
-        """Return the encoded variable of a row as it is at a time."""
+        """Return the encoded variable of a row at a time."""
         if self._fixed is None:
             return self._encode(row, now)
         encoded = self._fixed[row]
@@ -76,7 +76,7 @@ class MibColumn:
         return encoded
 
     def is_absent(self, row: int, now: float) -> bool:
-        """Say whether the row is not there at this time."""
+        """Return whether the row does not exist at this time."""
         return self.sparse and self._read(self.rows.subjects[row], now) is None
 
     def is_counter64(self, _row: int) -> bool:
@@ -100,7 +100,7 @@ class Mib:
         self._prefix_sizes = sorted({len(prefix) for prefix in self._by_prefix}, reverse=True)
 
     def column_of(self, oid: Oid) -> int | None:
-        """Return the column that an OID lies in, whether or not there is such a row."""
+        """Return the column of an OID, whether or not the row exists."""
         for size in self._prefix_sizes:
             number = self._by_prefix.get(Oid(oid[:size]))
             if number is not None:
@@ -108,7 +108,7 @@ class Mib:
         return None
 
     def find(self, oid: Oid) -> Place | None:
-        """Return where exactly this OID is."""
+        """Return the place of exactly this OID."""
         number = self.column_of(oid)
         if number is None:
             return None
@@ -117,7 +117,7 @@ class Mib:
         return None if row is None else (number, row)
 
     def after(self, oid: Oid) -> Place | None:
-        """Return the first place whose OID is larger, or None at the end of everything."""
+        """Return the first place with a larger OID, or None at the end."""
         place = self.find(oid)
         if place:
             return self.step(place)
@@ -129,13 +129,13 @@ class Mib:
         return self._settle(number + 1, 0)
 
     def step(self, place: Place) -> Place | None:
-        """Return the place behind this one."""
+        """Return the next place."""
         number, row = place
         row += 1
         return (number, row) if row < len(self.columns[number].rows.indexes) else self._settle(number + 1, 0)
 
     def skip_column(self, place: Place) -> Place | None:
-        """Return the first place of the columns that follow."""
+        """Return the first place of the following columns."""
         return self._settle(place[0] + 1, 0)
 
     def _settle(self, number: int, row: int) -> Place | None:

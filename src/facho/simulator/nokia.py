@@ -1,4 +1,4 @@
-"""A synthetic Nokia ISAM 7360: an ONT is an interface whose number holds its place, and whose name does not."""
+"""Simulated Nokia ISAM 7360: an ONT is an interface whose number contains its place."""
 
 from collections.abc import Callable
 
@@ -52,12 +52,12 @@ def ont_index(onu: Onu) -> Arcs:
 
 
 def pon_number(port: Position) -> int:
-    # The low bits that a card of the kind FWLT-C adds.
+    # Low bits that an FWLT-C card adds.
     return _number(port, PON_LEVEL) | 0x2000
 
 
 def _number(at: Position, level: int) -> int:
-    """Return slot, level and port: the slot counts from 1 with one more added, the port from 0."""
+    """Return slot, level and port: the slot counts from 2, the port from 0."""
     return at.slot + 1 << 25 | level << 21 | at.port - 1 << 16
 
 

@@ -1,4 +1,4 @@
-"""What agents were asked, as they saw it: the judge of what a collector claims about itself."""
+"""Log of requests as seen by the agents, to verify the claims of a collector."""
 
 import json
 from collections import Counter, defaultdict, deque
@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
-# About two hours of a busy fleet; older ones are forgotten, and still counted.
+# About two hours of a busy fleet; older ones are dropped but still counted.
 KEPT_PDUS = 200_000
 
 
 class Pdu(NamedTuple):
-    """One request. Times are seconds since 1970; `answered` is None where no answer left."""
+    """One request. Times are seconds since 1970; `answered` is None without an answer."""
 
     arrived: float
     answered: float | None
@@ -24,7 +24,7 @@ class Pdu(NamedTuple):
 
     @property
     def ended(self) -> float:
-        """Return until when the request kept its agent. One that was not answered kept it for no time."""
+        """Return the end of the request's work. A request without an answer took no time."""
         return self.arrived if self.answered is None else self.answered
 
 
@@ -33,12 +33,12 @@ def source_of(pdu: Pdu) -> Any:
 
 
 class PduLog:
-    """Keeps the last PDUs of any number of agents, and writes them to a file if there is one."""
+    """Keeps the last PDUs of any number of agents, and optionally writes them to a file."""
 
     def __init__(self, path: Path | None = None, kept: int = KEPT_PDUS) -> None:
         self._pdus: deque[Pdu] = deque(maxlen=kept)
         self._counts: Counter[tuple[str, str]] = Counter()
-        # Line by line, so that the file is whole even if we are killed.
+        # Line-buffered, so that the file is complete even after a kill.
         self._file: IO[str] | None = path.open("a", buffering=1, encoding="utf-8") if path else None
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class PduLog:
             self._file.write(json.dumps(pdu._asdict()) + "\n")
 
     def clear(self, agent: str | None = None) -> None:
-        """Forget everything, or all of one agent, the counts too. The file stays as it is."""
+        """Clear everything, or one agent, including the counters. The file is not changed."""
         kept = [] if agent is None else [pdu for pdu in self._pdus if pdu.agent != agent]
         self._pdus = deque(kept, maxlen=self._pdus.maxlen)
         for its_agent, its_kind in list(self._counts):
@@ -69,11 +69,11 @@ class PduLog:
                 del self._counts[its_agent, its_kind]
 
     def pdus(self, agent: str | None = None) -> list[Pdu]:
-        """Return what is kept, in the order of arrival."""
+        """Return the stored PDUs in order of arrival."""
         return [pdu for pdu in self._pdus if agent in (None, pdu.agent)]
 
     def count(self, agent: str | None = None, kind: str | None = None) -> int:
-        """Return how many PDUs there ever were."""
+        """Return the total number of PDUs."""
         return sum(
             number
             for (its_agent, its_kind), number in self._counts.items()
@@ -81,7 +81,7 @@ class PduLog:
         )
 
     def kinds(self, agent: str | None = None) -> dict[str, int]:
-        """Return how many PDUs of each kind there ever were."""
+        """Return the total number of PDUs per kind."""
         counts: Counter[str] = Counter()
         for (its_agent, its_kind), number in self._counts.items():
             if agent in (None, its_agent):
@@ -89,21 +89,21 @@ class PduLog:
         return dict(counts)
 
     def sources(self, agent: str | None = None) -> set[int]:
-        """Return the ports that was asked from: each socket of each asker has its own."""
+        """Return the source ports: each client socket has its own."""
         return {pdu.source for pdu in self.pdus(agent)}
 
     def unanswered(self, agent: str | None = None) -> int:
-        """Return how many of those that are kept got no answer, or none that left the agent."""
+        """Return the number of stored PDUs without an answer."""
         return sum(pdu.answered is None for pdu in self.pdus(agent))
 
     def rate(self, agent: str | None = None) -> float:
-        """Return the PDUs a second from the first to the last one that is kept."""
+        """Return the PDUs per second from the first to the last stored one."""
         arrivals = [pdu.arrived for pdu in self.pdus(agent)]
         seconds = max(arrivals) - min(arrivals) if arrivals else 0.0
         return (len(arrivals) - 1) / seconds if seconds else 0.0
 
     def report(self, agent: str | None = None) -> dict[str, Any]:
-        """Return all of this in one mapping of plain values."""
+        """Return all figures as plain values."""
         return {
             "pdus": self.count(agent),
             "kinds": self.kinds(agent),
@@ -117,17 +117,17 @@ class PduLog:
         }
 
     def overlaps(self, agent: str | None = None, by: Callable[[Pdu], Any] = source_of) -> list[tuple[Pdu, Pdu]]:
-        """Return the pairs that one agent had to serve at once for different askers. `by` tells askers apart."""
+        """Return the pairs that one agent served at once for different clients. `by` identifies a client."""
         return [
             (earlier, pdu) for pdu, others in self._in_flight(agent) for earlier in others if by(earlier) != by(pdu)
         ]
 
     def peak_in_flight(self, agent: str | None = None) -> int:
-        """Return the most requests that one agent ever had at once."""
+        """Return the maximum number of requests in flight of one agent."""
         return max((len(others) + 1 for _, others in self._in_flight(agent)), default=0)
 
     def peak_rate(self, agent: str | None = None, window: float = 1.0) -> float:
-        """Return the most PDUs a second that one agent got within any such window, in seconds."""
+        """Return the maximum PDUs per second of one agent within any window of this many seconds."""
         peak = 0
         for pdus in self._by_agent(agent):
             recent: deque[float] = deque()
@@ -139,7 +139,7 @@ class PduLog:
         return peak / window
 
     def _in_flight(self, agent: str | None) -> Iterator[tuple[Pdu, list[Pdu]]]:
-        """Yield each PDU with those that its agent was still busy with."""
+        """Yield each PDU with those still in progress at its agent."""
         for pdus in self._by_agent(agent):
             busy: list[Pdu] = []
             for pdu in pdus:
@@ -155,7 +155,7 @@ class PduLog:
 
 
 def read_log(path: Path) -> PduLog:
-    """Return a log that was written to a file, by this process or another one."""
+    """Return a log from a file."""
     log = PduLog()
     with path.open(encoding="utf-8") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""The outside plant of a synthetic OLT: its PON ports and the ONUs on them, all from one seed."""
+"""Outside plant of a simulated OLT: PON ports and ONUs, from one seed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +11,19 @@ from facho.simulator.life import DAY, Cycle, Down, Onu
 
 ONUS_PER_PORT = 45
 PORTS_PER_CARD = 16
-# Of the ports of a card, this share has customers.
+# Share of the ports of a card with customers.
 PORTS_IN_USE = 0.85
 MAX_ONUS_PER_PORT = 128
-# The last ids of a port are only for the one ONU that is far from the others.
+# The last ids of a port are for the one ONU that is far from the others.
 FAR_IDS = 9
 
-# How the ONUs that are down got there, and how many of a thousand.
+# Causes of ONUs that are down, per thousand.
 LONG_DOWN = ((Down.LOS, 35), (Down.DYING_GASP, 25), (Down.OFFLINE, 15), (Down.DEACTIVATED, 10))
 WEAK_SHARE = 0.02
 WEAK_DBM = -28.0
-# One ONU in so many has a bad connector: it is gone for minutes, many times a day.
+# One in this many ONUs has a bad connector: down for minutes, many times a day.
 FLAPPING_ONE_IN = 150
-# The share of texts that an old tool of the operator wrote, in a charset of its own.
+# Share of texts from an old operator tool, in its own charset.
 OLD_TEXTS_SHARE = 0.05
 
 OLT_TX_DBM = 4.0
@@ -35,13 +35,13 @@ STREETS = ("Av. Los Álamos", "Jr. Lima", "Calle Unión", "Psje. San Martín", "
 LINE_PROFILES = ("LINE-100M", "LINE-200M", "LINE-300M", "LINE-600M")
 SERVICE_PROFILES = ("RESIDENCIAL", "RESIDENCIAL-TV", "NEGOCIO")
 
-# Ends of serials that trip up those who read them as text: printable, with a blank or a zero at the end.
+# Ends of serials that break text parsers: printable, with a blank or a zero at the end.
 TRICKY_SERIALS = (b"PW:y", b"&BY ", b"\x01\x02\x03\x00", b"7 \x00 ", b'"A1"')
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A kind of ONU that customers have."""
+    """A model of ONU."""
 
     vendor: bytes
     name: str
@@ -50,14 +50,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Chassis:
-    """Where a maker counts from, which of its slots take PON cards, and how much fits on them."""
+    """Numbering, PON slots and capacity of a vendor's chassis."""
 
     shelf: int
     slots: Sequence[int]
     first_port: int
     first_onu: int
     models: Sequence[Model]
-    # What it calls itself, where its maker builds several.
+    # Its name, if the vendor has several.
     name: str = ""
     ports_per_card: int = PORTS_PER_CARD
     onus_per_port: int = MAX_ONUS_PER_PORT
@@ -69,32 +69,32 @@ class Chassis:
 
     @property
     def holds(self) -> int:
-        """Return how many ONUs fit when each port is full."""
+        """Return the number of ONUs with all ports full."""
         return self.ports * self.onus_per_port
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """The PON ports of an OLT, in order, and the ONUs that hang on them, in order. Some ports have none."""
+    """PON ports and ONUs of an OLT, in order. Some ports have no ONU."""
 
     chassis: Chassis
     ports: tuple[Position, ...]
     onus: tuple[Onu, ...]
-    # How many ever registered here, those that have left included.
+    # Number of registrations so far, including deleted ONUs.
     registrations: int = 0
 
 
-# The plant of a device that nobody knows anything of.
+# Plant of an unknown device.
 NOTHING = Plant(Chassis(0, (), 0, 0, ()), (), ())
 
 
 def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
-    """Return a plant with exactly this many ONUs; on `dark_ports` of its ports the fibre is cut."""
+    """Return a plant with exactly this many ONUs; `dark_ports` of its ports have a cut fibre."""
     random = Random(f"plant {seed}")
     used, cards = _room(chassis, onus)
     ports = _ports(chassis, cards)
     lit = sorted(random.sample(range(len(ports)), used))
-    # Where there is no room to spare, ports are full alike.
+    # If space is tight, ports are filled evenly.
     spread = 0.4 if onus <= used * chassis.onus_per_port / 2 else 0.0
     sizes = share(onus, [random.uniform(1 - spread, 1 + spread) for _ in lit])
     dark = set(random.sample(lit, min(dark_ports, used)))
@@ -107,14 +107,14 @@ def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
 
 
 def share(total: int, weights: Sequence[float]) -> list[int]:
-    """Share out a whole number by weights. The parts add up to it."""
+    """Distribute a whole number by weights. The parts add up to it."""
     sums = [0.0, *accumulate(weights)]
     bounds = [round(total * part / sums[-1]) for part in sums]
     return [high - low for low, high in pairwise(bounds)]
 
 
 def _room(chassis: Chassis, onus: int) -> tuple[int, int]:
-    """Return how many ports are to be used, and how many cards that takes: more than needed, unless all are needed."""
+    """Return the number of used ports and of cards: more than needed, unless all are needed."""
     if onus > chassis.holds:
         raise ValueError(f"{len(chassis.slots)} slots for PON cards hold {chassis.holds} ONUs, not {onus}")
     used = max(1, ceil(onus / min(ONUS_PER_PORT, chassis.onus_per_port)))
@@ -132,7 +132,7 @@ def _ports(chassis: Chassis, cards: int) -> tuple[Position, ...]:
 
 
 def _onu_ids(random: Random, size: int, chassis: Chassis) -> list[int]:
-    """Return ids as years of coming and going leave them: with gaps, and one far from the others. 7 is always there."""
+    """Return ids as after years of changes: with gaps, and one far from the others. 7 always exists."""
     if not size:
         return []
     first, far = chassis.first_onu, chassis.onus_per_port - FAR_IDS
@@ -147,7 +147,7 @@ def _onu_ids(random: Random, size: int, chassis: Chassis) -> list[int]:
 
 
 def _registered(onus: Sequence[Onu], seed: int) -> Iterator[Onu]:
-    """Give ONUs the order in which they came, which is not that of their places."""
+    """Assign the order of registration, which differs from that of the places."""
     numbers = list(range(len(onus)))
     Random(f"registration {seed}").shuffle(numbers)
     for onu, number in zip(onus, numbers, strict=True):
@@ -155,7 +155,7 @@ def _registered(onus: Sequence[Onu], seed: int) -> Iterator[Onu]:
 
 
 def install(random: Random, position: Position, chassis: Chassis, number: int, cut: Cycle | None = None) -> Onu:
-    """Return a new ONU. `number` tells which of them it is; `cut` is the fate of a port whose fibre is cut."""
+    """Return a new ONU. `number` is its registration; `cut` is the fate of a port with a cut fibre."""
     model = random.choice(chassis.models)
     cause, cycle = _fate(random, number)
     if cut:
@@ -183,7 +183,7 @@ def install(random: Random, position: Position, chassis: Chassis, number: int, c
         cause=cause,
         rx_dbm=OLT_TX_DBM - loss,
         tx_dbm=tx_dbm,
-        # 1310 nm loses a little more on the way back.
+        # 1310 nm has a little more loss upstream.
         olt_rx_dbm=tx_dbm - loss - 1,
         temperature_c=random.uniform(36, 58),
         voltage_v=random.uniform(3.22, 3.36),
@@ -194,7 +194,7 @@ def install(random: Random, position: Position, chassis: Chassis, number: int, c
 
 
 def _fate(random: Random, number: int) -> tuple[Down, Cycle]:
-    """Return why this ONU goes down, and how often and for how long."""
+    """Return the cause, frequency and duration of this ONU's outages."""
     if number % FLAPPING_ONE_IN == FLAPPING_ONE_IN // 3:
         period, down = random.uniform(360, 1200), random.uniform(60, 200)
         return random.choice((Down.LOS, Down.DYING_GASP)), Cycle(period, down, random.uniform(0, period))

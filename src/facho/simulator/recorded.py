@@ -1,7 +1,6 @@
-"""An agent's answers as somebody recorded them: a list of variables, with the interface of a MIB.
+"""Recorded answers of an agent: a list of variables, with the interface of a MIB.
 
-In order by default. In the order of the file it may go backwards and have an
-OID twice, as on devices that do so: each walk then meets what the recorder met.
+Sorted by default. In file order it may go backwards and repeat an OID, as some devices do.
 """
 
 from bisect import bisect_right
@@ -16,7 +15,7 @@ from facho.simulator.mib import Place
 
 
 class RecordedRows:
-    """The variables of a recording, counted from 0. Faults that count rows count these."""
+    """Variables of a recording, counted from 0. Faults that count rows count these."""
 
     of_onus = True
 
@@ -28,7 +27,7 @@ class RecordedRows:
 
 
 class RecordedColumn:
-    """All variables of a recording, as if they were one column of many types."""
+    """All variables of a recording, as one column of many types."""
 
     prefix = Oid(b"")
     optical = False
@@ -57,7 +56,7 @@ class RecordedColumn:
 
 
 class RecordedMib:
-    """The variables of a recording. Of several with the same OID the agent goes on behind the one it gave last."""
+    """Variables of a recording. Of several with the same OID, the agent continues after the last one it returned."""
 
     is_sparse = False
 
@@ -72,7 +71,7 @@ class RecordedMib:
         self._parents = {_parent(oid) for oid in self._rows}
 
     def column_of(self, oid: Oid) -> int | None:
-        """Return 0 if the recording has something beside this OID. A recording does not tell where columns begin."""
+        """Return 0 if the recording has something beside this OID. A recording does not show where columns start."""
         return 0 if _parent(oid) in self._parents else None
 
     def find(self, oid: Oid) -> Place | None:
@@ -80,7 +79,7 @@ class RecordedMib:
         return None if row is None else (0, row)
 
     def after(self, oid: Oid) -> Place | None:
-        """Return the place behind this OID, or where the smallest larger one is."""
+        """Return the place after this OID, or that of the smallest larger one."""
         place = self.find(oid)
         if place:
             return self.step(place)
@@ -92,7 +91,7 @@ class RecordedMib:
         return (0, row) if row < len(self.columns[0].rows) else None
 
     def skip_column(self, place: Place) -> Place | None:
-        """Return the next place: only a single variable was to be skipped."""
+        """Return the next place: only a single variable is skipped."""
         return self.step(place)
 
 

@@ -1,4 +1,4 @@
-"""Lines from standard input for an event loop, and its end, which means that whoever started us has gone."""
+"""Lines from standard input for an event loop, and its end, which means that the parent has ended."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ STDIN = 0
 
 def watch_stdin(loop: asyncio.AbstractEventLoop, on_line: Callable[[str], None], on_end: Callable[[], None]) -> None:
     """Call back in the loop for each line of standard input that is not blank, and when there are no more."""
-    # A thread: a file or /dev/null cannot be waited for in the loop.
+    # A thread, because a file or /dev/null cannot be awaited in the loop.
     threading.Thread(target=_watch, args=(loop, on_line, on_end), name="stdin", daemon=True).start()
 
 
@@ -20,7 +20,7 @@ def _watch(loop: asyncio.AbstractEventLoop, on_line: Callable[[str], None], on_e
     pending = b""
     # RuntimeError: the loop has ended for another reason.
     with suppress(RuntimeError):
-        # Where there never was a standard input its number may belong to another file by now.
+        # Without a standard input its number may belong to another file.
         while sys.stdin and (data := os.read(STDIN, 4096)):
             *lines, pending = (pending + data).split(b"\n")
             _hand_over(loop, lines, on_line)

@@ -1,7 +1,7 @@
-"""A synthetic Ubiquiti UFiber OLT, or a UISP Fiber OLT where a UFiber is too small.
+"""Simulated Ubiquiti UFiber OLT, or UISP Fiber OLT for more ONUs.
 
-Its index is the serial, letter by letter, and so are the rows in the order of
-serials. An ONU that is down has zeros in all columns that are measured.
+Its index is the serial, letter by letter, so rows are sorted by serial. An ONU that is down has zeros in all measured
+columns.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ ONUS = f"{UFIBER}.6.2.1"
 MODELS = (Model(b"UBNT", "NanoG", "v4.4.2"), Model(b"UBNT", "Loco", "v4.4.2"), Model(b"UBNT", "Wifi", "v4.3.0"))
 SMALL = Chassis(0, (0,), 1, 1, MODELS, name="EdgeOS v4.4.2.4598.220304.1412", ports_per_card=8)
 LARGE = Chassis(0, (0,), 1, 1, MODELS, name="UISP Fiber OLT XGS 5.1.2", ports_per_card=32)
-# A UISP Fiber OLT calls itself by the maker of its chip.
+# A UISP Fiber OLT reports the vendor of its chip.
 OBJECT_IDS = {SMALL.name: UFIBER, LARGE.name: "1.3.6.1.4.1.4413"}
 
 
 def serial(onu: Onu) -> bytes:
-    """Return the serial as this maker writes it: its digits are small."""
+    """Return the serial in this vendor's format: with lower-case digits."""
     return onu.serial[:4] + onu.serial[4:].hex().encode()
 
 
@@ -36,7 +36,7 @@ def onu_index(onu: Onu) -> Arcs:
 
 
 def _measured(column: int, tag: Tag, read: Callable[[Onu, Observed], int], *, optical: bool = False) -> Live:
-    """Return a column that says 0 of an ONU that is down."""
+    """Return a column that is 0 for an ONU that is down."""
     return Live(f"{ONUS}.{column}", tag, lambda onu, seen: read(onu, seen) if seen.up else 0, optical=optical)
 
 
@@ -54,7 +54,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     _measured(7, Tag.TIME_TICKS, lambda onu, seen: seen.up_ticks),
     _measured(8, Tag.INTEGER, _centi("tx_dbm"), optical=True),
     _measured(9, Tag.INTEGER, _centi("rx_dbm"), optical=True),
-    # Sent by the OLT, which is what goes to the ONU, and received.
+    # Sent by the OLT, which goes to the ONU, and received.
     _measured(10, Tag.COUNTER64, lambda onu, seen: seen.out_octets),
     _measured(11, Tag.COUNTER64, lambda onu, seen: seen.in_octets),
 )

@@ -1,4 +1,4 @@
-"""A synthetic V-SOL V1600D, an EPON OLT: powers, voltages and times are texts, and ONUs have a MAC and no serial."""
+"""Simulated V-SOL V1600D, an EPON OLT: powers, voltages and times are texts, and ONUs have a MAC and no serial."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -26,7 +26,7 @@ PORT_OPTICS = f"{VSOL}.10.13.1.1"
 TRAFFIC = f"{VSOL}.12.1.20.1"
 ONUS = f"{VSOL}.12.1.25.1"
 PORT_COUNTS = f"{VSOL}.12.1.27.1"
-# The same columns once more, with rows for those that are up.
+# The same columns again, with rows only for ONUs that are up.
 ONLINE_ONUS = f"{VSOL}.12.1.29.1"
 VERSION = f"{VSOL}.12.2.1.2.1"
 OPTICS = f"{VSOL}.12.2.1.8.1"
@@ -51,7 +51,7 @@ def onu_index(onu: Onu) -> Arcs:
 
 
 def _port_columns(site: Site) -> list[MibColumn]:
-    """Return how many ONUs each port has and how many are up, and the optics of the port itself, as text."""
+    """Return the number of ONUs and of ONUs up per port, and the optics of the port, as text."""
     ports, onus = site.plant.ports, site.plant.onus
     rows = MibRows(((port.port,), number) for number, port in enumerate(ports))
     counts = Counter(onu.position.port for onu in onus)
@@ -93,7 +93,7 @@ def _if_up(read: ReadLive) -> ReadLive:
 
 
 def _optical(column: int, write: Callable[[Optics], str]) -> Live:
-    """Return a column of optics as text. What it says of an ONU that is down depends on how it went down."""
+    """Return a column of optics as text. For an ONU that is down it depends on the cause."""
 
     def read(_onu: Onu, seen: Observed) -> bytes:
         if seen.optics is None:

@@ -1,9 +1,8 @@
-"""A synthetic ZTE C320, or a C300 where a C320 is too small, with the trees of firmware 2.1.
+"""Simulated ZTE C320, or C300 for more ONUs, with the trees of firmware 2.1.
 
-One PON port has several numbers. In the 1012 tree slots and ports count from
-1; in IF-MIB and for the optics of ports they count from 0, and look so much
-alike that a number of one is often another port of the other; the traffic of
-an ONU has one number for port and ONU together.
+One PON port has several numbers. In the 1012 tree slots and ports count from 1; in IF-MIB and for the optics of ports
+from 0, so a number of one is often another port in the other. The traffic of an ONU has one number for port and ONU
+together.
 """
 
 from collections.abc import Callable
@@ -41,7 +40,7 @@ TRAFFIC = f"{ZTE}.1015.1010.5.56.1.1"
 PORT_OPTICS = f"{ZTE}.1015.3.1.13.1"
 
 NO_OPTICS = 65535
-# The OLT's own receiver says "no light" in one of two ways.
+# Values of the OLT's receiver without light.
 NO_LIGHT = -80000
 NO_READING = 65535000
 
@@ -81,12 +80,12 @@ def onu_index(onu: Onu) -> Arcs:
 
 
 def optics_index(onu: Onu) -> Arcs:
-    """Return the index of optical columns, which also count the PON interfaces of an ONU: it has one."""
+    """Return the index of optical columns, which also counts the PON interfaces of an ONU: it has one."""
     return *onu_index(onu), 1
 
 
 def traffic_index(onu: Onu) -> Arcs:
-    """Return the one number of an ONU on a card of 16 ports."""
+    """Return the single number of an ONU on a card of 16 ports."""
     at = onu.position
     return (9 << 28 | at.shelf - 1 << 25 | at.slot << 20 | at.port - 1 << 16 | (at.onu or 0) << 8,)
 
@@ -118,7 +117,7 @@ def _phase(_onu: Onu, seen: Observed) -> int:
 
 
 def olt_rx(_onu: Onu, seen: Observed) -> int:
-    """Return what the OLT receives from an ONU, in thousandths of a dBm."""
+    """Return the power that the OLT receives from an ONU, in thousandths of a dBm."""
     if seen.optics is None:
         return NO_LIGHT if seen.cause is Down.LOS else NO_READING
     return round(1000 * seen.optics.olt_rx_dbm)

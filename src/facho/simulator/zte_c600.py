@@ -1,4 +1,4 @@
-"""A synthetic ZTE C600: the tree 3902.1082, where an ONU's port is the ifIndex. There is no tree 1012 on it."""
+"""Simulated ZTE C600: the tree 3902.1082, where the port of an ONU is the ifIndex. It has no tree 1012."""
 
 from facho.engine.brand import Position
 from facho.engine.oid import Arcs
@@ -71,7 +71,7 @@ def _interfaces(plant: Plant) -> list[Interface]:
 
 
 def _card_columns(plant: Plant) -> list[MibColumn]:
-    """Return model, state and ports of each card. The spare one has been pulled."""
+    """Return model, state and ports of each card. The spare one was removed."""
     slots = [*sorted({port.slot for port in plant.ports}), 19]
     rows = MibRows(((1, 1, slot), number) for number, slot in enumerate(slots))
     return [

@@ -1,17 +1,17 @@
-"""News within one process: from the engine to whoever watches."""
+"""Bus within one process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
-# A watcher that is this far behind loses the oldest news; the next snapshot makes up for it.
+# A subscriber that is this far behind loses the oldest notifications; the next snapshot corrects it.
 BACKLOG = 256
 
 News = tuple[str, Mapping[str, Any]]
 
 
 class LocalBus:
-    """Keeps the last news of each topic and hands new ones to all subscribers. Never waits for any of them."""
+    """Keeps the last notification of each topic and passes new ones to all subscribers, without waiting."""
 
     def __init__(self) -> None:
         self._latest: dict[str, Mapping[str, Any]] = {}
@@ -21,7 +21,7 @@ class LocalBus:
     def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
         self._latest[topic] = payload
         if self._closed:
-            # Late news would push the end out of a full backlog.
+            # A late notification would push the end out of a full backlog.
             return
         for subscriber in self._subscribers:
             subscriber.put((topic, payload))
@@ -30,7 +30,7 @@ class LocalBus:
         return self._latest.get(topic)
 
     async def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
-        """Yield news as it comes, the last snapshot first. Ends when the bus is closed."""
+        """Yield notifications, the last snapshot first. Ends when the bus is closed."""
         wanted = frozenset(topics)
         subscriber = _Subscriber(wanted)
         if "snapshot" in wanted and "snapshot" in self._latest:
@@ -45,14 +45,14 @@ class LocalBus:
             self._subscribers.discard(subscriber)
 
     def close(self) -> None:
-        """End all subscriptions: an open stream would hold up the stop of the server."""
+        """End all subscriptions: an open stream would delay the stop of the server."""
         self._closed = True
         for subscriber in self._subscribers:
             subscriber.end()
 
 
 class _Subscriber:
-    """One watcher's backlog, bounded."""
+    """Bounded backlog of one subscriber."""
 
     def __init__(self, topics: frozenset[str]) -> None:
         self._topics = topics

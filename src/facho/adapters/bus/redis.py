@@ -1,4 +1,4 @@
-"""News between processes: a local bus in each of them, joined by one channel of Redis."""
+"""Bus between processes: a local bus in each, joined by one Redis channel."""
 
 import asyncio
 import json
@@ -25,38 +25,36 @@ from facho.engine.ports import Clock
 logger = logging.getLogger(__name__)
 
 PREFIX = "facho:"
-# While Redis is away this much waits to be sent; then the oldest is dropped.
+# Maximum messages to keep while Redis is unavailable; then the oldest is dropped.
 OUTBOX = 1024
-# Seconds after which what still waits is no news any more. An interruption that was asked for before must not hit
-# what was started since.
+# Seconds after which an unsent message is dropped. An old interruption must not hit a newer run.
 PERISHED_AFTER = 10.0
-# The last snapshot is there for this many seconds, for who comes later. Its own time says how old it is.
+# Seconds for which the last snapshot is stored for new subscribers. It carries its own time.
 SNAPSHOT_TTL = 60
-# Seconds to connect in, and for an answer.
+# Seconds to connect, and for an answer.
 PATIENCE = 3.0
-# Seconds of silence after which Redis is asked whether it is there; as many again, and it is not.
+# Seconds without data before Redis is pinged; after the same time again it counts as lost.
 SILENCE = 2.0
-# Seconds to wait before the next try to connect: doubled each time, to the longest.
+# Seconds before the next connection attempt: doubled each time, up to the maximum.
 FIRST_DELAY, LONGEST_DELAY = 0.1, 2.0
-# Seconds that a stop gives to what still waits to be sent.
+# Seconds that a stop waits for unsent messages.
 FAREWELL = 1.0
-# Of so many senders and topics it is known what was heard last.
+# Number of senders and topics whose last message number is kept.
 REMEMBERED = 4096
 
 
 class RedisBus:
-    """Tells its own watchers at once, and those of every other process on the same Redis as soon as it can.
+    """Notifies local subscribers at once, and those of other processes on the same Redis as soon as possible.
 
-    Without Redis nobody waits and nothing fails: the others hear nothing, until
-    it is back. Payloads must be JSON: elsewhere a tuple arrives as a list, and
-    a number that is a key as text. Call it from the thread of its loop;
-    `latest` may be asked from any.
+    Without Redis nothing waits or fails: the others get no notifications until it is back. Payloads must be JSON:
+    elsewhere a tuple arrives as a list, and a numeric key as text. Call it from the thread of its loop; `latest` can
+    be called from any.
     """
 
     def __init__(self, url: str, *, clock: Clock, prefix: str = PREFIX) -> None:
         self._url, self._clock = url, clock
         self._place, database = _place(url)
-        # Unlike keys, channels are common to all databases of a server.
+        # Unlike keys, channels are shared by all databases of a server.
         self._channel = f"{prefix}news:{database}"
         self._snapshot_key = f"{prefix}latest:snapshot"
         self._local = LocalBus()
@@ -65,7 +63,7 @@ class RedisBus:
         self._outbox = _Outbox(clock)
         self._heard = _Heard(self._sender)
         self._connected = asyncio.Event()
-        # What the log said last: None is nothing yet.
+        # Last logged state; None: nothing yet.
         self._told_away: bool | None = None
         self._told_refusal = False
         self._task: asyncio.Task[None] | None = None
@@ -75,18 +73,18 @@ class RedisBus:
 
     @property
     def is_connected(self) -> bool:
-        """Return whether the news of others is heard now."""
+        """Return whether messages of others are received now."""
         return self._connected.is_set()
 
     async def until_connected(self) -> None:
         await self._connected.wait()
 
     async def start(self) -> None:
-        """Begin to look for Redis, and go on for ever. Never fails, and waits for nothing."""
+        """Start connecting, forever. Never fails and does not wait."""
         self._task = asyncio.create_task(self._run(), name="redis-bus")
 
     async def stop(self) -> None:
-        """End all subscriptions, send what still waits, for a second at most, and leave Redis."""
+        """End all subscriptions, send the rest for at most a second, and disconnect."""
         self.close()
         if self._task is None:
             return
@@ -114,7 +112,7 @@ class RedisBus:
         return self._local.latest(topic)
 
     def close(self) -> None:
-        """End all subscriptions. Others still hear what is told, until `stop`."""
+        """End all subscriptions. Other processes still receive messages until `stop`."""
         self._local.close()
 
     async def _run(self) -> None:
@@ -123,19 +121,19 @@ class RedisBus:
             try:
                 await self._visit()
             except Exception as error:
-                # Whatever it was, the next try may find a Redis that works.
+                # Any error: the next try may succeed.
                 tries = 0 if self.is_connected else tries + 1
                 self._lost(error)
             longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(tries, 10))
             await self._clock.sleep(random.uniform(longest / 2, longest))
 
     async def _visit(self) -> None:
-        """Connect, hear and tell; raises as soon as one of it fails."""
+        """Connect, receive and send; raises on the first failure."""
         async with self._client() as client, client.pubsub() as channel:
             await channel.subscribe(self._channel)
             if await channel.get_message(timeout=PATIENCE) is None:
                 raise RedisLost(f"no answer in {PATIENCE:.0f} s")
-            # Only once we listen: a snapshot is then either under the key already, or will be heard.
+            # Only after subscribing: a snapshot is then either stored already, or will be received.
             await self._catch_up(client)
             self._found()
             both = [asyncio.create_task(self._listen(channel)), asyncio.create_task(self._send(client))]
@@ -146,7 +144,7 @@ class RedisBus:
                 await _end(both, every=FAREWELL / 10)
 
     def _client(self) -> Redis:
-        # The library's own retries would hide a loss, and hold up what is behind it.
+        # The library's own retries would hide a loss and block other messages.
         retry = Retry(NoBackoff(), 0)
         return Redis.from_url(
             self._url, retry=retry, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE, protocol=2
@@ -171,7 +169,7 @@ class RedisBus:
                 await channel.ping()
             elif message["type"] == "message":
                 self._hear(message["data"])
-                # Many may lie in the buffer: let those who watch keep up with them.
+                # The buffer may hold many: let the subscribers keep up.
                 await self._clock.sleep(0)
             asked = message is None
 
@@ -191,7 +189,7 @@ class RedisBus:
             async with client.pipeline(transaction=False) as pipeline:
                 snapshots = [data for letter, data in batch if letter.topic == "snapshot"]
                 if snapshots:
-                    # Before it is told: who begins to listen in between finds it under the key.
+                    # Stored before it is sent, so that a new subscriber in between finds it.
                     pipeline.set(self._snapshot_key, snapshots[-1], ex=SNAPSHOT_TTL)
                 for _, data in batch:
                     pipeline.publish(self._channel, data)
@@ -200,7 +198,7 @@ class RedisBus:
             self._note_refusals(answers)
 
     def _note_refusals(self, answers: list[Any]) -> None:
-        """Say it once a connection when Redis does not take what is sent, being full or not allowing it."""
+        """Log once per connection that Redis refuses messages, because it is full or by permission."""
         refusal = next((answer for answer in answers if isinstance(answer, Exception)), None)
         if refusal is not None and not self._told_refusal:
             logger.warning("Redis at %s refused messages: %s", self._place, refusal)
@@ -214,7 +212,7 @@ class RedisBus:
     def _lost(self, error: Exception) -> None:
         self._connected.clear()
         if not self._told_away:
-            # The trace only of what nobody expects to happen when a server goes away.
+            # A traceback only for unexpected errors.
             unexpected = None if isinstance(error, RedisError | OSError) else error
             reason = str(error) or type(error).__name__
             logger.warning(
@@ -228,7 +226,7 @@ class RedisBus:
 
 @dataclass(frozen=True, slots=True)
 class _Letter:
-    """One piece of news as it travels. The number grows with each that its sender tells."""
+    """One message. Its number grows with each message of its sender."""
 
     sender: str
     number: int
@@ -240,7 +238,7 @@ class _Letter:
 
     @classmethod
     def read(cls, data: object) -> Self | None:
-        """Return what was sent, None if that was not one of us."""
+        """Return a received message; None if it is not one of ours."""
         if not isinstance(data, bytes):
             return None
         try:
@@ -254,7 +252,7 @@ class _Letter:
 
 
 class _Outbox:
-    """What waits to be sent, in order; bounded in number and in age."""
+    """Unsent messages, in order; bounded in number and age."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -271,7 +269,7 @@ class _Outbox:
         return [(letter, data) for _, letter, data in self._letters]
 
     def sent(self, number: int) -> None:
-        """Forget what was sent, up to this number. More may have come meanwhile, or the oldest have been dropped."""
+        """Remove sent messages up to this number. More may have come, or the oldest may have been dropped."""
         while self._letters and self._letters[0][1].number <= number:
             self._letters.popleft()
         self._forget()
@@ -286,11 +284,10 @@ class _Outbox:
 
 
 class _Heard:
-    """Lets each piece of news through once.
+    """Filters duplicate messages.
 
-    It may come twice: what was sent when the connection broke is sent again,
-    and a snapshot is also under its key. What we told ourselves was heard here
-    when it was told.
+    Messages sent when the connection broke are sent again, and a snapshot is also stored under its key. Our own
+    messages were delivered locally.
     """
 
     def __init__(self, own: str) -> None:
@@ -311,22 +308,22 @@ class _Heard:
 
 
 async def _end(tasks: list[asyncio.Task[None]], *, every: float) -> None:
-    """Cancel tasks until they are over.
+    """Cancel tasks until they are done.
 
-    Once is not always enough: in Python 3.11 `asyncio.wait_for`, which the
-    library uses, forgets a cancellation that comes just when it has a result.
+    Once is not always enough: in Python 3.11 `asyncio.wait_for`, which the library uses, loses a cancellation that
+    comes just when it has a result.
     """
     while running := [task for task in tasks if not task.done()]:
         for task in running:
             task.cancel()
         await asyncio.wait(running, timeout=every)
     for task in tasks:
-        # Asked for, so that nobody complains that it was not.
+        # Read, so that asyncio does not warn.
         _ = task.cancelled() or task.exception()
 
 
 def _place(url: str) -> tuple[str, int]:
-    """Return where a server is, without the password, and the number of its database."""
+    """Return the address of a server without the password, and its database number."""
     try:
         parts: Mapping[str, Any] = parse_url(url)
     except ValueError:

@@ -10,10 +10,10 @@ from facho.engine.model import Lease
 
 
 class LocalLeases:
-    """At most one holder per device. A time limit is for holders that die; here they die with the process."""
+    """At most one holder per device. No expiry is needed, because holders die with the process."""
 
     def __init__(self, first_token: int | None = None) -> None:
-        # Tokens go on growing over restarts, without a file to keep them in.
+        # Tokens keep growing across restarts, without a file.
         self._tokens = itertools.count(time.time_ns() if first_token is None else first_token)
         self._held: dict[str, Lease] = {}
 

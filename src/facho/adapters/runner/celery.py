@@ -1,4 +1,4 @@
-"""Gives composites to workers elsewhere, and waits for how they end.
+"""Sends composites to workers, and waits for their results.
 
 Each worker has a queue of its own, so that an OLT is polled by the same worker
 each time. A message that this worker does not take goes to the shared queues.
@@ -23,28 +23,28 @@ from facho.engine.scheduling.outages import Outages
 
 logger = logging.getLogger(__name__)
 
-# Discoveries, and what an admin holds for as urgent.
+# Discoveries, and jobs that an admin made as urgent.
 HIGH_PRIORITY = 90
 HIGH, DEFAULT, RETRY = "snmp_highprio", "snmp_default", "snmp_retry"
-# As workers look at them: who is waited for goes first, what has failed before goes last.
+# In the order of workers: urgent first, retries last.
 QUEUES = (HIGH, DEFAULT, RETRY)
 
-# A seat is free when something is given out, so a worker takes it at once. A message that nobody took by then is void,
-# and a little later another one is sent.
+# A poller is free when a composite is sent, so a worker takes it at once. A message that no worker took by then
+# expires, and another one is sent a little later.
 EXPIRES = timedelta(seconds=20)
 AGAIN_AFTER = timedelta(seconds=25)
 # What the worker of an OLT has not begun by then goes to the shared queues, too: that worker is busy, or it died.
 SHARED_AFTER = timedelta(seconds=2)
 
-# How long a run that a person asked for is offered, since it has no slot that would end it.
+# Maximum time to offer a manual run, which has no slot that ends it.
 LONGEST_OFFER = timedelta(minutes=5)
 
-# How often the database is asked what has become of everything, in seconds. News of an end only makes it earlier.
+# Seconds between queries of the database. A notification only makes the next one earlier.
 LOOK_EVERY = 1.0
-# What ends together is looked for together.
+# Seconds to collect ends that come together.
 TOGETHER = 0.05
 
-# Puts a message into a queue: its name, the message, and the seconds after which nobody wants it any more.
+# Sends a message: queue, message, and expiry in seconds.
 Send = Callable[[str, Mapping[str, Any], float], Awaitable[None]]
 # Names the queue of the worker for an OLT, given how many composites each queue has now; `Roster.choose`.
 Choose = Callable[[int, Mapping[str, int]], str | None]
@@ -97,7 +97,7 @@ class CeleryRunner:
             return await given.over
         except asyncio.CancelledError:
             if not self._is_leaving:
-                # A person does not want it any more. Its executions have been ended already.
+                # Disabled by a user. Its executions have ended already.
                 self._bus.publish("interrupt", {"olt_id": claim.composite.olt_id})
             raise
         finally:
@@ -113,23 +113,23 @@ class CeleryRunner:
 
     @property
     def offered(self) -> Collection[int]:
-        """Return the executions that nobody has begun yet: we answer for them, and nobody else does."""
+        """Return the unstarted executions, for which this process is responsible."""
         return {id_ for given in self._given if not given.begun.is_set() for id_ in given.claim.execution_ids}
 
     def leave(self) -> None:
-        """Let what was given out go on without us from here on."""
+        """Let sent composites continue without us."""
         self._is_leaving = True
 
     async def _offer(self, given: _Given) -> None:
         """Send until a worker begins, or until it is too late for that."""
         until = given.claim.next_check
         longest = LONGEST_OFFER if until is None else until - self._clock.now()
-        # By the monotonic clock: the other one may be set meanwhile.
+        # Monotonic, because the wall clock may be set.
         ends = self._clock.monotonic() + longest.total_seconds()
         while not given.begun.is_set():
             left = timedelta(seconds=ends - self._clock.monotonic())
             if left <= timedelta(0):
-                # Somebody may have begun since we last looked.
+                # A worker may have started since the last query.
                 await self.look()
                 await self._give_up(given)
                 return
@@ -144,15 +144,15 @@ class CeleryRunner:
             message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
             await self._send(queue, message, expires.total_seconds())
         except Exception as error:
-            # The broker is unavailable. The next try comes soon enough, as long as the slot lasts.
+            # The broker is unavailable. The next try follows while the slot lasts.
             self._outages.note("send", Cause.BROKER_UNAVAILABLE, self._clock.now())
             logger.warning("%s could not be sent to a worker: %s", claim.composite.master.name, error)
         else:
             self._outages.note("send", None, self._clock.now())
 
     async def _give_up(self, given: _Given) -> None:
-        """End what no worker began. If one does in this moment, one of both finds that the other was first."""
-        # Since its slot: one that was claimed when an outage was over may have had no time left.
+        """End a composite that no worker started. If one starts now, the database decides which was first."""
+        # Since its slot: one that was claimed at the end of an outage may have had no time left.
         cause = self._outages.main_cause(given.claim.composite.slot, self._clock.now())
         late = Outcome(Status.SKIPPED, cause or Cause.NO_FREE_POLLER)
         while not given.begun.is_set():
@@ -165,7 +165,7 @@ class CeleryRunner:
             await self._clock.sleep(LOOK_EVERY)
 
     async def watch(self) -> None:
-        """Follow what was given out, for ever."""
+        """Follow sent composites, forever."""
         listening = asyncio.create_task(self._listen(), name="ends")
         try:
             while True:

@@ -1,4 +1,4 @@
-"""The SNMP port for v1 and v2c: one UDP socket for all OLTs, with any number of requests in flight."""
+"""SNMP v1 and v2c: one UDP socket for all OLTs, with any number of requests in flight."""
 
 import asyncio
 import secrets
@@ -15,9 +15,9 @@ from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Community, Done, Line, Operation, SendByTask, Version
 
-# How many encoded requests are kept. One with 60 OIDs takes about 16 kB.
+# Number of encoded requests to keep. One with 60 OIDs takes about 16 kB.
 PREPARED_LIMIT = 2048
-# How many request ids are drawn at a time: each call to the system costs as much as the rest of a request.
+# Number of request ids drawn at a time: each system call costs as much as the rest of a request.
 IDS_AT_A_TIME = 512
 # A loop may count in milliseconds, in seconds. Its timer must not come too early for its own clock.
 CLOCK_STEP = 0.001
@@ -32,7 +32,7 @@ PDU_TYPES = {
 
 
 class PendingRequest:
-    """A request that has no answer yet."""
+    """A request without an answer yet."""
 
     __slots__ = ("_adapter", "address", "community", "deadline", "done", "host", "request_id", "timeout", "version")
 
@@ -87,16 +87,14 @@ class WaitingLine(PendingRequest):
 
 
 class CommunitySnmp(SendByTask):
-    """Asks v1 and v2c agents.
+    """Queries v1 and v2c agents.
 
-    An answer is ours if it comes from the address that was asked, with the id,
-    the version and the community of a request that still waits. All others are
-    dropped and counted in `dropped`. One that is ours but cannot be read is
-    `BadAnswer`; names and values in it are handed on as the agent sent them,
-    even if they are not those that were asked for.
+    An answer must come from the requested address, with the id, version and community of a pending request. All
+    others are dropped and counted in `dropped`. An unreadable answer is `BadAnswer`; names and values are passed on
+    as sent, even if they do not match the request.
 
-    SNMPv1 has no GETBULK. There `get_bulk` asks with GETNEXT: it brings one
-    row, and the caller sees that it got fewer variables than it allowed for.
+    SNMPv1 has no GETBULK. There `get_bulk` uses GETNEXT: it returns one row, so the caller gets fewer variables than
+    requested.
     """
 
     def __init__(self, *, names: Names | None = None, prepared_limit: int = PREPARED_LIMIT) -> None:
@@ -109,9 +107,9 @@ class CommunitySnmp(SendByTask):
         self._deadlines: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        # GETs of known ONUs come again with every run; a GETBULK begins somewhere else each time.
+        # GETs of known ONUs repeat with every run; a GETBULK starts at another OID each time.
         self._prepare_get = lru_cache(maxsize=prepared_limit)(codec.prepare)
-        # Datagrams that were no answers to anything, by reason.
+        # Dropped datagrams, by reason.
         self.dropped: Counter[str] = Counter()
 
     @property
@@ -142,7 +140,7 @@ class CommunitySnmp(SendByTask):
         return super().line(agent) if peer is None else CommunityLine(self, agent, peer)
 
     async def close(self) -> None:
-        """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
+        """Fail all requests in flight, and later ones, with `NoAnswer`."""
         self._closed = True
         for waiting in list(self._waiting.values()):
             waiting.end(NoAnswer(f"Facho stopped before {waiting.host} answered"))
@@ -225,12 +223,12 @@ class CommunitySnmp(SendByTask):
         return request_id
 
     def forget(self, waiting: PendingRequest) -> None:
-        """Drop the answer to a request if it still comes."""
+        """Ignore a later answer to a request."""
         if self._waiting.get(waiting.request_id) is waiting:
             del self._waiting[waiting.request_id]
 
     def _receive(self, data: bytes, sender: Address) -> bool:
-        """Hand an answer to its request; return whether other requests are in flight."""
+        """Pass an answer to its request; return whether other requests are in flight."""
         try:
             envelope = codec.open_answer(data)
         except BadAnswer:
@@ -275,7 +273,7 @@ class CommunityLine:
 
 
 def _random_ids() -> Iterator[int]:
-    """Yield request ids that nobody can foresee."""
+    """Yield unpredictable request ids."""
     while True:
         for number in memoryview(secrets.token_bytes(4 * IDS_AT_A_TIME)).cast("I"):
             request_id = number & codec.MAX_REQUEST_ID

@@ -1,4 +1,4 @@
-"""The SNMP port for every version: each agent is asked by the adapter that speaks its version."""
+"""SNMP of all versions: each agent is queried by the adapter of its version."""
 
 from collections.abc import Awaitable, Sequence
 from functools import partial
@@ -11,12 +11,12 @@ from facho.engine.oid import Oid
 from facho.engine.ports import Snmp
 from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Line, Operation, Version
 
-# How a request ended that got no answer, by its error.
+# Result of a request without an answer, by error.
 RESULTS: dict[type[BaseException], str] = {NoAnswer: "no_answer", BadAnswer: "bad_answer", Refused: "refused"}
 
 
 class SnmpByVersion:
-    """Asks v1 and v2c agents with a community, v3 agents as a user. Every request is reported to the observer."""
+    """Queries v1 and v2c agents with a community, v3 agents as a user. Reports every request to the observer."""
 
     def __init__(
         self, community: Snmp | None = None, usm: Snmp | None = None, observer: Observer | None = None

@@ -1,8 +1,11 @@
-"""Recordings of agents in the `.snmprec` format: a line `oid|type|value` for each variable.
+"""Recordings of agents in the `.snmprec` format: a line `oid
 
-The type is the number of its tag. A letter behind it says how the value is
-written: `x` in hexadecimal, `e` with escapes such as `\\x00`; without one it
-stands there as it is. Empty lines and lines that begin with `#` say nothing.
+type
+
+value` per variable.
+
+The type is the number of its tag. A letter after it gives the format of the value: `x` hexadecimal, `e` with escapes
+such as `\x00`; without one it is plain. Empty lines and lines that start with `#` are ignored.
 """
 
 import re
@@ -17,7 +20,7 @@ from facho.engine.snmp import Tag, Value
 
 INTEGERS = frozenset({Tag.INTEGER, Tag.COUNTER32, Tag.GAUGE32, Tag.TIME_TICKS, Tag.COUNTER64})
 OCTETS = frozenset({Tag.OCTET_STRING, Tag.IP_ADDRESS, Tag.OPAQUE})
-# What an agent says when it has no variable is not a variable, so it cannot be recorded.
+# A missing variable cannot be recorded.
 KNOWN_TYPES = INTEGERS | OCTETS | {Tag.NULL, Tag.OBJECT_IDENTIFIER}
 
 ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
@@ -36,7 +39,7 @@ ESCAPED = {
 
 
 class BadRecording(ValueError):
-    """A line of a recording cannot be read. It names the file and the line."""
+    """A line of a recording cannot be read. The message names the file and the line."""
 
 
 class Record(NamedTuple):
@@ -48,12 +51,12 @@ class Record(NamedTuple):
 
 
 def read_records(path: Path) -> list[Record]:
-    """Return the variables of a file in the order in which they stand there; BadRecording names a wrong line."""
+    """Return the variables of a file in order; BadRecording names a wrong line."""
     return parse_records(path.read_bytes().split(b"\n"), str(path))
 
 
 def parse_records(lines: Iterable[bytes | str], source: str = "the recording") -> list[Record]:
-    """Return the variables in these lines. `source` is how an error calls where they come from."""
+    """Return the variables of these lines. `source` is their name in errors."""
     records = []
     for number, line in enumerate(lines, 1):
         content = (line.encode() if isinstance(line, str) else line).rstrip(b"\r\n")
@@ -67,7 +70,7 @@ def parse_records(lines: Iterable[bytes | str], source: str = "the recording") -
 
 
 def format_record(record: Record) -> str:
-    """Return the line of a variable, without its end. Strings that are not printable ASCII become hexadecimal."""
+    """Return the line of a variable, without line end. Strings that are not printable ASCII become hexadecimal."""
     encode_value(record.tag, record.value)
     notation, value = _format_value(record.tag, record.value)
     return f"{text(record.oid)}|{int(record.tag)}{notation}|{value}"
@@ -118,7 +121,7 @@ def _parse_octets(tag: Tag, notation: str, content: bytes) -> bytes:
         return bytes.fromhex(content.decode("ascii", "replace"))
     if notation == "e":
         return ESCAPE.sub(_unescape, content)
-    # An address is written with dots; some recorders write its four octets as they are.
+    # An address is written with dots; some recorders write its four octets.
     if tag == Tag.IP_ADDRESS and len(content) != 4:
         return IPv4Address(content.decode("ascii", "replace").strip()).packed
     return content
@@ -128,12 +131,12 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     code = match[1]
     if code.startswith(b"x") and len(code) == 3:
         return bytes.fromhex(code[1:].decode())
-    # A backslash before anything else is only a backslash.
+    # A backslash before anything else is a plain backslash.
     return ESCAPED.get(code, match[0])
 
 
 def _format_value(tag: Tag, value: Value) -> tuple[str, str]:
-    """Return the letter that says how the value is written, and the value."""
+    """Return the format letter and the value."""
     if tag == Tag.OBJECT_IDENTIFIER and isinstance(value, bytes):
         return "", text(Oid(value))
     if tag == Tag.IP_ADDRESS and isinstance(value, bytes) and len(value) == 4:

@@ -1,4 +1,4 @@
-"""UDP for many agents at once: one non-blocking socket for each address family, and names that are looked up once."""
+"""UDP for many agents: one non-blocking socket per address family, and cached names."""
 
 import asyncio
 import contextlib
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 
 from facho.engine.errors import NoAnswer
 
-# Hundreds of OLTs may answer while the loop is busy elsewhere. The system may grant less than this.
+# Hundreds of OLTs may answer while the loop is busy. The system may grant less than this.
 RECEIVE_BUFFER = 4 * 1024 * 1024
 MAX_DATAGRAM = 65535
-# After so many datagrams the loop gets a turn; the rest are read on its next one.
+# Datagrams to read before the loop gets a turn.
 DATAGRAMS_A_TURN = 64
-# How long a name that was looked up is believed, in seconds, and how many are remembered.
+# Seconds to cache a resolved name, and number of cached names.
 NAME_TTL = 300.0
 MAX_NAMES = 10_000
 
-# Host and port, as the socket spells them.
+# Host and port in the form of the socket.
 Address = tuple[str, int]
-# Takes a datagram, and says whether another one is expected now.
+# Takes a datagram, and returns whether another one is expected now.
 Receiver = Callable[[bytes, Address], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Where datagrams for an agent go, and the address that its answers must come from."""
+    """Address of an agent for requests, and the address that its answers must come from."""
 
     family: int
     sockaddr: tuple[str, int] | tuple[str, int, int, int]
@@ -37,7 +37,7 @@ class Peer:
 
 
 class Names:
-    """Finds out addresses. A numeric one is free; a name is asked for once in a while."""
+    """Resolves addresses. A numeric one is free; a name is cached."""
 
     def __init__(self, ttl: float = NAME_TTL) -> None:
         self._ttl = ttl
@@ -60,7 +60,7 @@ class Names:
         self._known[host, port] = (now + self._ttl, peer)
 
     async def find(self, host: str, port: int, *, timeout: float) -> Peer:
-        """Return where `host` is; `NoAnswer` if nobody can say so in time."""
+        """Return the address of `host`; `NoAnswer` if it cannot be resolved in time."""
         loop = asyncio.get_running_loop()
         if (known := self.known(host, port)) is not None:
             return known
@@ -94,10 +94,9 @@ def _peer(found: tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int
 
 
 class Sockets:
-    """The sockets of one adapter. They are opened on the loop that first sends through them.
+    """Sockets of one adapter, opened on the loop of the first send.
 
-    Every datagram goes to `receive` with the address it came from; to know
-    which of them are answers is the receiver's business.
+    Every datagram goes to `receive` with its source address; the receiver decides whether it is an answer.
     """
 
     def __init__(self, receive: Receiver) -> None:
@@ -105,7 +104,7 @@ class Sockets:
         # The loop that they are open on.
         self.loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[int, socket.socket] = {}
-        # Datagrams that were not sent, and errors that the network reported, by name.
+        # Failed sends and reported network errors, by name.
         self.errors: Counter[str] = Counter()
 
     def send(self, data: bytes, peer: Peer, loop: asyncio.AbstractEventLoop) -> None:
@@ -143,9 +142,9 @@ class Sockets:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                # An ICMP error of an earlier datagram, to whichever agent; the socket itself is well.
+                # An ICMP error of an earlier datagram to any agent; the socket itself works.
                 self.errors[type(error).__name__] += 1
                 continue
             if not self._receive(data, (sender[0], sender[1])):
-                # To find out that nothing more is there would cost as much as to read it.
+                # Checking for more would cost as much as reading it.
                 return

@@ -1,8 +1,7 @@
-"""The SNMP port for v3, on the library `snmp`: it does all that is security, and none of it is done here.
+"""SNMP v3, on the library `snmp`, which does all of the security.
 
-Keys, signatures, ciphers, engine ids and time windows are the library's. It
-works keys out of passwords slowly, so that happens in a thread; nothing else
-that it does waits for anything.
+Keys, signatures, ciphers, engine ids and time windows are the library's. Deriving keys from passwords is slow, so it
+runs in a thread; no other step blocks.
 """
 
 import asyncio
@@ -42,17 +41,13 @@ REFUSALS = {
 
 
 class UsmSnmp(SendByTask):
-    """Asks v3 agents.
+    """Queries v3 agents.
 
-    What is not signed, is old or belongs to another request is not an answer:
-    it is dropped, and the request goes on waiting for a true one. If none came
-    in time, the error tells silence (`NoAnswer`) from messages that could not
-    be accepted (`BadAnswer`) and from an agent that does not accept us
-    (`Refused`). Since anybody can forge the latter's report, it too is raised
-    only when the time is over.
+    A message that is unsigned, old or of another request is dropped, and the request keeps waiting. After the
+    time-out the error separates no answer (`NoAnswer`), unacceptable messages (`BadAnswer`) and denied access
+    (`Refused`). A report of denied access can be forged, so it is also raised only after the time-out.
 
-    The first request to an agent costs one more message, by which the library
-    finds out its engine id.
+    The first request to an agent costs one more message, by which the library discovers its engine id.
     """
 
     def __init__(self, *, names: Names | None = None) -> None:
@@ -62,7 +57,7 @@ class UsmSnmp(SendByTask):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sessions: dict[Address, dict[User, UsmSession]] = {}
         self._closed = False
-        # Datagrams that were no answers to anything, by reason.
+        # Dropped datagrams, by reason.
         self.dropped: Counter[str] = Counter()
 
     @property
@@ -81,7 +76,7 @@ class UsmSnmp(SendByTask):
         return await self._ask(agent, get_bulk_pdu(oids, non_repeaters, max_repetitions), timeout)
 
     async def close(self) -> None:
-        """Fail what is in flight with `NoAnswer`, and everything that is asked later."""
+        """Fail all requests in flight, and later ones, with `NoAnswer`."""
         self._closed = True
         for sessions in self._sessions.values():
             for session in sessions.values():
@@ -102,12 +97,12 @@ class UsmSnmp(SendByTask):
             sentence = REFUSALS.get(type(error), REFUSED).format(user=session.user)
             raise Refused(f"{agent.host} {sentence}") from error
         finally:
-            # After a cancellation the library would remember the request for ever.
+            # After a cancellation the library would keep the request forever.
             handle.onDeactivate()
         return answer
 
     async def _session(self, agent: Agent, timeout: float) -> UsmSession:
-        """Return the session with the agent, as the agent is set up now."""
+        """Return the session with the agent in its current configuration."""
         if agent.version != Version.V3 or not isinstance(agent.credentials, User):
             raise ValueError(f"{agent.host} is not an agent of SNMPv3 with a user")
         user = agent.credentials
@@ -132,16 +127,16 @@ class UsmSnmp(SendByTask):
         self._sockets.send(data, peer, asyncio.get_running_loop())
 
     def _receive(self, data: bytes, sender: Address) -> bool:
-        """Hand a message to whoever may wait for it. There is always more to expect: discoveries, and reports."""
+        """Pass a message to its session. More may always follow: discoveries and reports."""
         sessions = [session for session in self._sessions.get(sender, {}).values() if session.in_flight]
         if not sessions:
             self.dropped["nobody there was asked"] += 1
             return True
         try:
-            # There is more than one only where an agent is asked as several users at once.
+            # More than one only if an agent is queried as several users.
             reasons = [session.hear(data) for session in sessions]
         except Exception:
-            # Bytes from outside must not end the reading of others, whatever they do to the library.
+            # Bytes from outside must never stop the reading, whatever they do in the library.
             logger.exception("%s: a message of %d bytes could not be handled", sender[0], len(data))
             reasons = ["it cannot be read"]
         if None not in reasons:
@@ -158,7 +153,7 @@ class UsmSnmp(SendByTask):
 
 
 def _nothing_usable(agent: Agent, session: UsmSession, refusals: int, timeout: float) -> SnmpError:
-    """Return what to say when the time is over."""
+    """Return the error after the time-out."""
     count = session.refusals - refusals
     if not count:
         return NoAnswer(f"{agent.host} did not answer within {timeout:g} s")

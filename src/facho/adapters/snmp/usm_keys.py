@@ -1,4 +1,4 @@
-"""The keys of SNMPv3 users, as the library `snmp` works them out of passwords: slowly, so each once and in a thread."""
+"""Keys of SNMPv3 users, derived by the library `snmp` from passwords: slow, so once per user and in a thread."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -25,14 +25,14 @@ from snmp.security.usm.priv import AesCfb128
 from facho.engine.errors import Refused
 from facho.engine.snmp import User
 
-# A password shorter than this is refused by agents (RFC 3414, 11.2).
+# Agents refuse a shorter password (RFC 3414, 11.2).
 MIN_PASSWORD = 8
 MAX_USER_NAME = 32
-# One user name with several passwords is rare, and so is more than one user an OLT.
+# Several passwords per user name, or several users per OLT, are rare.
 MAX_USERS = 1000
 
-# There are two ways to stretch a key to 192 or 256 bits. AES192 and AES256 stretch as net-snmp does; the names
-# with a C, which are net-snmp's too, stretch as Cisco does, for which the library needs some milliseconds an agent.
+# There are two ways to extend a key to 192 or 256 bits. AES192 and AES256 do it like net-snmp; the names with a C, as
+# in net-snmp, like Cisco, for which the library needs some milliseconds per agent.
 PRIVACY = {
     "AES128": AesCfb128,
     "AES192": EsoAesCfb192,
@@ -43,14 +43,14 @@ PRIVACY = {
 
 
 class ReadyKey(bytes):
-    """A key that was already worked out of its password."""
+    """A key that was already derived from its password."""
 
     def __repr__(self) -> str:
         return "ReadyKey()"
 
 
 def _takes_ready_keys(protocol: Any) -> Any:
-    """Return the library's protocol with the one difference that it does not work out a ready key again."""
+    """Return the library's protocol, changed so that it does not derive a ready key again."""
 
     class Ready(protocol):
         @classmethod
@@ -75,14 +75,14 @@ AUTHENTICATION = {
 
 @dataclass(frozen=True, slots=True)
 class UserKeys:
-    """What the library wants to know of a user. Nothing of it shows in a repr."""
+    """Parameters of a user for the library. Nothing of it appears in a repr."""
 
     name: str
     settings: dict[str, Any] = field(repr=False)
 
 
 class Keys:
-    """Works out the keys of each user once, and remembers them."""
+    """Derives the keys of each user once, and caches them."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="snmp-keys")
@@ -100,7 +100,7 @@ class Keys:
             work = asyncio.get_running_loop().run_in_executor(self._thread, work_out, user)
             self._under_way[user] = work
             work.add_done_callback(lambda _: self._under_way.pop(user, None))
-        # Others may wait for the same keys: who is cancelled must not take them away.
+        # Others may wait for the same keys: a cancelled caller must not cancel them.
         keys = await asyncio.shield(work)
         if len(self._known) >= MAX_USERS:
             self._known.clear()
@@ -112,7 +112,7 @@ class Keys:
 
 
 def check(user: User) -> None:
-    """Raise `Refused` with a sentence for settings that cannot work."""
+    """Raise `Refused` with a message for invalid settings."""
     if not 0 < len(user.name.encode()) <= MAX_USER_NAME:
         raise Refused(f"an SNMPv3 user name has 1 to {MAX_USER_NAME} octets")
     if user.auth and user.auth not in AUTHENTICATION:

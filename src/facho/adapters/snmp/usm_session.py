@@ -1,4 +1,4 @@
-"""One SNMPv3 agent as the library `snmp` talks to it: our names and values on one side, the library's on the other."""
+"""Session with one SNMPv3 agent: converts between our names and values and those of the library `snmp`."""
 
 import asyncio
 import time
@@ -36,10 +36,10 @@ from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.oid import Oid
 from facho.engine.snmp import Answer
 
-# The most that fits a UDP datagram over IPv4, and what we tell agents that we accept.
+# Maximum UDP datagram over IPv4, announced to agents.
 MAX_MESSAGE = 65507
 
-# Why a message is not accepted, the most telling reason first.
+# Reasons for refusing a message, the most significant first.
 REASONS = (
     (UsmWrongDigest, "its signature is wrong"),
     (UsmDecryptionError, "it cannot be decrypted"),
@@ -47,12 +47,12 @@ REASONS = (
     (ParseError, "it cannot be read"),
     (IncomingMessageError, "it does not belong to the request"),
 )
-# The library raises the bare class for a message id that no request has, or has any more.
+# The library raises the bare class for a message id without a pending request.
 LATE = "late or unknown id"
 
 
 class Name(OID):
-    """An OID to ask for, as the bytes that we have already. The library's own are wrong for some, such as 2.16."""
+    """An OID to request, from its bytes. The library's own encoding is wrong for some, such as 2.16."""
 
     def __init__(self, oid: Oid) -> None:
         super().__init__()
@@ -71,13 +71,13 @@ def get_next_pdu(asked: Sequence[Oid]) -> Any:
 
 
 def get_bulk_pdu(asked: Sequence[Oid], non_repeaters: int, max_repetitions: int) -> Any:
-    # The library refuses more non-repeaters than names; to an agent they mean the same as all names (RFC 3416, 4.2.3).
+    # The library refuses more non-repeaters than names; to an agent they mean all names (RFC 3416, 4.2.3).
     non_repeaters = min(non_repeaters, len(asked))
     return GetBulkRequestPDU(*map(Name, asked), nonRepeaters=non_repeaters, maxRepetitions=max_repetitions)
 
 
 class Response(ResponsePDU):
-    """The library's answer with its variables read by our codec: at a fiftieth of the time, and as v2c reads them."""
+    """The library's answer with its variables read by our codec: 50 times faster, and as in v2c."""
 
     def __init__(self, request_id: int, answer: Answer) -> None:
         super().__init__(requestID=request_id)
@@ -91,12 +91,12 @@ class Response(ResponsePDU):
             raise cls.DeserializeError(str(error)) from error
 
 
-# Where the library looks up how to read an answer. It has no other place to say so.
+# The only place where the library looks up the type of an answer.
 pduTypes[ResponsePDU.TAG] = Response
 
 
 class Handle(SNMPv3RequestHandle):
-    """A request in flight. Its result is the agent's answer as it is: the library would judge it."""
+    """A request in flight. Its result is the agent's answer, without the library's interpretation."""
 
     session: "UsmSession"
     bytes_sent = 0
@@ -115,7 +115,7 @@ class Handle(SNMPv3RequestHandle):
 
 
 class Manager(SNMPv3Manager):
-    """The library's manager of one user at one agent, with handles of ours."""
+    """The library's manager of one user at one agent, with our handles."""
 
     def openRequestNoTimeout(self, pdu: Any, *callbacks: Callable[[int], None]) -> Handle:  # noqa: N802  # its name
         request_id = self.requestIDAuthority.reserve()
@@ -126,7 +126,7 @@ class Manager(SNMPv3Manager):
 
 
 class Interpreter(SNMPv3Interpreter):
-    """The library's, on a clock that nobody sets: a step of the wall clock must not make messages look old."""
+    """The library's interpreter on a monotonic clock: a step of the wall clock must not make messages look old."""
 
     def decode(self, data: bytes) -> Any:
         return self.usm.processIncoming(SNMPv3WireMessage.decodeExact(data), time.monotonic())
@@ -136,10 +136,10 @@ class Interpreter(SNMPv3Interpreter):
 
 
 class UsmSession:
-    """One user at one agent: its engine id, its time, and the requests in flight.
+    """One user at one agent: engine id, time, and requests in flight.
 
-    Nothing is shared with other agents, so no answer of one can be taken for
-    that of another. To the library this is both channel and sender.
+    Nothing is shared with other agents, so answers cannot be confused. To the library this is both channel and
+    sender.
     """
 
     msgMaxSize = MAX_MESSAGE  # noqa: N815  # the library's name
@@ -152,7 +152,7 @@ class UsmSession:
         self._host = host
         self._send = send
         self._interpreter = Interpreter(usm)
-        # The sorter itself holds the table by a weak reference only.
+        # The sorter keeps only a weak reference to the table.
         self._table = SNMPv3MessageTable()
         self._sorter = SNMPv3MessageSorter(self._interpreter)
         self._sorter.register(ReportPDU, self._table)
@@ -160,9 +160,9 @@ class UsmSession:
         scheduler = AsyncScheduler(asyncio.get_running_loop())
         level = usm.defaultSecurityLevel(user, "")
         self._manager = Manager(scheduler, self._table, self, self, "", user, level, engineID=None, autowait=False)
-        # The size of the message that is being read.
+        # Size of the current message.
         self.size = 0
-        # Messages that came from the agent and were not accepted, and why the last one was not.
+        # Refused messages of the agent, and the reason of the last one.
         self.refusals = 0
         self.refusal = ""
 
@@ -171,12 +171,12 @@ class UsmSession:
         return len(self._manager.requests)
 
     def ask(self, pdu: Any, timeout: float) -> Handle:
-        """Send a request once. The library repeats after its refresh period, which here comes after the timeout."""
+        """Send a request once. The library's repetition comes after our time-out."""
         handle: Handle = self._manager.makeRequest(pdu, wait=False, timeout=timeout, refreshPeriod=timeout + 1)
         return handle
 
     def send(self, message: Any, _channel: Any) -> None:
-        """Send a message of the library. Its size is noted with its request; that of a discovery is nobody's."""
+        """Send a message of the library. Its size is stored with its request; that of a discovery is not."""
         data = self._interpreter.encode(message)
         try:
             self._send(data)
@@ -188,7 +188,7 @@ class UsmSession:
             state.handle.bytes_sent += len(data)
 
     def hear(self, data: bytes) -> str | None:
-        """Take a message, or return why it was not accepted."""
+        """Take a message, or return the reason for refusing it."""
         self.size = len(data)
         try:
             self._sorter.hear(data, self)
@@ -199,6 +199,6 @@ class UsmSession:
         return None
 
     def fail(self, sentence: str) -> None:
-        """End all that is in flight with `NoAnswer`."""
+        """End all requests in flight with `NoAnswer`."""
         for state in list(self._manager.requests.values()):
             state.handle.fail(sentence)
