@@ -5,7 +5,7 @@ type
 value` per variable.
 
 The type is the number of its tag. A letter after it gives the format of the value: `x` hexadecimal, `e` with escapes
-such as `\x00`; without one it is plain. Empty lines and lines that start with `#` are ignored.
+such as `\\x00`; without one it is plain. Empty lines and lines that start with `#` are ignored.
 """
 
 import re
