@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*.py") if "migrations" not in path.parts)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")])
-TOOLING = [ROOT / "pyproject.toml", ROOT / "dev.py", *(ROOT / ".github").rglob("*.yml")]
+TOOLING = [*ROOT.glob("*.toml"), ROOT / "dev.py", ROOT / ".pre-commit-config.yaml", *(ROOT / ".github").rglob("*.yml")]
 
 # Fulfilled by the engine itself: nothing outside stands behind them.
 WITHOUT_ADAPTERS = {"PollerWatch", "NodeRunner"}
