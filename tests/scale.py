@@ -125,11 +125,11 @@ class Stage:
         folder, own_port = self._folder, lambda: {"FACHO_METRICS_PORT": str(free_port())}
         for number in (1, 2):
             name = f"scheduler-{number}"
-            self.roles.append(Role(name, ["scheduler"], "The scheduler stands by.", folder, own_port()))
+            self.roles.append(Role(name, ["scheduler"], "The scheduler is on standby.", folder, own_port()))
         for number in range(1, WORKERS + 1):
             arguments = ["worker", "-c", str(pollers)]
             self.roles.append(Role(f"worker-{number}", arguments, "The worker has", folder, own_port()))
-        self.roles.append(Role("web", ["web", f"--port={port}"], "Facho is on", folder, {}))
+        self.roles.append(Role("web", ["web", f"--port={port}"], "Facho is listening on", folder, {}))
         for role in self.roles:
             role.await_ready()
 
@@ -204,8 +204,8 @@ def _stop(number: int, frame: Any) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dev.py scale", description="Run a whole scale-out on simulated OLTs.")
     parser.add_argument("--port", type=int, default=8000, help="port of the pages (default %(default)s)")
-    parser.add_argument("--olts", type=int, default=6, help="how many simulated OLTs (default %(default)s)")
-    parser.add_argument("--onus", type=int, default=2100, help="how many ONUs in all, at least (default %(default)s)")
+    parser.add_argument("--olts", type=int, default=6, help="number of simulated OLTs (default %(default)s)")
+    parser.add_argument("--onus", type=int, default=2100, help="minimum total number of ONUs (default %(default)s)")
     parser.add_argument("--data", type=Path, help="keep the logs in a new folder of this one")
     return parser
 
@@ -213,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> None:
     for name in ("port", "olts", "onus"):
         if getattr(arguments, name) < 1:
-            raise ConfigError(f"--{name} is {getattr(arguments, name)}. Write a number from 1 on.")
+            raise ConfigError(f"--{name} is {getattr(arguments, name)}. Write 1 or more.")
     # Nothing is started for a port that somebody else has.
     listen(HOST, arguments.port, "--port").close()
     say("Starting PostgreSQL, Redis, simulated OLTs and five processes of Facho ...")

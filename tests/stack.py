@@ -241,13 +241,13 @@ class Stack:
         set_up(self.fleet, self._jobs, self.settings())
 
     def scheduler(self, name: str, **settings: str) -> Role:
-        return self._role(name, ["scheduler"], "The scheduler stands by.", settings)
+        return self._role(name, ["scheduler"], "The scheduler is on standby.", settings)
 
     def worker(self, name: str, pollers: int, **settings: str) -> Role:
         return self._role(name, ["worker", "-c", str(pollers)], "The worker has", settings)
 
     def web(self, name: str, port: int, **settings: str) -> Role:
-        return self._role(name, ["web", f"--port={port}"], "Facho is on", settings)
+        return self._role(name, ["web", f"--port={port}"], "Facho is listening on", settings)
 
     def _role(self, name: str, arguments: list[str], ready: str, settings: Mapping[str, str]) -> Role:
         whole = self.settings(FACHO_WORKER_NAME=name, **settings)

@@ -69,7 +69,7 @@ class ScaledInstallation(Installation):
         self._database_url = database_url
         known = {"FACHO_MODE": "scale", "DATABASE_URL": database_url, "FACHO_REDIS_URL": servers.redis_url}
         known |= {"FACHO_DATA_DIR": str(data), **(settings or {})}
-        self._scheduler = self._role("scheduler", ["scheduler"], "The scheduler stands by.", known)
+        self._scheduler = self._role("scheduler", ["scheduler"], "The scheduler is on standby.", known)
         self._worker = self._role("worker", ["worker", "-c", POLLERS], "The worker has", known)
         self._web = self._role("web", ["web", f"--port={self.port}"], self.url, known)
 

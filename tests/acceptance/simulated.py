@@ -22,7 +22,7 @@ class Sim:
         found = re.search(r"answers on (127\.0\.0\.1):(\d+)", greeting)
         assert found, greeting
         self.host, self.port = found[1], int(found[2])
-        while "Ctrl-C ends it" not in self._read():
+        while "Ctrl-C stops it" not in self._read():
             pass
 
     @property

@@ -97,7 +97,7 @@ def test_a_mute_olt_is_tried_again_given_up_told_of_and_taken_back(facho: Instal
     assert "breaker of OLT-CENTRAL-01" in explained["answer"]
     assert mailbox.messages == [
         ("raised", "[warning] OLT-CENTRAL-01 does not answer"),
-        ("recovered", "[over] OLT-CENTRAL-01 answers again"),
+        ("recovered", "[resolved] OLT-CENTRAL-01 answers again"),
     ]
     assert mailbox.forged == 0
     assert quota(facho, failed)["causes"] == {"unreachable": 1}

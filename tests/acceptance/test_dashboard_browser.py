@@ -96,7 +96,7 @@ def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
     expect(busy.locator("[data-slot=seconds]")).to_have_text("10 s")
     expect(free.locator(".poller-status")).to_have_text("free")
     expect(page.locator("#queue")).to_contain_text(EVIL)
-    expect(page.locator("#queue")).to_contain_text("waits for its OLT to be free")
+    expect(page.locator("#queue")).to_contain_text("waiting for its OLT to be free")
     expect(page.locator("#queue")).to_contain_text("10 s late")
     expect(page.locator("#saturation")).to_have_text("saturated")
     expect(page.locator("#engine-state")).to_contain_text("saturated")
@@ -109,7 +109,7 @@ def test_old_news_is_called_old(bridge):
 
     page = bridge.open("/")
 
-    expect(page.locator("#banner")).to_have_text("News is 12 s old: the engine may be down.")
+    expect(page.locator("#banner")).to_have_text("The engine has not reported for 12 s: it may be down.")
     expect(page.locator("#engine-state")).to_contain_text("silent")
 
 
@@ -171,7 +171,7 @@ def test_run_now_asks_once_and_says_so(bridge, node):
     button = page.get_by_role("button", name="Run now Optical power")
 
     button.click()
-    expect(page.locator(".toast")).to_contain_text("Asked for.")
+    expect(page.locator(".toast")).to_contain_text("Requested.")
     button.click()
 
     expect(page.locator(".toast").last).to_contain_text("asked for already")
@@ -193,7 +193,7 @@ def test_searching_changes_the_rows_and_the_address(bridge, onu):
 
     page.get_by_role("searchbox").fill("nobody")
 
-    expect(page.locator("#onus")).to_contain_text("No ONU is like that.")
+    expect(page.locator("#onus")).to_contain_text("No ONU matches the filter.")
     expect(page).to_have_url("http://localhost/onus/?q=nobody")
     page.get_by_role("searchbox").fill("0/1/7")
     expect(page.locator("#onus tbody tr")).to_contain_text(EVIL)
@@ -323,8 +323,8 @@ def test_the_figures_of_an_olt_are_drawn_and_their_range_can_be_chosen(bridge: B
 
     figures = page.locator("#figures")
     expect(figures.locator("[data-figure=success] svg .chart-line")).to_have_count(1)
-    expect(figures.locator("[data-figure=duration] .legend")).to_have_text("mean95 % of runs at most")
-    expect(figures.locator("[data-figure=lost] .empty")).to_have_text("No slot was lost in this time.")
+    expect(figures.locator("[data-figure=duration] .legend")).to_have_text("mean95th percentile of runs")
+    expect(figures.locator("[data-figure=lost] .empty")).to_have_text("No slot was lost in this period.")
     chosen = figures.locator("[aria-pressed=true]")
     expect(chosen).to_have_text("24 h")
     figures.get_by_role("button", name="7 d", exact=True).click()

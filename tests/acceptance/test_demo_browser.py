@@ -32,7 +32,7 @@ def page(demo: Installation, browser: Browser) -> Iterator[Page]:
 
 
 def test_a_stranger_watches_olts_being_polled(page: Page):
-    expect(page.get_by_text("Engine live")).to_be_visible(timeout=SOON)
+    expect(page.get_by_text("Engine running")).to_be_visible(timeout=SOON)
     expect(page.get_by_text("BUSY").first).to_be_visible(timeout=SOON)
     expect(page.get_by_text("2,100").first).to_be_visible(timeout=SOON)
     expect(
@@ -45,7 +45,7 @@ def test_the_page_of_an_onu_says_why_its_power_is_as_old_as_it_is(demo: Installa
 
     page.goto(f"{demo.url}/onus/{onu['id']}/")
 
-    expect(page.get_by_text("Why is it this old?")).to_be_visible()
+    expect(page.get_by_text("Why is this value old?")).to_be_visible()
     expect(page.get_by_text(re.compile(r"Optical power reads it every"))).to_be_visible()
 
 

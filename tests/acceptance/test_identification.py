@@ -115,7 +115,7 @@ def test_an_onu_goes_missing_after_two_discoveries_and_one_that_moves_stays_itse
     assert len(onus(facho, olt_id)) == ONUS
     # Its state was read a moment ago: that alone would look well.
     why = page(facho, f"/onus/{gone['id']}/")
-    assert "The ONU is missing since" in why
+    assert "The ONU has been missing since" in why
     assert "it is on schedule" not in why
 
 

@@ -87,7 +87,7 @@ def test_an_engine_without_workers_says_how_to_get_one(bridge):
 
     page = bridge.open("/")
 
-    expect(page.locator("#pollers-empty")).to_have_text("No worker has been heard of. Start one with `facho worker`.")
+    expect(page.locator("#pollers-empty")).to_have_text("No worker is running. Start one with `facho worker`.")
     expect(page.locator("#pollers .poller")).to_have_count(0)
 
 
@@ -144,4 +144,4 @@ def test_days_of_which_nothing_is_known_say_so(bridge):
 
     page.get_by_role("button", name="7 d").click()
 
-    expect(page.locator("#busy-chart")).to_have_text("Nothing is known of the pool in this time.")
+    expect(page.locator("#busy-chart")).to_have_text("There is no data about the pollers for this period.")

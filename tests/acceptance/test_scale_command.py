@@ -169,4 +169,4 @@ def test_a_number_that_makes_no_sense_is_said(capsys, name):
     status = scale.main([f"--{name}=0"])
 
     assert status == 1
-    assert capsys.readouterr().err == f"scale: --{name} is 0. Write a number from 1 on.\n"
+    assert capsys.readouterr().err == f"scale: --{name} is 0. Write 1 or more.\n"

@@ -22,7 +22,7 @@ def test_a_token_is_shown_when_it_is_made_and_never_again(admin_page, reader):
     later = admin_page.get(LIST).content.decode()
 
     token = Token.objects.get(user=reader)
-    assert f"The token of reader is {token.key}. Note it down now: it is not shown again." in made
+    assert f"The token of reader is {token.key}. Copy it now: it is not shown again." in made
     assert "reader" in later
     assert token.key not in later
     assert not LogEntry.objects.filter(object_repr__contains=token.key).exists()
@@ -41,7 +41,7 @@ def test_a_token_is_taken_back_and_opens_nothing_more(admin_page, reader):
     still_there = Token.objects.exists()
     admin_page.post(take_back(reader), SUBMITTED)
 
-    assert b"Whatever uses it is locked out at once." in asked.content
+    assert b"Programs that use it lose access immediately." in asked.content
     assert still_there
     answer = Client().get("/api/v1/olts/", headers={"authorization": f"Token {token.key}"})
     assert answer.status_code == 401

@@ -36,7 +36,7 @@ def test_a_quota_has_a_bar_of_its_parts_a_badge_and_its_course(admin_page, node)
     assert "3 failed, 3 skipped, 6 pending" in page
     assert 'class="part-skipped" x="25.00%" width="25.00%"' in page
     assert "in progress" in page
-    assert "cannot be met any more" in page
+    assert "can no longer be met" in page
 
 
 def test_a_quota_of_an_hour_that_is_over_has_no_course(admin_page, node):
@@ -45,7 +45,7 @@ def test_a_quota_of_an_hour_that_is_over_has_no_course(admin_page, node):
     page = html(admin_page, url("quotatracker"))
 
     assert "quota not met" in page
-    assert "cannot be met any more" not in page
+    assert "can no longer be met" not in page
 
 
 def test_the_page_of_a_quota_says_why_slots_were_missed(admin_page, node):
@@ -53,7 +53,7 @@ def test_the_page_of_a_quota_says_why_slots_were_missed(admin_page, node):
 
     page = html(admin_page, url("quotatracker", "change", quota.pk))
 
-    assert "OLT-CENTRAL-01: Optical power got 10 of 12 runs." in page
+    assert "OLT-CENTRAL-01: Optical power completed 10 of 12 runs." in page
     assert "the OLT was busy" in page
     assert "BadAnswer" in page
 
@@ -72,7 +72,7 @@ def test_a_violation_can_be_read_without_knowing_json(admin_page, node):
 
     page = html(admin_page, url("quotaviolation", "change", violation.pk))
 
-    assert "OLT-CENTRAL-01: Optical power got 2 of 4 runs from 2025-06-01 10:00 to 11:00." in page
+    assert "OLT-CENTRAL-01: Optical power completed 2 of 4 runs from 2025-06-01 10:00 to 11:00." in page
     assert "high, 50 %" in page
     assert "check its power, its uplink" in page
     assert "the breaker of the OLT was open" in page
@@ -84,7 +84,7 @@ def test_a_violation_can_be_read_without_knowing_json(admin_page, node):
 def test_a_report_that_lacks_everything_still_opens(admin_page, node, report):
     violation = make_violation(node, report=report)
 
-    assert "got 0 of 0 runs" in html(admin_page, url("quotaviolation", "change", violation.pk))
+    assert "completed 0 of 0 runs" in html(admin_page, url("quotaviolation", "change", violation.pk))
     assert "OLT-CENTRAL-01" in html(admin_page, url("quotaviolation"))
 
 

@@ -31,7 +31,7 @@ def test_a_wish_goes_to_the_engine_with_whose_it_is(admin_page, boss):
 
     forecast = Forecast.objects.get()
     assert answer.status_code == 200
-    assert "look again in a minute" in answer.content.decode()
+    assert "appears in one or two minutes" in answer.content.decode()
     assert (forecast.status, forecast.by) == ("PENDING", boss)
     assert {name: forecast.params.get(name) for name in ("olts", "pollers", "hours", "dead")} == {
         "olts": 1000,
@@ -44,7 +44,7 @@ def test_a_wish_goes_to_the_engine_with_whose_it_is(admin_page, boss):
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        pytest.param({"olts": "5000", "hours": "168"}, "OLTs times hours", id="too much at once"),
+        pytest.param({"olts": "5000", "hours": "168"}, "OLTs multiplied by hours", id="too much at once"),
         pytest.param({"hours": "0"}, "greater than or equal to 1", id="no time"),
         pytest.param({"hours": "24", "pollers": "many"}, "whole number", id="no number"),
     ],

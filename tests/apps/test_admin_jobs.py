@@ -137,7 +137,7 @@ def test_choosing_another_olt_applies_the_job_there(admin_page, node, sur):
 def test_taking_an_olt_away_needs_a_tick(admin_page, node):
     answer = admin_page.post(change(node.job), FORM | {"olts": []})
 
-    assert errors(answer) == {"confirm_removal": ["This takes the job off OLT-CENTRAL-01. Tick to confirm."]}
+    assert errors(answer) == {"confirm_removal": ["This removes the job from OLT-CENTRAL-01. Tick the box to confirm."]}
     assert WorkflowNode.objects.filter(pk=node.pk).exists()
 
 
@@ -157,7 +157,7 @@ def test_an_olt_that_somebody_else_added_meanwhile_is_not_taken_away_by_accident
 
     answer = admin_page.post(change(node.job), FORM | {"olts": list(seen)})
 
-    assert errors(answer) == {"confirm_removal": ["This takes the job off OLT-SUR-03. Tick to confirm."]}
+    assert errors(answer) == {"confirm_removal": ["This removes the job from OLT-SUR-03. Tick the box to confirm."]}
 
 
 def test_a_new_job_is_not_applied_to_olts_of_another_brand(admin_page, norte):
@@ -175,7 +175,9 @@ def test_a_chained_job_is_where_its_master_is(admin_page, chained, sur):
 
     assert changed.status_code == 302
     assert follower.olt_ids() == [chained.olt_id]
-    assert errors(added) == {"olts": ["A job that follows another one is wherever that one is. Choose no OLTs here."]}
+    assert errors(added) == {
+        "olts": ["A job that follows another one is applied to the same OLTs. Do not choose OLTs here."]
+    }
 
 
 def test_a_job_that_begins_to_follow_another_goes_where_that_one_is(admin_page, node, sur):
@@ -286,7 +288,7 @@ def test_a_chained_node_does_not_go_alone(admin_page, node, chained):
 
     [inline] = answer.context["inline_admin_formsets"]
     assert inline.formset.non_form_errors() == [
-        "Names @ OLT-CENTRAL-01 runs behind another node. Delete that one, or disable this one here."
+        "Names @ OLT-CENTRAL-01 runs after another node. Delete that node, or disable this one."
     ]
     assert WorkflowNode.objects.count() == 2
 
@@ -319,7 +321,9 @@ def test_asking_twice_is_told_so(admin_page, node):
 
     answer = admin_page.post(run(node))
 
-    assert sentences(answer) == ["Optical power @ OLT-CENTRAL-01 was asked for already, and has not begun."]
+    assert sentences(answer) == [
+        "A run of Optical power @ OLT-CENTRAL-01 was already requested and has not started yet."
+    ]
 
 
 def test_a_node_of_a_disabled_olt_says_why_it_does_not_run(admin_page, node):
@@ -369,7 +373,7 @@ def test_jobs_of_its_brand_are_applied_to_an_olt(admin_page, central, power, nam
 def test_when_all_jobs_are_applied_the_dialog_says_so(admin_page, node):
     asked = admin_page.get(reverse("admin:jobs_workflow_apply_jobs", args=[node.olt_id])).content.decode()
 
-    assert "There is none: all jobs of this brand are applied." in asked
+    assert "There are none: all jobs of this brand are already applied." in asked
 
 
 # All nodes
@@ -397,7 +401,7 @@ def test_a_link_of_a_chain_has_no_delete_of_its_own(admin_page, node, chained):
     link = admin_page.post(reverse("admin:jobs_workflownode_delete", args=[chained.pk]), {"post": "yes"})
 
     assert (master.status_code, link.status_code) == (200, 302)
-    assert sentences(link) == ["Names @ OLT-CENTRAL-01 goes with the node it runs behind."]
+    assert sentences(link) == ["Names @ OLT-CENTRAL-01 is deleted together with the node that it follows."]
     assert WorkflowNode.objects.count() == 2
 
 
@@ -430,7 +434,7 @@ def test_the_usual_jobs_are_applied_to_many_olts_at_once(admin_page, central, no
     answer = admin_page.post(reverse("admin:jobs_workflow_changelist"), chosen, follow=True)
 
     page = answer.content.decode()
-    assert "OLT-SUR-03 has no known brand, so it has no usual jobs." in page
+    assert "OLT-SUR-03 has no known brand, so there are no default jobs for it." in page
     assert "applied to 1 OLT." in page
     for olt in (central, norte):
         templates = {template.name for template in BRANDS[olt.brand].templates}

@@ -69,7 +69,7 @@ def test_the_form_says_whether_a_secret_is_stored(admin_page, sur):
     form = admin_page.get(change(sur)).context["adminform"].form
 
     assert str(form.fields["community"].help_text) == "Stored. Leave empty to keep it."
-    assert str(form.fields["v3_auth_key"].help_text) == "None is stored."
+    assert str(form.fields["v3_auth_key"].help_text) == "Nothing is stored."
 
 
 def test_a_refused_form_does_not_give_back_the_secret_that_was_typed(admin_page, central):
@@ -226,7 +226,7 @@ def test_secrets_in_a_file_are_refused(admin_page, db):
     answer = import_csv(admin_page, "name,brand,host,community\nOLT-X,huawei,127.0.0.1,in-the-clear\n")
 
     page = answer.content.decode()
-    assert "Remove the column community: secrets do not belong in files." in page
+    assert "Remove the column community: files must not contain secrets." in page
     assert "in-the-clear" not in page
     assert not Olt.objects.exists()
 

@@ -101,7 +101,7 @@ def test_a_channel_without_what_it_needs_is_not_saved(admin_page):
     answer = admin_page.post(page_of(Channel, "add"), channel_form())
 
     assert answer.status_code == 200
-    assert "A signing secret has at least 16 characters." in answer.content.decode()
+    assert "The signing secret must have at least 16 characters." in answer.content.decode()
     assert not Channel.objects.exists()
 
 
@@ -178,13 +178,13 @@ def test_a_rule_is_set_up_with_the_settings_of_its_kind(admin_page):
     rule = Rule.objects.get()
     assert rule.params == {"below_dbm": -28.5, "hysteresis_db": 1.0, "low_onus": 1}
     assert [*rule.channels.all()] == [channel]
-    assert "nobody is told" not in answer.content.decode()
+    assert "no messages are sent" not in answer.content.decode()
 
 
 def test_a_rule_that_tells_nobody_is_warned_about(admin_page):
     answer = admin_page.post(page_of(Rule, "add"), rule_form(), follow=True)
 
-    assert "Weak has no enabled channel: nobody is told." in answer.content.decode()
+    assert "Weak has no enabled channel: no messages are sent." in answer.content.decode()
 
 
 def test_settings_of_a_rule_are_changed(admin_page):
@@ -212,7 +212,7 @@ def test_a_rule_that_has_lost_its_olts_says_so_until_somebody_chooses(admin_page
     rule.settle_olts()
     sur.delete()
     page = page_of(Rule, "change", rule.pk)
-    warning = "The OLTs that Gone was about are gone."
+    warning = "The OLTs of Gone were deleted."
 
     lost = admin_page.get(page).content.decode()
     admin_page.post(page, rule_form(name="Gone", kind="olt_unreachable"))

@@ -211,7 +211,7 @@ def test_secrets_show_nowhere_in_a_channel(db):
 MARKS = [
     ("raised", "[critical] OLT-SUR-03 does not answer"),
     ("repeated", "[still critical] OLT-SUR-03 does not answer"),
-    ("recovered", "[over] OLT-SUR-03 answers again"),
+    ("recovered", "[resolved] OLT-SUR-03 answers again"),
 ]
 
 
@@ -225,7 +225,7 @@ def test_a_message_says_what_it_is_about(sur, news, subject):
     assert "Since 2025-06-01 10:00:00" in said.text
     assert ("Until 2025-06-01 10:05:00" in said.text) is (news == "recovered")
     assert ("No answer in 5 s." in said.text) is (news != "recovered")
-    assert "It came and went 3 times." in said.text
+    assert "It started and ended 3 times." in said.text
     assert said.url == ""
 
 

@@ -27,7 +27,7 @@ def test_an_address_of_the_api_that_there_is_not_is_refused_in_json(api, path, m
 def test_the_refusal_says_where_to_look(db, client):
     answer = client.get("/api/v1/nonsense/")
 
-    assert answer.json()["detail"] == "There is nothing at /api/v1/nonsense/. What there is stands in /api/v1/docs/."
+    assert answer.json()["detail"] == "There is nothing at /api/v1/nonsense/. The documentation is at /api/v1/docs/."
 
 
 def test_people_get_a_page(db, client):

@@ -41,21 +41,21 @@ def test_a_link_has_its_attempts_with_it(api, execution):
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        pytest.param("", ["by hand", "mute", "link", "master"], id="the latest first"),
-        pytest.param("olt={olt}", ["by hand", "link", "master"], id="by OLT"),
-        pytest.param("node={node}", ["by hand", "master"], id="by node"),
+        pytest.param("", ["manual", "mute", "link", "master"], id="the latest first"),
+        pytest.param("olt={olt}", ["manual", "link", "master"], id="by OLT"),
+        pytest.param("node={node}", ["manual", "master"], id="by node"),
         pytest.param("poller=4", ["mute"], id="by poller"),
         pytest.param("status=FAILED", ["link"], id="by status"),
         pytest.param("status=FAILED&status=SKIPPED", ["mute", "link"], id="by several statuses"),
         pytest.param("master={master}", ["link"], id="the chain of a master"),
-        pytest.param("is_master=true", ["by hand", "mute", "master"], id="masters"),
+        pytest.param("is_master=true", ["manual", "mute", "master"], id="masters"),
         pytest.param("is_master=false", ["link"], id="links"),
-        pytest.param("trigger=manual", ["by hand"], id="by who wanted it"),
-        pytest.param("slot_after=2025-06-01T10:05:00Z", ["by hand", "mute"], id="from a slot on"),
+        pytest.param("trigger=manual", ["manual"], id="by who wanted it"),
+        pytest.param("slot_after=2025-06-01T10:05:00Z", ["manual", "mute"], id="from a slot on"),
         pytest.param("slot_before=2025-06-01T10:05:00Z", ["link", "master"], id="before a slot"),
         pytest.param("search=no answer", ["link"], id="by the error"),
         pytest.param("search=sur", ["mute"], id="by the name of the OLT"),
-        pytest.param("ordering=slot", ["master", "link", "mute", "by hand"], id="in the order asked for"),
+        pytest.param("ordering=slot", ["master", "link", "mute", "manual"], id="in the order asked for"),
     ],
 )
 def test_executions_are_found(api, execution, sur, node, query, expected):
@@ -64,7 +64,7 @@ def test_executions_are_found(api, execution, sur, node, query, expected):
         execution.pk: "master",
         execution.links.get().pk: "link",
         make_execution(mute, T0 + timedelta(minutes=5), status="SKIPPED", cause="unreachable", poller_id=4).pk: "mute",
-        make_execution(node, T0 + timedelta(minutes=7), trigger="manual").pk: "by hand",
+        make_execution(node, T0 + timedelta(minutes=7), trigger="manual").pk: "manual",
     }
 
     answer = api.get(f"/api/v1/executions/?{query.format(olt=node.olt_id, node=node.pk, master=execution.pk)}")

@@ -62,7 +62,7 @@ def test_too_many_that_wait_are_refused(api):
     answer = api.post(URL, {}, format="json")
 
     assert answer.status_code == 409
-    assert "20 forecasts are waiting" in answer.json()["detail"]
+    assert "20 forecasts are already waiting" in answer.json()["detail"]
 
 
 def test_who_only_reads_may_look_and_not_ask(reader_api):

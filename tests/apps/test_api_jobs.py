@@ -27,7 +27,7 @@ def test_a_job_is_created_with_its_raw_oids(api, db):
         pytest.param(
             {"brand": "huawai"},
             "brand",
-            f"There is no brand “huawai”. There are: {', '.join(sorted(BRANDS))}.",
+            f"Unknown brand “huawai”. Known brands: {', '.join(sorted(BRANDS))}.",
             id="unknown maker",
         ),
         pytest.param(
@@ -82,7 +82,7 @@ def test_an_unknown_column_is_refused_with_those_there_are(api, db):
         pytest.param({"oid": "9.9.9"}, "oid", "no OID begins with 9.9", id="an OID out of the tree"),
         pytest.param({"oid": "1"}, "oid", "an OID has 2 to 128 numbers, not 1", id="too short an OID"),
         pytest.param(
-            {"name": "CPU load"}, "name", "Small letters, digits and _, beginning with a letter.", id="a bad name"
+            {"name": "CPU load"}, "name", "Lowercase letters, digits and _, beginning with a letter.", id="a bad name"
         ),
     ],
 )
@@ -98,13 +98,13 @@ def test_an_unknown_decoder_is_refused_with_those_there_are(api, db):
     answer = api.post("/api/v1/jobs/", NEW | {"oids": [RAW | {"decode": "magic"}]}, format="json")
 
     [sentence] = answer.data["oids"][0]["decode"]
-    assert sentence.startswith("“magic” is no way to read a value. There are: integer,")
+    assert sentence.startswith("Unknown decoder “magic”. Known decoders: integer,")
 
 
 def test_raw_oids_need_names_of_their_own(api, db):
     answer = api.post("/api/v1/jobs/", NEW | {"oids": [RAW, RAW]}, format="json")
 
-    assert answer.data == {"oids": ["Each raw OID needs a name of its own: cpu_load is there twice."]}
+    assert answer.data == {"oids": ["Each raw OID needs a unique name: cpu_load is repeated."]}
 
 
 def test_raw_oids_are_replaced_by_name_and_stay_where_they_are_not_mentioned(api, power):
@@ -129,7 +129,7 @@ def test_raw_oids_are_replaced_by_name_and_stay_where_they_are_not_mentioned(api
         pytest.param(
             "Other",
             "Names",
-            "Names itself follows Optical power. Follow Optical power instead: a chain has one master.",
+            "Names already follows Optical power. Follow Optical power instead: a chain has only one master.",
             id="one that follows",
         ),
         pytest.param(
@@ -192,7 +192,7 @@ def test_a_job_is_not_applied_to_olts_of_another_brand(api, power, central, nort
 
     assert answer.status_code == 400
     assert answer.data == {
-        "non_field_errors": ["Optical power is for Huawei MA5600T / MA5800; OLT-NORTE-02 is of another brand."]
+        "non_field_errors": ["Optical power is for Huawei MA5600T / MA5800; OLT-NORTE-02 has another brand."]
     }
     assert not WorkflowNode.objects.exists()
 
@@ -201,7 +201,7 @@ def test_a_chained_job_is_not_applied_alone(api, names, central):
     answer = api.post(f"/api/v1/jobs/{names.pk}/apply/", {"olts": [central.pk]}, format="json")
 
     assert answer.data == {
-        "non_field_errors": ["Names follows Optical power: apply Optical power, and it comes along."]
+        "non_field_errors": ["Names follows Optical power: apply Optical power, and Names is included."]
     }
 
 
@@ -229,8 +229,10 @@ def test_the_brand_stays_while_the_job_is_applied_or_followed(api, node, sur):
     applied = api.patch(f"/api/v1/jobs/{node.job_id}/", {"brand": "zte_c300"}, format="json")
     chained = api.patch(f"/api/v1/jobs/{followed.pk}/", {"brand": "zte_c300"}, format="json")
 
-    assert applied.data == {"brand": ["This job is applied to OLTs of another brand. Take it off them first."]}
-    assert chained.data == {"brand": ["Jobs of another brand follow this one. Let them follow another first."]}
+    assert applied.data == {"brand": ["This job is applied to OLTs of another brand. Remove it from them first."]}
+    assert chained.data == {
+        "brand": ["Jobs of another brand follow this one. Change them to follow another job first."]
+    }
 
 
 def test_a_deleted_job_takes_its_nodes_with_it_and_tells_the_engine(api, node):

@@ -46,7 +46,7 @@ def test_a_node_of_a_chained_job_is_not_created_alone(api, names, central):
 
     assert answer.status_code == 400
     assert answer.data == {
-        "non_field_errors": ["Names follows Optical power: apply Optical power, and it comes along."]
+        "non_field_errors": ["Names follows Optical power: apply Optical power, and Names is included."]
     }
 
 
@@ -61,7 +61,7 @@ def test_a_node_is_not_created_on_an_olt_of_another_brand(api, power, norte):
     answer = api.post("/api/v1/nodes/", {"olt": norte.pk, "job": power.pk}, format="json")
 
     assert answer.data == {
-        "non_field_errors": ["Optical power is for Huawei MA5600T / MA5800; OLT-NORTE-02 is of another brand."]
+        "non_field_errors": ["Optical power is for Huawei MA5600T / MA5800; OLT-NORTE-02 has another brand."]
     }
 
 
@@ -103,7 +103,7 @@ def test_a_chained_node_has_no_interval_of_its_own(api, chained):
 def test_a_node_stays_on_its_olt(api, node, sur):
     answer = api.patch(f"/api/v1/nodes/{node.pk}/", {"olt": sur.pk}, format="json")
 
-    assert answer.data == {"olt": ["A node stays where it is. Apply the job to the other OLT, and delete this node."]}
+    assert answer.data == {"olt": ["A node cannot be moved. Apply the job to the other OLT and delete this node."]}
 
 
 def test_a_change_leaves_the_schedule_to_the_engine_and_tells_it(api, node, monkeypatch):
@@ -137,7 +137,7 @@ def test_a_chained_node_is_not_deleted_alone(api, chained):
 
     assert answer.status_code == 409
     assert answer.data["detail"] == (
-        "Names @ OLT-CENTRAL-01 runs behind another node. Delete that one, or set own_enabled to false here."
+        "Names @ OLT-CENTRAL-01 runs after another node. Delete that node, or set own_enabled to false here."
     )
     assert WorkflowNode.objects.filter(pk=chained.pk).exists()
 

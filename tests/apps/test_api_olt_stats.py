@@ -187,7 +187,7 @@ def test_the_step_follows_the_time_unless_it_is_given(span, step):
         pytest.param({"step": "0m"}, "step", "such as 5m, 1h or 1d", id="nothing"),
         pytest.param({"step": "1w"}, "step", "such as 5m, 1h or 1d", id="unknown unit"),
         pytest.param({"step": "-5m"}, "step", "such as 5m, 1h or 1d", id="backwards"),
-        pytest.param({"step": "1m"}, "step", f"1440 points. At most {MOST_POINTS}", id="too many points"),
+        pytest.param({"step": "1m"}, "step", f"1440 points; the maximum is {MOST_POINTS}", id="too many points"),
         pytest.param({"from": "yesterday"}, "from", "format", id="no time"),
         pytest.param({"from": "2025-06-02T00:00:00Z", "to": "2025-06-01T00:00:00Z"}, "from", "before", id="backwards"),
         pytest.param({"from": "2025-01-01T00:00:00Z", "to": "2025-06-01T00:00:00Z"}, "from", "92 days", id="too long"),

@@ -32,7 +32,7 @@ def test_a_new_olt_has_been_asked_nothing_and_has_no_onus(api):
         pytest.param(
             NEW | {"brand": "huawai"},
             "brand",
-            f"There is no brand “huawai”. There are: {', '.join(sorted(BRANDS))}.",
+            f"Unknown brand “huawai”. Known brands: {', '.join(sorted(BRANDS))}.",
             id="unknown maker",
         ),
         pytest.param(
@@ -52,13 +52,13 @@ def test_a_new_olt_has_been_asked_nothing_and_has_no_onus(api):
         pytest.param(
             NEW_V3 | {"v3_auth": "SHA256", "v3_auth_key": "short"},
             "v3_auth_key",
-            "SNMPv3 passwords have at least 8 characters.",
+            "SNMPv3 passwords must have at least 8 characters.",
             id="v3 with a short password",
         ),
         pytest.param(
             NEW_V3 | {"v3_priv": "AES128", "v3_priv_key": "long enough"},
             "v3_auth",
-            "SNMPv3 has no privacy without authentication.",
+            "SNMPv3 privacy requires authentication.",
             id="v3 privacy alone",
         ),
     ],
@@ -130,7 +130,7 @@ def test_what_the_engine_observed_cannot_be_set(api, central):
 def test_the_brand_stays_while_jobs_of_it_are_applied(api, node):
     answer = api.patch(f"/api/v1/olts/{node.olt_id}/", {"brand": "zte_c300"}, format="json")
 
-    assert answer.data == {"brand": ["Jobs of another brand are applied to this OLT. Take them off first."]}
+    assert answer.data == {"brand": ["Jobs of another brand are applied to this OLT. Remove them first."]}
 
 
 @pytest.mark.parametrize(("action", "expected"), [("enable", "reachable"), ("disable", "disabled")])
@@ -230,7 +230,7 @@ def test_a_list_without_end_is_counted_so_far_and_no_further(api, db, monkeypatc
         (4, False, 2)
     ] * 2
     assert second["next"] is None
-    assert (beyond.status_code, "narrow" in str(beyond.data)) == (404, True)
+    assert (beyond.status_code, "Filter it" in str(beyond.data)) == (404, True)
     assert api.get("/api/v1/olts/?search=OLT-1").data["is_counted"] is True
 
 

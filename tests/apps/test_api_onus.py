@@ -184,22 +184,22 @@ def test_a_step_of_a_day_uses_daily_values_where_the_readings_are_gone(api, onu,
     ("query", "name", "sentence"),
     [
         pytest.param(
-            "field=light", "field", "There is no history of light. Fields: state, rx_dbm,", id="no such field"
+            "field=light", "field", "The field light has no history. Valid fields: state, rx_dbm,", id="no such field"
         ),
-        pytest.param("field=", "field", "There is no history of", id="an empty field"),
+        pytest.param("field=", "field", "has no history. Valid fields:", id="an empty field"),
         pytest.param("step=often", "step", "Write seconds, or a number and s, m, h or d", id="a step that is none"),
         pytest.param("step=0", "step", "Write seconds", id="no step at all"),
         pytest.param("step=999d", "step", "Write seconds", id="a step of years"),
         pytest.param("from=yesterday", "from", "Datetime has wrong format", id="no time"),
-        pytest.param("from=2025-06-02T00:00Z&hours=3", "hours", "Write hours or from, not both.", id="both"),
+        pytest.param("from=2025-06-02T00:00Z&hours=3", "hours", "Use hours or from, not both.", id="both"),
         pytest.param(
             "from=2025-06-02T00:00Z&to=2025-06-01T00:00Z",
             "from",
-            "This must lie before the end.",
+            "This must be before the end.",
             id="end before beginning",
         ),
-        pytest.param("to=0001-01-01T00:00Z", "to", "This is too long ago.", id="before there were years"),
-        pytest.param("until=2025-06-02T00:00Z", "until", "There is no such parameter here.", id="unknown"),
+        pytest.param("to=0001-01-01T00:00Z", "to", "This date is too far in the past.", id="before there were years"),
+        pytest.param("until=2025-06-02T00:00Z", "until", "Unknown parameter.", id="unknown"),
     ],
 )
 def test_nonsense_about_history_is_refused(api, onu, query, name, sentence):

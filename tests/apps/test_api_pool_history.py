@@ -106,18 +106,18 @@ def test_a_month_of_minutes_is_few_points_and_none_is_lost():
         pytest.param({"since": "yesterday"}, "since", "Datetime has wrong format", id="no time"),
         pytest.param({"until": "2025-13-01T00:00:00Z"}, "until", "Datetime has wrong format", id="no month"),
         pytest.param(
-            {"until": "0001-01-01T00:00:00Z"}, "since", "This must lie before the end.", id="the beginning of all time"
+            {"until": "0001-01-01T00:00:00Z"}, "since", "This must be before the end.", id="the beginning of all time"
         ),
         pytest.param(
             {"since": "2025-06-02T00:00:00Z", "until": "2025-06-01T00:00:00Z"},
             "since",
-            "This must lie before the end.",
+            "This must be before the end.",
             id="the end before the beginning",
         ),
         pytest.param(
             {"since": "2025-06-01T00:00:00Z", "until": "2025-07-03T00:00:00Z"},
             "since",
-            "No more than 31 days can be asked for at once.",
+            "The maximum period is 31 days.",
             id="more than a month",
         ),
     ],

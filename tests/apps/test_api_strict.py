@@ -90,7 +90,7 @@ def test_every_list_knows_its_filters_its_pages_and_its_order(api, db, route):
 
     assert set(known) >= {*filters, "ordering", "page", "page_size", "format"}
     answer = api.get(route.path, dict.fromkeys(known, ""))
-    assert "no such parameter" not in str(answer.data)
+    assert "Unknown parameter" not in str(answer.data)
     usual = {"page": 1, "page_size": 5, "ordering": "-id", "format": "json"}
     assert api.get(route.path, usual).status_code == 200
 
@@ -151,7 +151,7 @@ def test_a_row_that_does_not_exist_is_refused_without_names_of_the_code(api, db,
 def test_a_single_row_has_no_filters(api, central):
     answer = api.get(f"/api/v1/olts/{central.pk}/", {"enabled": "false"})
 
-    assert answer.json() == {"enabled": ["There is no such parameter here. Valid parameters: format."]}
+    assert answer.json() == {"enabled": ["Unknown parameter. Valid parameters: format."]}
 
 
 @pytest.mark.parametrize("path", ["olts/?enabled", "onus/?is_missing", "executions/?is_master", "quotas/?current"])
@@ -207,7 +207,7 @@ def test_an_unknown_field_is_refused_with_the_writable_ones(api, rows, path, met
     answer = getattr(api, method)(url, {"colour": "red"}, format="json")
 
     assert answer.status_code == 400
-    assert "There is no such field. Writable fields: " in answer.json()["colour"][0]
+    assert "Unknown field. Writable fields: " in answer.json()["colour"][0]
 
 
 @pytest.mark.parametrize("path", WRITABLE)
@@ -245,7 +245,7 @@ def test_another_value_for_a_read_only_field_is_refused(api, rows, path, change)
 
     [name] = change
     assert answer.status_code == 400
-    assert answer.json()[name][0].startswith("This field is read-only. Leave it out. Writable fields: ")
+    assert answer.json()[name][0].startswith("This field is read-only. Remove it. Writable fields: ")
     assert api.get(url).json() == before
 
 

@@ -93,7 +93,7 @@ def test_the_admin_closes_the_breakers_of_chosen_olts(admin_page, dark, central)
     answer = admin_page.post(CHANGELIST, chosen, follow=True)
 
     assert not is_open(dark)
-    assert [str(message) for message in answer.context["messages"]] == ["Polled again: OLT-SUR-03."]
+    assert [str(message) for message in answer.context["messages"]] == ["Polling resumed: OLT-SUR-03."]
 
 
 def test_the_admin_asks_before_it_closes_the_breaker_of_one_olt(admin_page, dark):
@@ -112,5 +112,5 @@ def test_the_page_of_an_olt_tells_the_story_of_its_breaker(admin_page, dark, cen
     def page(olt):
         return admin_page.get(reverse("admin:inventory_olt_change", args=[olt.pk])).content.decode()
 
-    assert "after 3 silent attempts; last probe:" in page(dark)
-    assert "Closed. Silent attempts in a row: 0." in page(central)
+    assert "after 3 attempts without an answer; last probe:" in page(dark)
+    assert "Closed. Attempts in a row without an answer: 0." in page(central)

@@ -46,7 +46,7 @@ def test_the_overview_says_how_the_hour_goes(page, node, hour):
     text = html(page, "/")
 
     assert "83.3 %" in text
-    assert "of 6 slots that came, of 12 in this hour" in text
+    assert "of 6 slots so far, of 12 in this hour" in text
     assert "5 completed, 1 skipped, 6 pending" in text
 
 
@@ -65,9 +65,9 @@ def test_the_overview_names_open_breakers_and_violations(page, dark, node, hour)
 def test_an_overview_without_trouble_says_so(page, central):
     text = html(page, "/")
 
-    assert "Nothing is owed to this hour yet." in text
-    assert "Every OLT is asked: no breaker is open." in text
-    assert "No quota was violated." in text
+    assert "No slot was due in this hour yet." in text
+    assert "All OLTs are polled: no breaker is open." in text
+    assert "All quotas were met." in text
 
 
 def test_a_disabled_olt_has_no_breaker_to_speak_of(page, dark):
@@ -81,7 +81,7 @@ def test_the_page_of_an_olt_says_why_it_is_not_polled_and_lets_those_close_the_b
     path = f"/olts/{dark.pk}/"
     button = f'data-run="/api/v1/olts/{dark.pk}/close-breaker/"'
 
-    assert "It did not answer 3 attempts in a row" in html(page, path)
+    assert "The OLT did not answer 3 attempts in a row" in html(page, path)
     assert button not in html(page, path)
     assert button in html(admin_page, path)
 
@@ -91,7 +91,7 @@ def test_an_olt_that_answers_while_it_waits_for_a_person_says_so(page, dark):
 
     text = html(page, f"/olts/{dark.pk}/")
 
-    assert "It answers again, and waits for a person to close the breaker." in text
+    assert "It answers again. Close the breaker to resume polling." in text
     assert "answers again</span>" in text
 
 
@@ -110,7 +110,7 @@ def test_an_olt_without_quotas_or_a_plan_says_so(page, central):
     text = html(page, f"/olts/{central.pk}/")
 
     assert "No quota was counted in the last 24 hours." in text
-    assert "There is no plan of this hour yet." in text
+    assert "There is no plan for this hour yet." in text
 
 
 def test_a_plan_that_does_not_fit_says_what_to_do(page, node, hour):
@@ -166,7 +166,7 @@ def test_why_a_node_is_late_has_a_page_that_the_olt_and_its_onus_lead_to(page, n
     assert f'href="{path}" data-explain' in html(page, f"/olts/{node.olt_id}/")
     assert f'href="{path}"' in html(page, f"/onus/{onu.pk}/")
     text = html(page, path)
-    assert "The engine has said nothing yet: it may be starting, or down." in text
+    assert "The engine has not reported yet: it may be starting or down." in text
     assert "It ran on time. It took 30.0 s." in text
     assert "the OLT was busy" in text
 

@@ -28,7 +28,7 @@ def old(central):
 
 
 def test_nobody_reads_it(old):
-    assert answer(old) == ("bad", "No node of OLT-CENTRAL-01 reads it. Apply a job that does.")
+    assert answer(old) == ("bad", "No node of OLT-CENTRAL-01 reads it. Apply a job that reads it.")
 
 
 def test_its_olt_is_disabled(old, node):
@@ -53,13 +53,13 @@ def test_it_is_on_schedule(old, node):
 def test_it_is_being_read(old, node):
     make_execution(node, T0 + 10 * MIN, status="RUNNING", ended_at=None)
 
-    assert answer(old) == ("late", "Optical power is reading it at this moment.")
+    assert answer(old) == ("late", "Optical power is reading it now.")
 
 
 def test_the_engine_is_silent(old, node):
     assert answer(old, {**FRESH_NEWS, "stale": True}) == (
         "bad",
-        "The engine is silent: nothing is read until it is back.",
+        "The engine does not report: nothing is read until it is back.",
     )
 
 
@@ -68,7 +68,7 @@ def test_its_node_waits_in_the_queue(old, node):
 
     assert answer(old, {**FRESH_NEWS, "queue": queue}) == (
         "late",
-        "Optical power is due and waits for its OLT to be free.",
+        "Optical power is due and is waiting for its OLT to be free.",
     )
 
 
@@ -92,12 +92,12 @@ def test_its_node_has_not_run_yet(old, node):
         pytest.param({"status": "INTERRUPTED"}, ("bad", "The last run was interrupted."), id="interrupted"),
         pytest.param(
             {"status": "PARTIAL", "error": "port 0/1 fell silent"},
-            ("bad", "The last run read only a part of the ONUs, and not this one. Port 0/1 fell silent"),
+            ("bad", "The last run read only some of the ONUs, and not this one. Port 0/1 fell silent"),
             id="partial, without this one",
         ),
         pytest.param(
             {"status": "SUCCESS"},
-            ("late", "The last run went well, but the OLT gave no value for this ONU."),
+            ("late", "The last run succeeded, but the OLT returned no value for this ONU."),
             id="well, without this one",
         ),
     ],
@@ -111,7 +111,7 @@ def test_its_last_run_brought_nothing(old, node, run, said):
 def test_its_last_run_read_it_and_none_came_since(old, node):
     make_execution(node, T0)
 
-    assert answer(old) == ("late", "The last run read it, and none has come since.")
+    assert answer(old) == ("late", "The last run read it; there was no other run since then.")
 
 
 def test_a_missing_onu_is_found_by_no_discovery(old, node):
@@ -120,7 +120,7 @@ def test_a_missing_onu_is_found_by_no_discovery(old, node):
 
     assert answer(old) == (
         "bad",
-        "The ONU is missing since 2025-06-01 10:03: discoveries do not find it on its port.",
+        "The ONU has been missing since 2025-06-01 10:03: discoveries do not find it on its port.",
     )
 
 
@@ -128,21 +128,21 @@ def test_an_onu_that_was_missed_once_is_told_from_a_missing_one(old, node):
     make_execution(node, T0 + 5 * MIN)
     old.misses = 1
 
-    assert answer(old) == ("late", "The last discovery did not find the ONU on its port; the next one will tell more.")
+    assert answer(old) == ("late", "The last discovery did not find the ONU on its port. The next one will confirm it.")
 
 
 def test_its_port_could_not_be_read(old, node):
     failed = {"field": "rx_dbm", "slot": 0, "port": 1, "reason": "no answer in 20.0 s"}
     make_execution(node, T0 + 5 * MIN, status="PARTIAL", error="3 ports failed", coverage={"failed": [failed]})
 
-    assert answer(old) == ("bad", "The last run could not read port 0/1 to its end. No answer in 20.0 s")
+    assert answer(old) == ("bad", "The last run could not read all of port 0/1. No answer in 20.0 s")
 
 
 def test_another_port_that_failed_is_not_its_matter(old, node):
     failed = {"field": "rx_dbm", "slot": 0, "port": 2, "reason": "no answer in 20.0 s"}
     make_execution(node, T0 + 5 * MIN, status="PARTIAL", error="port 0/2 was cut", coverage={"failed": [failed]})
 
-    assert answer(old)[1].startswith("The last run read only a part of the ONUs, and not this one.")
+    assert answer(old)[1].startswith("The last run read only some of the ONUs, and not this one.")
 
 
 def test_it_poisons_whatever_it_is_asked_for_with(old, node):
@@ -150,22 +150,21 @@ def test_it_poisons_whatever_it_is_asked_for_with(old, node):
 
     assert answer(old) == (
         "bad",
-        "The OLT gives no usable answer when this ONU is asked for. "
-        "It is asked for alone, so that the others can be read.",
+        "The OLT gives no usable answer for this ONU. It is read separately so that the others can be read.",
     )
 
 
 def test_a_failure_of_a_run_that_read_it_explains_nothing(old, node):
     make_execution(node, T0, status="PARTIAL", failed_onus=["ONU 0/1/7"])
 
-    assert answer(old) == ("late", "The last run read it, and none has come since.")
+    assert answer(old) == ("late", "The last run read it; there was no other run since then.")
 
 
 def test_a_dark_onu_has_no_power_to_read(old, node):
     make_execution(node, T0 + 5 * MIN)
     old.state = "los"
 
-    assert answer(old) == ("late", "The ONU is dark: there is no power to read.")
+    assert answer(old) == ("late", "The ONU is down: there is no power to read.")
 
 
 def test_a_chained_node_has_the_interval_of_its_master(central):

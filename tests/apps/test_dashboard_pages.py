@@ -124,7 +124,7 @@ def test_what_is_not_there_is_a_page_of_ours(page, path):
     response = page.get(path)
 
     assert response.status_code == 404
-    assert "There is nothing here" in response.content.decode()
+    assert "Page not found" in response.content.decode()
 
 
 def test_the_overview_counts_onus_by_how_they_stand(page, central):

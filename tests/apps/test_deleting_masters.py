@@ -36,8 +36,8 @@ class TestApi:
 
         assert answer.status_code == 409
         assert answer.json() == {
-            "detail": "Optical power is followed by Names, State. Add ?followers=delete to delete them, too, or "
-            "?followers=detach to give each its own schedule.",
+            "detail": "Optical power is followed by Names, State. Add ?followers=delete to delete them too, or "
+            "?followers=detach to give each one its own schedule.",
             "followers": [
                 {"id": names.pk, "name": "Names", "interval_seconds": 300},
                 {"id": third.pk, "name": "State", "interval_seconds": 300},
@@ -68,7 +68,10 @@ class TestApi:
         answer = api.delete(f"{JOBS}{power.pk}/?followers=detach")
 
         assert answer.status_code == 200
-        assert answer.json()["detail"] == "Optical power is deleted. Each with its own schedule now: Names, State."
+        assert (
+            answer.json()["detail"]
+            == "Optical power was deleted. These jobs now have their own schedule: Names, State."
+        )
         assert [each["interval_seconds"] for each in answer.json()["followers"]] == [1800, 1800]
         assert jobs() == {"Names", "State"}
         assert scheduled() == {"Names": 1800, "State": 1800}
@@ -119,7 +122,7 @@ class TestAdmin:
         answer = admin_page.post(page, {"post": "yes", "followers": "detach"})
 
         said = [str(each) for each in get_messages(answer.wsgi_request)]
-        assert "State has its own schedule now: every 30 minutes." in said
+        assert "State now has its own schedule: every 30 minutes." in said
         assert scheduled() == {"Names": 1800, "State": 1800}
 
     def test_a_job_without_followers_is_deleted_as_ever(self, admin_page, third):

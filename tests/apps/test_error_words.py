@@ -92,4 +92,4 @@ def test_a_spanish_page_tells_why_a_run_failed_in_spanish(boss, node):
     page = client.get(f"/nodes/{node.pk}/").content.decode()
 
     assert "no respondió a 3 consultas" in page
-    assert "gave no answer" not in page
+    assert "did not answer" not in page

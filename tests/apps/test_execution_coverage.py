@@ -30,8 +30,8 @@ def run(node):
 
 def test_columns_and_failures_are_lines():
     assert coverage.column_lines(COVERED) == [
-        "state: 480 rows; read to the end on 16 of 16 ports",
-        "rx_dbm: 440 rows; read to the end on 14 of 16 ports",
+        "state: 480 rows; read completely on 16 of 16 ports",
+        "rx_dbm: 440 rows; read completely on 14 of 16 ports",
     ]
     assert coverage.failure_lines(COVERED) == [
         "port 0/1 (rx_dbm, tx_dbm): no answer in 20.0 s",
@@ -84,7 +84,7 @@ def test_a_list_neither_shows_nor_reads_the_long_parts(api, run):
 def test_the_admin_shows_it_line_by_line(admin_page, run):
     page = admin_page.get(reverse("admin:polling_execution_change", args=[run.pk])).content.decode()
 
-    covered = "440 rows; read to the end on 14 of 16 ports"
+    covered = "440 rows; read completely on 14 of 16 ports"
     for said in ("0.75", "optics: 24", covered, "port 0/1 (rx_dbm, tx_dbm)", "ONU 0/1/7"):
         assert said in page
 
@@ -92,7 +92,7 @@ def test_the_admin_shows_it_line_by_line(admin_page, run):
 def test_the_dashboard_shows_it_under_the_run(admin_page, run):
     page = admin_page.get("/executions/").content.decode()
 
-    for said in ("0.75 s", "3 in flight at most", "optics: 24", "440 rows", "whole table (name): cut", "ONU 0/1/7"):
+    for said in ("0.75 s", "up to 3 in flight", "optics: 24", "440 rows", "whole table (name): cut", "ONU 0/1/7"):
         assert said in page
 
 

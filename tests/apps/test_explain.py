@@ -121,7 +121,7 @@ def test_a_late_slot_says_where_its_time_went(node, news):
         ),
         pytest.param(
             {"status": "PARTIAL", "error": "port 0/1 gave no answer"},
-            "It read only a part. Port 0/1 gave no answer.",
+            "It read only some of the data. Port 0/1 gave no answer.",
             id="partial",
         ),
         pytest.param(
@@ -146,7 +146,7 @@ def test_a_slot_that_waits_for_another_attempt_says_when_and_why(node, news):
 
     said = explain(node.pk, NOW)
 
-    assert said.answer == "Attempt 1 failed; it is tried again in 1 min. No answer."
+    assert said.answer == "Attempt 1 failed; the next attempt is in 1 min. No answer."
     assert said.last_slots[0].execution.attempts_made == 1
 
 
@@ -166,9 +166,8 @@ def test_a_chained_node_is_explained_through_its_master(node, chained, news):
     said = explain(chained.pk, NOW)
 
     assert said.answer == (
-        "Names runs right behind Optical power, every 5 min. Its last slot was 4 min ago. "
-        "Its chain started 1 min 0 s late: 1 min 0 s because the OLT was busy. It took 1.00 s. "
-        "The next is due in 1 min."
+        "Names runs right after Optical power, every 5 min. Its last slot was 4 min ago. Its chain started "
+        "1 min 0 s late: 1 min 0 s because the OLT was busy. It took 1.00 s. The next is due in 1 min."
     )
     assert said.last_slots[0].parts == {"olt_busy": 60.0, "in_chain": 60.0}
 
@@ -248,7 +247,7 @@ def test_a_breaker_that_waits_for_a_person_says_so(node, news):
     said = explain(node.pk, NOW)
 
     assert codes(said) == ["breaker_waits"]
-    assert "waits for a person to close the breaker" in said.answer
+    assert "Close the breaker to resume polling" in said.answer
 
 
 def test_an_engine_that_is_silent_is_in_the_way_and_its_old_news_is_not_believed(node, news):
@@ -257,7 +256,7 @@ def test_an_engine_that_is_silent_is_in_the_way_and_its_old_news_is_not_believed
     said = explain(node.pk, NOW)
 
     assert (codes(said), said.stale) == (["engine_silent"], True)
-    assert said.answer == "The engine has been silent for 3 min: nothing runs until it is back."
+    assert said.answer == "The engine has not reported for 3 min: nothing runs until it is back."
 
 
 def test_an_engine_that_never_spoke_is_in_the_way(node):
@@ -273,8 +272,8 @@ def test_who_holds_the_olt_is_named_and_where_the_node_stands_in_the_queue(node,
     assert (holder.code, holder.poller, holder.since) == ("olt_busy", 2, NOW - 70 * SECOND)
     assert (queued.code, queued.position) == ("queued", 2)
     assert said.answer == (
-        "It has been due for 4 min, and waits for its OLT to be free. It is number 2 of 2 in the queue. "
-        "OLT-CENTRAL-01 has been busy with Discovery for 1 min, in poller 2."
+        "It has been due for 4 min and is waiting for its OLT to be free. It is number 2 of 2 in the "
+        "queue. OLT-CENTRAL-01 has been busy with Discovery for 1 min, in poller 2."
     )
 
 
@@ -290,7 +289,7 @@ def test_a_pool_that_is_too_small_is_in_the_way(node, news):
 
     [obstacle] = explain(node.pk, NOW).in_the_way
 
-    assert obstacle.sentence == "The 10 pollers were busy 92 % of the last minute: there are too few."
+    assert obstacle.sentence == "The 10 pollers were busy 92 % of the last minute: more pollers are needed."
 
 
 def test_next_slots_come_from_the_active_plan_and_then_from_the_grid(node, news):
@@ -377,7 +376,7 @@ def test_the_api_answers_it_to_whoever_is_logged_in(reader_api, node, execution)
         "OLT-CENTRAL-01",
         "Optical power",
     )
-    assert answer.data["answer"] == "The engine has said nothing yet: it may be starting, or down."
+    assert answer.data["answer"] == "The engine has not reported yet: it may be starting or down."
     [slot] = answer.data["last_slots"]
     assert (slot["execution"], slot["status"], slot["parts"]) == (execution.pk, "SUCCESS", {"olt_busy": 2.0})
 

@@ -14,12 +14,12 @@ __all__ = ["news"]  # a fixture
 @pytest.mark.parametrize(
     ("late", "others", "said"),
     [
-        pytest.param(0.4, 0, "It is due now, and waits for a free poller.", id="just now, and alone"),
-        pytest.param(1.2, 0, "It has been due for 1 s, and waits for a free poller.", id="a second, and alone"),
+        pytest.param(0.4, 0, "It is due now and is waiting for a free poller.", id="just now, and alone"),
+        pytest.param(1.2, 0, "It has been due for 1 s and is waiting for a free poller.", id="a second, and alone"),
         pytest.param(
             240.0,
             2,
-            "It has been due for 4 min, and waits for a free poller. It is number 1 of 3 in the queue.",
+            "It has been due for 4 min and is waiting for a free poller. It is number 1 of 3 in the queue.",
             id="minutes, and first of several",
         ),
     ],
@@ -55,7 +55,7 @@ def test_one_silent_attempt_and_one_poller_are_not_many(node, news):
     breaker, pool = explain(node.pk, NOW).in_the_way
 
     assert "it did not answer 1 attempt. " in breaker.sentence
-    assert pool.sentence == "The only poller was busy 92 % of the last minute: there are too few."
+    assert pool.sentence == "The only poller was busy 92 % of the last minute: more pollers are needed."
 
 
 def test_a_slot_that_comes_within_the_second_is_due_now(node, news):
@@ -70,7 +70,7 @@ def test_a_further_attempt_that_is_due_waits_for_its_turn(node, news):
 
     said = explain(node.pk, NOW).answer
 
-    assert said == "Attempt 1 failed; it is tried again as soon as its OLT and a poller are free."
+    assert said == "Attempt 1 failed; the next attempt starts as soon as the OLT and a poller are free."
 
 
 def test_the_page_leaves_out_parts_that_round_to_nothing_and_the_api_does_not(node, news, api, client, boss):

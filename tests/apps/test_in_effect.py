@@ -9,7 +9,7 @@ from facho.apps.polling.models import Execution
 
 
 @pytest.mark.parametrize("interval", [None, 60, 900], ids=["the job's", "shorter", "longer"])
-@pytest.mark.parametrize("enabled", [None, True, False], ids=["as the job", "on", "off"])
+@pytest.mark.parametrize("enabled", [None, True, False], ids=["same as the job", "on", "off"])
 @pytest.mark.parametrize("by_job", [True, False], ids=["the job is on", "the job is off"])
 @pytest.mark.parametrize("priority", [None, 0, 95], ids=["as urgent as the job", "least urgent", "most urgent"])
 def test_a_query_finds_what_the_node_says(node, interval, enabled, by_job, priority):

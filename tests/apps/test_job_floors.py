@@ -98,7 +98,7 @@ def test_form_and_list_of_jobs_show_it(admin_page, power):
     jobs = admin_page.get(reverse("admin:jobs_snmpjob_changelist")).content.decode()
 
     assert form.fields["interval_seconds"].help_text == said()
-    assert "faster than advised" in jobs
+    assert "interval too short" in jobs
 
 
 def test_the_form_of_a_node_shows_it_and_saving_says_it(admin_page, node):

@@ -37,11 +37,11 @@ def test_the_api_takes_a_number_or_null(api, central, number):
 @pytest.mark.parametrize(
     ("limit", "change", "reason", "sentence"),
     [
-        pytest.param(None, {}, "no_gain", "brought no more values", id="no gain"),
+        pytest.param(None, {}, "no_gain", "did not increase the values", id="no gain"),
         pytest.param(None, {"why": "lost"}, "lost", "requests were lost", id="lost"),
         pytest.param(None, {"why": "slower"}, "slower", "answered more slowly", id="slower"),
         pytest.param(None, {"why": "untried"}, "untried", "has not been tried", id="untried"),
-        pytest.param(None, {"window": 8}, "brand_limit", "no more than 8 for this brand", id="limit of the brand"),
+        pytest.param(None, {"window": 8}, "brand_limit", "limit for this brand is 8", id="limit of the brand"),
         pytest.param(4, {}, "admin_limit", "The limit set for this OLT is 4.", id="limit of the admin"),
         pytest.param(2, {}, "admin_limit", "The limit set for this OLT is 2.", id="a limit that was lowered since"),
         pytest.param(None, {"why": "of another version"}, "untried", "has not been tried", id="not understood"),
@@ -65,7 +65,7 @@ def test_nothing_is_shown_of_what_is_not_understood(api, admin_page, central, ga
     Olt.objects.filter(pk=central.pk).update(learned=garbage)
 
     assert entries(api, central) == []
-    assert "requests at once" not in admin_page.get(f"/olts/{central.pk}/").content.decode()
+    assert "requests in flight" not in admin_page.get(f"/olts/{central.pk}/").content.decode()
 
 
 def test_the_learned_pace_cannot_be_written(api, central):
@@ -81,10 +81,10 @@ def test_the_pages_of_an_olt_show_it_in_plain_words(admin_page, central, path):
     shown = admin_page.get(path.format(central.pk)).content.decode()
 
     assert (
-        "Other values: 4 requests at once, 3924 values per second, round trip 34 ms. "
-        "More requests at once brought no more values per second." in shown
+        "Other values: 4 requests in flight, 3924 values per second, round trip 34 ms. More requests in "
+        "flight did not increase the values per second." in shown
     )
-    assert "Optical values: 1 request at once, 25 values per second, round trip 4200 ms." in shown
+    assert "Optical values: 1 request in flight, 25 values per second, round trip 4200 ms." in shown
 
 
 def test_an_imported_file_may_leave_the_number_empty(central):

@@ -171,7 +171,7 @@ def suspect(central, since):
     make_onu(central, 0, index="9.9", misses=2, missing_since=since)
 
 
-HELD = "4 of 9 ONUs vanished at once; held until the next discovery confirms it."
+HELD = "4 of 9 ONUs disappeared at once; waiting for the next discovery to confirm it."
 
 
 def test_a_mass_vanishing_is_said_in_plain_words(admin_page, suspect, central):
@@ -192,7 +192,7 @@ def test_the_api_and_the_admin_tell_of_it_too(api, admin_page, suspect, central)
     found = api.get("/api/v1/olts/", {"is_suspect": "true"}).json()["results"]
     assert [olt["name"] for olt in found] == ["OLT-CENTRAL-01"]
     page = admin_page.get(reverse("admin:inventory_olt_change", args=[central.pk])).content.decode()
-    assert "held until the next discovery confirms it" in page
+    assert "waiting for the next discovery to confirm it" in page
 
 
 def test_what_a_person_saves_leaves_what_the_engine_noted(central, since):

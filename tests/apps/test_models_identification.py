@@ -82,7 +82,7 @@ def test_a_brand_cannot_be_forgotten_while_its_jobs_are_applied(db):
 def test_nobody_can_make_another_identification(db, brand):
     job = SnmpJob(name="Mine", brand=brand, kind="identify")
 
-    with pytest.raises(ValidationError, match="one identification"):
+    with pytest.raises(ValidationError, match="can be only one"):
         job.full_clean()
 
 
@@ -105,7 +105,7 @@ def test_the_api_takes_an_olt_without_a_brand(api, db, body):
     answer = api.post("/api/v1/olts/", {"name": "OLT-SUR-03", "host": "127.0.0.3", "community": "public"} | body)
 
     assert answer.status_code == 201
-    assert (answer.json()["brand"], answer.json()["brand_label"]) == ("", "to be found out")
+    assert (answer.json()["brand"], answer.json()["brand_label"]) == ("", "not identified yet")
     assert questions().exists()
 
 
@@ -113,7 +113,7 @@ def test_the_admin_takes_an_olt_without_a_brand_and_says_what_happens(admin_page
     answer = admin_page.post(reverse("admin:inventory_olt_add"), FORM | {"brand": "", "community": "public"})
 
     assert answer.status_code == 302
-    assert "OLT-CENTRAL-01 is being asked what it is." in [str(each) for each in get_messages(answer.wsgi_request)]
+    assert "OLT-CENTRAL-01 is being identified." in [str(each) for each in get_messages(answer.wsgi_request)]
     assert questions().exists()
 
 
@@ -153,8 +153,8 @@ def test_the_page_of_the_identification_opens_and_saves(admin_page, nameless):
 def test_the_page_of_a_nameless_olt_says_that_it_is_asked(admin_page, nameless):
     page = admin_page.get(f"/olts/{nameless.pk}/").content.decode()
 
-    assert "the OLT is asked what it is" in page
-    assert "to be found out" in page
+    assert "the OLT is being identified" in page
+    assert "not identified yet" in page
     assert "Identification" in page
 
 

@@ -85,7 +85,7 @@ def test_a_chain_is_of_one_brand(power):
 def test_the_brand_stays_as_long_as_something_depends_on_it(power, names):
     power.apply_to([make_olt("OLT-CENTRAL-01")])
     power.brand, power.columns = "zte_c300", []
-    assert "Take it off them first" in str(refusal_of(power)["brand"])
+    assert "Remove it from them first" in str(refusal_of(power)["brand"])
 
     WorkflowNode.objects.all().delete()
 
@@ -151,14 +151,14 @@ def test_applying_twice_changes_nothing(power, names):
 def test_a_job_is_not_applied_to_olts_of_another_brand(power):
     central, norte = make_olt("OLT-CENTRAL-01"), make_olt("OLT-NORTE-02", "zte_c300")
 
-    with pytest.raises(ValidationError, match="OLT-NORTE-02 is of another brand"):
+    with pytest.raises(ValidationError, match="OLT-NORTE-02 has another brand"):
         power.apply_to([central, norte])
 
     assert WorkflowNode.objects.count() == 0
 
 
 def test_a_chained_job_is_not_applied_alone(names):
-    with pytest.raises(ValidationError, match="apply Optical power, and it comes along"):
+    with pytest.raises(ValidationError, match="apply Optical power, and Names is included"):
         names.apply_to([make_olt("OLT-CENTRAL-01")])
 
 

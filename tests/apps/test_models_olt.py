@@ -45,14 +45,14 @@ def test_an_olt_that_is_set_up_well_is_accepted(db, more):
         pytest.param({"community": ""}, "community", "need a community", id="no community"),
         pytest.param({"version": "1", "community": ""}, "community", "need a community", id="v1, no community"),
         pytest.param(V3 | {"v3_user": ""}, "v3_user", "needs a user", id="v3 without a user"),
-        pytest.param(V3 | {"v3_auth": ""}, "v3_auth", "no privacy without", id="v3 privacy without authentication"),
+        pytest.param(V3 | {"v3_auth": ""}, "v3_auth", "privacy requires", id="v3 privacy without authentication"),
         pytest.param(V3 | {"v3_auth_key": "short"}, "v3_auth_key", "at least 8", id="v3 short password"),
         pytest.param(V3 | {"v3_priv_key": ""}, "v3_priv_key", "at least 8", id="v3 no privacy password"),
         pytest.param({"brand": "acme"}, "brand", "acme", id="an unknown maker"),
         pytest.param({"port": 0}, "port", "greater than or equal to 1", id="port 0"),
         pytest.param({"port": 65536}, "port", "65535", id="port 65536"),
         pytest.param({"max_in_flight": 0}, "max_in_flight", "1", id="nothing in flight"),
-        pytest.param({"max_pdus_per_second": 0}, "max_pdus_per_second", "0.1", id="no requests a second"),
+        pytest.param({"max_pdus_per_second": 0}, "max_pdus_per_second", "0.1", id="no requests per second"),
         pytest.param({"host": ""}, "host", "blank", id="no address"),
     ],
 )
@@ -76,7 +76,7 @@ def test_the_brand_stays_as_long_as_jobs_of_it_are_applied(db):
     (node,) = make_job("Optical power").apply_to([olt])
     olt.brand = "zte_c300"
 
-    with pytest.raises(ValidationError, match="Take them off first"):
+    with pytest.raises(ValidationError, match="Remove them first"):
         olt.full_clean()
 
     node.delete()

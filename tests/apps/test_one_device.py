@@ -15,7 +15,7 @@ from facho.apps.inventory.models import Olt
 NEW = {"name": "OLT-OESTE-04", "brand": "huawei", "community": "public"}
 
 REFUSAL = (
-    "{olt} is this device already, at {host} port 161. Change that OLT, or correct the address and port of this one."
+    "{olt} already has this device, at {host} port 161. Change that OLT, or correct the address and port of this one."
 )
 
 
@@ -92,7 +92,7 @@ def test_a_name_that_was_resolved_is_refused_by_its_text_while_dns_is_down(api, 
     models.RESOLVER._known.clear()
     dns.clear()
 
-    assert post(api, "OLT-7.example.net").data["host"][0].startswith("OLT-CENTRAL-01 is this device already")
+    assert post(api, "OLT-7.example.net").data["host"][0].startswith("OLT-CENTRAL-01 already has this device")
 
 
 def test_a_name_server_that_is_silent_holds_nobody_up(api, monkeypatch):
@@ -198,7 +198,7 @@ def test_an_import_refuses_the_row(admin_page, central, dns, twin):
         reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", "community": "public"}
     )
 
-    assert f"{twin} is this device already" in answer.content.decode()
+    assert f"{twin} already has this device" in answer.content.decode()
     assert Olt.objects.count() == 1
 
 
@@ -231,8 +231,8 @@ def test_a_page_of_shared_devices_costs_the_same_however_many_there_are(api, db,
 
 
 NOTE = (
-    "This is the same device as OLT-TWIN: 127.0.0.1:161. They are polled in turns. "
-    "Delete one of them, or correct its address."
+    "This is the same device as OLT-TWIN: 127.0.0.1:161. Only one of them is polled at a time. Delete "
+    "one of them or correct its address."
 )
 
 

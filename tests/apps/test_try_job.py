@@ -141,8 +141,8 @@ def test_a_job_that_is_there_can_be_tried_under_its_name(api, body, power, engin
         pytest.param({"olt": None}, "olt", "This field may not be null.", id="no OLT"),
         pytest.param({"columns": ["colour"]}, "columns", "has no column colour", id="a column that nobody has"),
         pytest.param({"oids": [{"name": "x", "oid": "1.x", "decode": "number"}]}, "oids", "is not an OID", id="no OID"),
-        pytest.param({"brand": "zte_c300"}, "olt", "is not of this brand", id="another brand"),
-        pytest.param({"colour": "red"}, "colour", "There is no such field", id="an unknown field"),
+        pytest.param({"brand": "zte_c300"}, "olt", "has another brand", id="another brand"),
+        pytest.param({"colour": "red"}, "colour", "Unknown field", id="an unknown field"),
     ],
 )
 def test_a_mistake_is_told_at_once(api, body, change, field, said):

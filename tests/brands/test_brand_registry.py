@@ -60,7 +60,9 @@ def test_every_profile_that_ships_is_a_brand():
 
 
 def test_an_unknown_brand_is_refused_with_the_ones_there_are():
-    with pytest.raises(UnknownBrand, match=re.escape("there is no brand 'huawai'; known are bdcom_gpon, calix_axos,")):
+    with pytest.raises(
+        UnknownBrand, match=re.escape("there is no brand 'huawai'; known brands: bdcom_gpon, calix_axos,")
+    ):
         brand("huawai")
 
 
@@ -84,7 +86,7 @@ def test_no_brand_of_an_admin_takes_the_place_of_a_built_in_one_or_of_another(ow
         own_brands([own("huawei", label="Mine"), own("bcme"), own("bcme")])
 
     assert caught.value.problems == (
-        "id: huawei is built in and cannot be replaced; call yours otherwise.",
+        "id: huawei is built in and cannot be replaced; use another id.",
         "id: two profiles are called bcme.",
     )
     assert set(BRANDS) == {*BUILT_IN, "acme"}

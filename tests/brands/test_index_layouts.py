@@ -77,7 +77,7 @@ def test_a_space_with_several_layouts_takes_the_one_that_fits():
     assert either.decode((0x1103, 7)) == Position(1, 0, 3, 7)
     assert either.decode((0x2103, 7)) == Position(11, 0, 3, 7)
     assert either.encode(Position(11, 0, 3, 7)) == (0x2103, 7)
-    with pytest.raises(ValueError, match="is no ONU of this index: shelf 10 is not between 11 and 19"):
+    with pytest.raises(ValueError, match="is not a valid ONU of this index: shelf 10 is not between 11 and 19"):
         either.encode(Position(10, 0, 3, 7))
 
 
@@ -88,10 +88,14 @@ def test_a_space_is_walked_by_port_only_if_all_of_its_layouts_can_be():
 @pytest.mark.parametrize(
     ("position", "why"),
     [
-        pytest.param(Position(0, 0, 3, 129), "is no ONU of this index: onu 129 is not between 1 and 128", id="ONU"),
-        pytest.param(Position(0, 0, 300), "is no port of this index: port 300 is not between 0 and 255", id="port"),
-        pytest.param(Position(1, 0, 3, 7), "it says nothing of a shelf", id="shelf"),
-        pytest.param(Position(0, 1, 3, 7), "it says nothing of a slot", id="slot"),
+        pytest.param(
+            Position(0, 0, 3, 129), "is not a valid ONU of this index: onu 129 is not between 1 and 128", id="ONU"
+        ),
+        pytest.param(
+            Position(0, 0, 300), "is not a valid port of this index: port 300 is not between 0 and 255", id="port"
+        ),
+        pytest.param(Position(1, 0, 3, 7), "it has no shelf", id="shelf"),
+        pytest.param(Position(0, 1, 3, 7), "it has no slot", id="slot"),
     ],
 )
 def test_a_place_that_an_index_cannot_name_is_refused(position, why):
@@ -104,13 +108,13 @@ def test_a_place_that_an_index_cannot_name_is_refused(position, why):
     [
         pytest.param(["slot", "onu"], "no part is called port", id="no port"),
         pytest.param(["port"], "no part is called onu", id="no ONU"),
-        pytest.param(["port", "port", "onu"], "port is there twice", id="a part twice"),
-        pytest.param(["onu", "port"], "behind the number with onu only fixed numbers may follow", id="the wrong way"),
-        pytest.param(["port onu"], "'port' shares its number with others: say how many bits it has", id="no bits"),
-        pytest.param(["spare:8 port:8", "onu"], "'spare:8' is lost: give it the value it must have", id="a loose part"),
+        pytest.param(["port", "port", "onu"], "port is repeated", id="a part twice"),
+        pytest.param(["onu", "port"], "after the number with onu only fixed numbers may follow", id="the wrong way"),
+        pytest.param(["port onu"], "'port' shares its number with other parts: add its number of bits", id="no bits"),
+        pytest.param(["spare:8 port:8", "onu"], "'spare:8' has no name: give it a fixed value", id="a loose part"),
         pytest.param(["port:30 onu:8"], "'port:30 onu:8' has 38 bits: a number of an OID has 32", id="too many bits"),
-        pytest.param(["port:4=16", "onu"], "'port:4=16' can never be: 4 bits give 0 to 15", id="a value out of reach"),
-        pytest.param(["port=9..3", "onu"], "'port=9..3' can never be", id="a range the wrong way"),
+        pytest.param(["port:4=16", "onu"], "'port:4=16' is impossible: 4 bits give 0 to 15", id="a value out of reach"),
+        pytest.param(["port=9..3", "onu"], "'port=9..3' is impossible", id="a range the wrong way"),
         pytest.param(["port!", "onu"], "'port!' cannot be read: write name:bits", id="nonsense"),
         pytest.param(["", "port", "onu"], "a line is empty", id="nothing"),
         pytest.param([-1, "port", "onu"], "-1 cannot be part of an OID", id="a number that cannot be"),

@@ -20,44 +20,44 @@ def problems_of(data):
 
 WRONG = {
     "not a mapping": (["id"], ["the profile: ['id'] should be keys with values, one to a line."]),
-    "no id": (profile(id=None), ["id: it is missing and must be there."]),
+    "no id": (profile(id=None), ["id: it is required."]),
     "an id with blanks": (
         profile(id="ACME GPON"),
-        ["id: 'ACME GPON' should be small letters, digits and _, such as acme_gpon."],
+        ["id: 'ACME GPON' should be lowercase letters, digits and _, such as acme_gpon."],
     ),
     "a key that is none": (
         profile(lable="x"),
         [
-            "lable: there is no such key; perhaps label is meant; there are base, columns, discovery, experimental, "
+            "lable: unknown key (did you mean label?); the keys are base, columns, discovery, experimental, "
             "extra, id, index, jobs, label, manners, match, ports, rules."
         ],
     ),
     "a flag that is a word": (profile(experimental="yes"), ["experimental: 'yes' should be true or false."]),
     "no index": (
         profile(index=None, columns={"name": {"oid": 1, "read": "text"}}, discovery="name", rules=None),
-        ["index: it is missing and must be there."],
+        ["index: it is required."],
     ),
     "an index that cannot be": (
         profile(index={"onu": ["slot:8", "onu"], "optics": "opaque"}),
         ["index.onu: no part is called port."],
     ),
     "an index of another kind": (
-        profile(index={"onu": "by hand", "optics": "opaque"}),
+        profile(index={"onu": "manual", "optics": "opaque"}),
         ["index.onu: it should be a list with a line for each number of the index, or opaque."],
     ),
     "a field that no ONU has": (
         with_column("rx_dmb", oid=9, read="power"),
-        ["columns.rx_dmb: no ONU has such a field; perhaps rx_dbm is meant."],
+        ["columns.rx_dmb: ONUs have no such field (did you mean rx_dbm?)."],
     ),
     "a field of one's own in the wrong place": (
         with_column("colour", oid=9, read="text"),
-        ["columns.colour: no ONU has such a field; a field of your own belongs under extra."],
+        ["columns.colour: ONUs have no such field; a field of your own belongs under extra."],
     ),
     "a field of every ONU under extra": (
         profile(extra={"mac": {"oid": 9, "read": "mac"}}),
         ["extra.mac: every ONU has this field: it belongs under columns."],
     ),
-    "no OID": (with_column("mac", read="mac"), ["columns.mac.oid: it is missing and must be there."]),
+    "no OID": (with_column("mac", read="mac"), ["columns.mac.oid: it is required."]),
     "an OID that became a number": (
         with_column("mac", oid=1.1, read="mac"),
         ["columns.mac.oid: 1.1 was read as a number and may have lost a zero: put the OID in quotes."],
@@ -71,21 +71,24 @@ WRONG = {
     ),
     "no base": (
         profile(base=None, columns={"name": {"oid": 1, "read": "text"}}, match=None, extra=None, discovery="name"),
-        ["columns.name.oid: 1 is not a whole OID, and there is no base for it to stand below."],
+        ["columns.name.oid: 1 is not a full OID, and there is no base to complete it."],
     ),
     "a base that is none": (
         profile(base="acme"),
-        ["base: acme is not a whole OID, and there is no base for it to stand below."],
+        ["base: acme is not a full OID, and there is no base to complete it."],
     ),
-    "the same OID twice": (with_column("mac", oid="2.1", read="mac"), ["columns.mac.oid: it is the one of serial."]),
-    "no way to read": (with_column("mac", oid=9), ["columns.mac.read: it is missing and must be there."]),
+    "the same OID twice": (
+        with_column("mac", oid="2.1", read="mac"),
+        ["columns.mac.oid: it is the same as in serial."],
+    ),
+    "no way to read": (with_column("mac", oid=9), ["columns.mac.read: it is required."]),
     "an unknown way to read": (
         with_column("mac", oid=9, read="magic"),
-        [f"columns.mac.read: 'magic' is no way to read a value; there are {', '.join(DECODERS)}."],
+        [f"columns.mac.read: 'magic' is not a decoder; the decoders are {', '.join(DECODERS)}."],
     ),
     "an option that is not for it": (
         with_column("mac", oid=9, read="mac", scales=2),
-        ["columns.mac.scales: there is no such key; there are floor, needs, oid, optical, read, space."],
+        ["columns.mac.scales: unknown key; the keys are floor, needs, oid, optical, read, space."],
     ),
     "a scale that is no number": (
         with_column("tx_dbm", oid=9, read="power", scale="a tenth"),
@@ -93,11 +96,11 @@ WRONG = {
     ),
     "a scale that leaves nothing": (
         with_column("tx_dbm", oid=9, read="power", scale=0),
-        ["columns.tx_dbm.scale: 0 makes no value out of a number; write one such as 0.01."],
+        ["columns.tx_dbm.scale: 0 is not a valid factor; write one such as 0.01."],
     ),
     "a sum beyond all bounds": (
         with_column("tx_dbm", oid=9, read="power", add="1e300"),
-        ["columns.tx_dbm.add: '1e300' is too much to add."],
+        ["columns.tx_dbm.add: '1e300' is too large to add."],
     ),
     "too many digits": (
         with_column("tx_dbm", oid=9, read="power", digits=10),
@@ -105,7 +108,7 @@ WRONG = {
     ),
     "no words": (
         with_column("admin_state", oid=9, read="choice"),
-        ["columns.admin_state.words: it is missing and must be there."],
+        ["columns.admin_state.words: it is required."],
     ),
     "words without numbers": (
         with_column("admin_state", oid=9, read="choice", words={"up": "enabled"}),
@@ -113,11 +116,11 @@ WRONG = {
     ),
     "a state that is none": (
         with_column("admin_state", oid=9, read="choice", words={1: "up"}),
-        ["columns.admin_state.words: 'up' is no admin_state; there are enabled, disabled."],
+        ["columns.admin_state.words: 'up' is not a valid admin_state; the values are enabled, disabled."],
     ),
     "a pattern that is none": (
         with_column("tx_dbm", oid=9, read="power", regex="(("),
-        ["columns.tx_dbm.regex: '((' is no regular expression: missing ), unterminated subpattern at position 1."],
+        ["columns.tx_dbm.regex: '((' is not a regular expression: missing ), unterminated subpattern at position 1."],
     ),
     "a pattern without brackets": (
         with_column("tx_dbm", oid=9, read="power", regex="dBm"),
@@ -125,7 +128,7 @@ WRONG = {
     ),
     "a sentinel for a text": (
         with_column("tx_dbm", oid=9, read="power", regex="(.*)", none=1),
-        ["columns.tx_dbm.none: it is for whole numbers and does not go with regex; use low and high."],
+        ["columns.tx_dbm.none: it only applies to whole numbers and cannot be combined with regex; use low and high."],
     ),
     "a place without groups": (
         with_column("place", oid=9, read="place", regex="x"),
@@ -144,11 +147,11 @@ WRONG = {
     ),
     "an unknown space": (
         with_column("mac", oid=9, read="mac", space="optic"),
-        ["columns.mac.space: 'optic' is no index of this profile; there are onu, optics."],
+        ["columns.mac.space: 'optic' is not an index of this profile; the indexes are onu, optics."],
     ),
     "a need that is no column": (
         with_column("mac", oid=9, read="mac", needs="magic"),
-        ["columns.mac.needs: 'magic' is no column of this profile."],
+        ["columns.mac.needs: 'magic' is not a column of this profile."],
     ),
     "a floor without a unit": (
         with_column("mac", oid=9, read="mac", floor=15),
@@ -160,11 +163,11 @@ WRONG = {
     ),
     "a discovery of what is not there": (
         profile(discovery=["serial", "sreial"]),
-        ["discovery: 'sreial' is no column of this profile."],
+        ["discovery: 'sreial' is not a column of this profile."],
     ),
     "a discovery that waits for every ONU": (
         profile(discovery=["serial", "rx_dbm"]),
-        ["discovery: rx_dbm is optical: a discovery may not wait for every ONU."],
+        ["discovery: rx_dbm is an optical column, which is too slow for a discovery."],
     ),
     "a discovery by another index": (
         profile(discovery="mac", columns={**PROFILE["columns"], "mac": {"oid": 9, "read": "mac", "space": "optics"}}),
@@ -173,18 +176,18 @@ WRONG = {
     "an unknown rule": (
         profile(rules=["no_magic"]),
         [
-            "rules: 'no_magic' is no rule; there are disabled_by_admin, no_optics_when_off, cause_from_state, no_slot, "
-            "null_when_off, state_by_cause."
+            "rules: 'no_magic' is not a rule; the rules are disabled_by_admin, no_optics_when_off, cause_from_state, "
+            "no_slot, null_when_off, state_by_cause."
         ],
     ),
     "a rule over what is not there": (
         profile(rules=[{"null_when_off": ["port"]}]),
-        ["rules: null_when_off names port, which is no column here."],
+        ["rules: null_when_off names port, which is not a column of this profile."],
     ),
     "a rule with a state that is none": (
         profile(rules=[{"state_by_cause": {"los": "dark"}}]),
         [
-            "rules: state_by_cause wants causes with a state each, out of online, offline, los, dying_gasp, "
+            "rules: state_by_cause must map each cause to one of the states online, offline, los, dying_gasp, "
             "auth_failed, logging, syncing, degraded, disabled, unknown."
         ],
     ),
@@ -194,7 +197,7 @@ WRONG = {
     ),
     "manners that wait too long": (
         profile(manners={"min_timeout": "30s"}),
-        ["manners.min_timeout: it is longer than the longest wait."],
+        ["manners.min_timeout: it is longer than the longest allowed wait."],
     ),
     "ports with ONUs": (
         profile(ports={"oid": 9, "index": ["port", "onu"]}),
@@ -202,23 +205,23 @@ WRONG = {
     ),
     "an unknown kind of job": (
         profile(jobs=[{"name": "Look", "kind": "stare", "every": "5m", "columns": ["state"]}]),
-        ["jobs[1].kind: 'stare' is no kind of job; there are discovery, get, walk, table."],
+        ["jobs[1].kind: 'stare' is not a job type; the types are discovery, get, walk, table."],
     ),
     "a job without columns": (
         profile(jobs=[{"name": "Look", "kind": "table", "every": "5m"}]),
-        ["jobs[1].columns: a job that is no discovery must name what it reads."],
+        ["jobs[1].columns: a job that is not a discovery must name its columns."],
     ),
     "a job for what is not there": (
         profile(jobs=[{"name": "Look", "kind": "table", "every": "5m", "columns": ["magic"]}]),
-        ["jobs[1].columns: magic is no column of this profile."],
+        ["jobs[1].columns: magic is not a column of this profile."],
     ),
     "a job that outlives its turn": (
         profile(jobs=[{"name": "Look", "kind": "table", "every": "5m", "columns": "state", "timeout": "6m"}]),
-        ["jobs[1].timeout: a run must end before the next one begins."],
+        ["jobs[1].timeout: the time limit must be shorter than the interval."],
     ),
     "a job that follows nobody": (
         profile(jobs=[{"name": "Look", "kind": "table", "every": "5m", "columns": "state", "follows": "Find"}]),
-        ["jobs: Look follows Find, which is no job with a schedule of its own."],
+        ["jobs: Look follows Find, which is not a job with its own schedule."],
     ),
     "a job at another pace than its master": (
         profile(
@@ -227,7 +230,7 @@ WRONG = {
                 {"name": "Count", "kind": "table", "every": "6m", "columns": "in_octets", "follows": "Look"},
             ]
         ),
-        ["jobs: Count follows Look, and must say the same under every."],
+        ["jobs: Count follows Look, and must have the same value for `every`."],
     ),
     "two jobs of one name": (
         profile(jobs=[{"name": "Look", "kind": "discovery", "every": "5m"}] * 2),
@@ -262,9 +265,7 @@ def test_the_error_reads_as_sentences_and_names_its_source():
         read_profile(profile(label=None, experimental=1), "acme.yaml")
 
     assert str(caught.value) == (
-        "the profile acme.yaml has 2 problems:\n"
-        "- label: it is missing and must be there.\n"
-        "- experimental: 1 should be true or false."
+        "the profile acme.yaml has 2 problems:\n- label: it is required.\n- experimental: 1 should be true or false."
     )
     assert not caught.value.is_temporary
 

@@ -70,17 +70,17 @@ def test_columns_that_differ_little_can_be_written_once(write):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(ACME + "label: twice\n", "line 8: label is there twice.", id="a key twice"),
+        pytest.param(ACME + "label: twice\n", "line 8: label is repeated.", id="a key twice"),
         pytest.param(
-            ACME.replace("{oid: 1.10", "{oid: 1.10, oid: 2"), "line 6: oid is there twice.", id="an option twice"
+            ACME.replace("{oid: 1.10", "{oid: 1.10, oid: 2"), "line 6: oid is repeated.", id="an option twice"
         ),
         pytest.param(ACME.replace("onu]", "onu"), "line 5:", id="a bracket that stays open"),
         pytest.param(ACME + "[a]: b\n", "line 8: this cannot be a key.", id="a key that is a list"),
         pytest.param("--- a\n--- b\n", "line 2:", id="two documents"),
         pytest.param("id: !!python/object:os.system x\n", "line 1:", id="something that would be run"),
-        pytest.param("id: !!int acme\n", "it is no YAML: invalid literal", id="a tag that does not fit"),
-        pytest.param("id: a\0b\n", "it is no YAML:", id="a character that cannot be"),
-        pytest.param("", "id: it is missing", id="nothing"),
+        pytest.param("id: !!int acme\n", "it is not valid YAML: invalid literal", id="a tag that does not fit"),
+        pytest.param("id: a\0b\n", "it is not valid YAML:", id="a character that cannot be"),
+        pytest.param("", "id: it is required", id="nothing"),
         pytest.param("acme", "the profile: 'acme' should be keys with values", id="a word"),
     ],
 )
@@ -129,9 +129,9 @@ def test_what_is_wrong_in_any_file_of_a_folder_is_said_at_once(write, tmp_path):
         load_folder(tmp_path)
 
     assert caught.value.problems == (
-        "b.yaml: id: another profile of this folder is acme too.",
-        "c.yaml: line 8: label is there twice.",
-        "d.yaml: discovery: 'mac' is no column of this profile.",
+        "b.yaml: id: another profile in this folder also has the id acme.",
+        "c.yaml: line 8: label is repeated.",
+        "d.yaml: discovery: 'mac' is not a column of this profile.",
     )
 
 

@@ -262,7 +262,7 @@ async def test_a_password_is_neither_in_the_log_nor_in_what_is_printed(redis_url
 
 @pytest.mark.parametrize("url", ["redis://:s3cr3t/w0rd@127.0.0.1:6379/0", "http://:s3cr3t@127.0.0.1", "s3cr3t"])
 async def test_an_address_that_is_none_is_refused_without_repeating_it(url):
-    with pytest.raises(ValueError, match="should look like redis://") as raised:
+    with pytest.raises(ValueError, match="use a form like redis://") as raised:
         RedisBus(url, clock=SystemClock())
 
     assert "s3cr3t" not in str(raised.value)

@@ -232,7 +232,7 @@ def test_only_http_is_posted_to(url):
     error = failure(Webhook(url=url, secret=SECRET))
 
     assert not error.is_temporary
-    assert str(error) == "the address is not one of http or https"
+    assert str(error) == "the address must begin with http or https"
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
@@ -387,7 +387,7 @@ def test_a_mail_that_some_may_not_get_is_not_sent_to_the_others_again(mail):
     error = failure(mail.make())
 
     assert not error.is_temporary
-    assert str(error) == "127.0.0.1 takes mail for none of the recipients"
+    assert str(error) == "127.0.0.1 refused all recipients"
 
 
 def test_a_wrong_password_is_for_a_person_to_put_right(mail):
@@ -396,7 +396,7 @@ def test_a_wrong_password_is_for_a_person_to_put_right(mail):
     error = failure(mail.make())
 
     assert (error.is_temporary, error.code) == (False, 535)
-    assert str(error) == "127.0.0.1 does not accept the user or the password"
+    assert str(error) == "127.0.0.1 rejected the user or the password"
 
 
 def test_a_mail_that_was_taken_is_sent_however_the_server_says_goodbye(mail):

@@ -267,7 +267,9 @@ async def test_more_security_than_the_agent_has_for_the_user_is_refused(snmp, st
         pytest.param(User("x" * 33), "1 to 32 octets", id="a name too long"),
         pytest.param(User("operator", "MD5", "s3cret-signature"), "MD5 is not", id="a hash we do not speak"),
         pytest.param(replace(OPERATOR, priv="DES"), "DES is not", id="a cipher we do not speak"),
-        pytest.param(User("operator", priv="AES128", priv_key="s3cret-cipher"), "needs both", id="privacy alone"),
+        pytest.param(
+            User("operator", priv="AES128", priv_key="s3cret-cipher"), "requires authentication", id="privacy alone"
+        ),
         pytest.param(User("operator", "SHA1", "s3cret"), "fewer than 8", id="a password too short"),
         pytest.param(replace(OPERATOR, priv_key=""), "fewer than 8", id="no privacy password"),
     ],

@@ -78,14 +78,14 @@ async def test_an_olt_without_onus_is_the_only_fitting_brand_and_says_why_that_i
     found = await ask(MemoryAgent(SYSTEM), candidates=by_object_id(ACME_BRAND))
 
     assert found.brand is ACME_BRAND
-    assert "its tables of ONUs are empty" in found.remark
+    assert "its ONU tables are empty" in found.remark
 
 
 async def test_an_olt_without_onus_that_may_be_of_several_brands_is_left_to_a_person():
     found = await ask(MemoryAgent(SYSTEM), candidates=by_object_id(ACME_BRAND, make_brand("shared", ACME)))
 
     assert found.brand is None
-    assert "no ONUs yet by which to tell" in found.remark
+    assert "cannot tell until the OLT has ONUs" in found.remark
 
 
 async def test_a_brand_without_a_probe_is_told_by_its_first_column():

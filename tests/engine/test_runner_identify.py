@@ -69,7 +69,7 @@ def test_an_olt_of_nobody_fails_with_what_was_seen_and_what_to_do(play, clock, v
 
     assert (outcome.status, outcome.cause) == (Status.FAILED, None)
     assert "Toaster 3000" in outcome.error
-    assert "by hand" in outcome.error
+    assert "manual" in outcome.error
     assert play.runs.named == [(1, 0, 1, "", {"sysDescr": "Toaster 3000", "sysName": "central"})]
 
 

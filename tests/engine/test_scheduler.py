@@ -75,7 +75,7 @@ def test_slots_lost_while_the_engine_was_down_are_accounted_for_and_not_made_up(
     ("opened", "cause"),
     [
         pytest.param(T0 - 62 * MIN, Cause.BREAKER_OPEN, id="before the slot"),
-        pytest.param(T0 - 61 * MIN, Cause.ENGINE_DOWN, id="behind the slot"),
+        pytest.param(T0 - 61 * MIN, Cause.ENGINE_DOWN, id="after the slot"),
     ],
 )
 def test_slots_that_an_open_breaker_kept_are_not_put_down_to_the_restart(clock, virtually, opened, cause):

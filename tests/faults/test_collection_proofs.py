@@ -250,7 +250,7 @@ def behind_a_hole(onus):
     [
         pytest.param(lambda onus: onus[0], id="the very first"),
         pytest.param(first_of_its_port, id="the first of a later port"),
-        pytest.param(behind_a_hole, id="behind a hole in the numbers"),
+        pytest.param(behind_a_hole, id="after a hole in the numbers"),
     ],
 )
 def test_a_poisoned_onu_that_nobody_knew_costs_the_first_discovery_that_onu_and_no_other(pick, columns, fault):

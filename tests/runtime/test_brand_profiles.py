@@ -71,7 +71,7 @@ def test_no_command_starts_with_a_broken_profile(installation, command):
 
     assert run.returncode != 0
     assert "acme.yaml" in run.stderr
-    assert "there twice" in run.stderr
+    assert "is repeated" in run.stderr
     assert "Traceback" not in run.stderr
 
 
@@ -84,7 +84,7 @@ def test_an_olt_whose_profile_was_taken_away_is_found():
 
     assert (message.id, message.msg) == (
         "facho.W002",
-        "OLT-CENTRAL-01 is of the brand acme, of which there is no profile.",
+        "OLT-CENTRAL-01 has the brand acme, but there is no profile for it.",
     )
 
 

@@ -56,7 +56,10 @@ def test_a_clock_is_named_from_two_seconds_on_and_refused_from_ten(seconds, ids)
     messages = clocks.Skew(timedelta(seconds=seconds)).messages("Redis", error="E", warning="W")
 
     assert [message.id for message in messages] == ids
-    assert all(f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours" in each.msg for each in messages)
+    assert all(
+        f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} the clock of this machine" in each.msg
+        for each in messages
+    )
 
 
 def ids(messages):
@@ -179,8 +182,8 @@ def test_who_is_there_is_said_and_nobody_is_no_error(tmp_path, scale):
 
     assert result.returncode == 0, result.stderr
     assert "No scheduler is active: start one with `facho scheduler`." in result.stdout
-    assert "No worker is heard of: start one with `facho worker`." in result.stdout
-    assert "Everything is in order" in result.stdout
+    assert "No worker is running: start one with `facho worker`." in result.stdout
+    assert "No problems found" in result.stdout
 
 
 POLLER = (
@@ -211,7 +214,7 @@ def test_one_process_does_not_start_where_roles_are_at_work(tmp_path, database, 
 
     said = refused(facho(tmp_path, command, DATABASE_URL=database))
 
-    assert "Processes of scale-out are at work on this database, such as noc-1/4711" in said
+    assert "Scale-out processes are using this database, such as noc-1/4711" in said
     assert "FACHO_MODE=scale" in said
 
 
@@ -227,7 +230,7 @@ def test_no_role_starts_where_one_process_has_everything(tmp_path, scale, databa
 
         said = refused(facho(tmp_path, "scheduler", **scale))
 
-    assert "`facho run` is at work on this database" in said
+    assert "`facho run` or `facho migrate-to` is using this database" in said
 
 
 def test_every_server_that_is_away_is_named_and_no_password(tmp_path):

@@ -95,7 +95,7 @@ def test_a_new_installation_from_nothing_to_a_user(installed):
     assert (made.returncode, made.stderr) == (0, "")
     assert rows(installed, "SELECT username, is_superuser FROM auth_user") == [("noc", 1)]
     assert checked.returncode == 0
-    assert "Everything is in order" in checked.stdout
+    assert "No problems found" in checked.stdout
     assert sorted(path.name for path in installed.iterdir()) == ["facho.sqlite3", "secret.keys"]
 
 
@@ -128,7 +128,7 @@ def test_a_database_that_is_away_is_said_without_its_password(empty, command):
 def test_a_bad_port_is_one_sentence_for_every_command(empty, command):
     said = refused(command, data=empty, FACHO_PORT="web")
 
-    assert said == ("facho: FACHO_PORT is 'web'. Write a whole number from 1 to 65535, or leave it out for 8000.\n")
+    assert said == ("facho: FACHO_PORT is 'web'. Write a whole number from 1 to 65535, or unset it to use 8000.\n")
 
 
 @pytest.mark.parametrize("command", ["run", "migrate"])
@@ -198,7 +198,7 @@ def test_secrets_of_another_key_are_said_and_nothing_is_rotated(installed):
     said = refused("rotate-keys", data=installed)
 
     assert "OLT-CENTRAL-01" in said
-    assert "cannot be read with the keys at hand" in said
+    assert "cannot be decrypted with the current keys" in said
     assert ((installed / "secret.keys").read_text(), rows(installed, "SELECT community FROM olts")) == before
 
 

@@ -192,14 +192,14 @@ def test_what_was_read_before_ctrl_c_is_printed(facho):
     assert said.status == 130
     assert said.json["completeness"] == "PARTIAL"
     assert 0 < len(said.json["onus"]) < 600
-    assert said.json["errors"] == ["stopped by Ctrl-C before it was through"]
+    assert said.json["errors"] == ["stopped by Ctrl-C before the end"]
 
 
 def test_ctrl_c_before_anything_was_read_says_so(facho):
     with simulated(OltSpec(CENTRAL, faults=MUTE), log=Tripwire(at=1)) as fleet:
         said = facho("collect", where(fleet, CENTRAL))
 
-    assert (said.status, said.err) == (130, "facho: stopped by Ctrl-C before it was through\n")
+    assert (said.status, said.err) == (130, "facho: stopped by Ctrl-C before the end\n")
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_people_get_tables(facho):
     status, out, err = facho("--olts", "10", "--hours", "1", "--dead", "10", "--pollers", "3")
 
     assert status == 0
-    assert out.startswith("10 OLTs, 1 of them dead, 50 nodes, 3 pollers, 1 h\n")
+    assert out.startswith("10 OLTs, 1 not answering, 50 nodes, 3 pollers, 1 h\n")
     for words in ("quota  ", "violations", "on time", "lateness", "pollers busy", "worst OLTs", "OLT-0010", "poller"):
         assert words in out
     assert "forecast in" in err
@@ -118,7 +118,7 @@ def test_what_was_learned_of_failures_is_part_of_it_and_is_said(installation, re
 
     assert told["failures"] == [{"olt": "OLT-NORTE-02", "runs": 12, "answered": 0, "failed": 0}]
     assert (told["dead"], told["compliance"]) == (1, 50.0)
-    assert "OLT-NORTE-02 answered 0 of 12 runs\nRuns fail in this forecast as they did in the last day.\n" in out
+    assert "OLT-NORTE-02 answered 0 of 12 runs\nRuns fail in this forecast at the rate of the last 24 hours.\n" in out
 
 
 def test_a_breaker_that_waits_for_a_person_is_told_to_the_forecast(installation, monkeypatch):
@@ -145,15 +145,15 @@ def test_an_empty_installation_says_what_to_try(db, facho):
     status, _, err = facho()
 
     assert status == 2
-    assert err == ("facho: Nothing is polled here: there is no enabled job on an enabled OLT. Try --olts 100.\n")
+    assert err == ("facho: There is nothing to poll: no job is enabled on an enabled OLT. Try --olts 100.\n")
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        pytest.param(["--olts", "0"], "--olts is between 1 and 100000, not 0", id="no OLTs"),
+        pytest.param(["--olts", "0"], "--olts must be between 1 and 100000, not 0", id="no OLTs"),
         pytest.param(["--hours", "0"], "--hours is between", id="no time"),
-        pytest.param(["--dead", "150"], "--dead is a percentage, not 150", id="more than all of them"),
+        pytest.param(["--dead", "150"], "--dead must be a percentage, not 150", id="more than all of them"),
         pytest.param(["--olts", "1", "--job", "State"], "'State' is no job: write NAME:", id="half a job"),
         pytest.param(["--olts", "1", "--job", "State:often:3"], "'often' is no time", id="no interval"),
         pytest.param(["--olts", "1", "--job", "State:5:3"], "at least 10 seconds", id="too often"),

@@ -82,4 +82,4 @@ def test_an_agent_that_is_no_olt_is_said_to_be_none(facho, tmp_path):
     assert named.status == 0
     assert "Linux box" not in named.err
     assert collected.status == 2
-    assert "Choose the brand by hand" in collected.err
+    assert "Set the brand manually" in collected.err

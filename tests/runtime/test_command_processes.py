@@ -136,7 +136,7 @@ def test_a_recording_is_served_as_it_was_made(tmp_path):
         pytest.param(["--latency=soon"], "latency=soon: write a number of seconds", id="a word for a number"),
         pytest.param(["--recording=nobody.snmprec"], "nobody.snmprec", id="a recording that is not there"),
         pytest.param(["--brand=acme"], "invalid choice: 'acme'", id="a brand that cannot be simulated"),
-        pytest.param(["--port=99999"], "ports lie between", id="a port that does not exist"),
+        pytest.param(["--port=99999"], "the port must be between", id="a port that does not exist"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused_with_a_sentence(tmp_path, words, sentence):

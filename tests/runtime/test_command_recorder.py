@@ -99,7 +99,7 @@ async def test_the_deadline_ends_it_with_what_there_is():
     agent = MemoryAgent(ROWS, latency=1.0)
     walk = recorder(agent, seconds=4.5)
 
-    with pytest.raises(OltUnreachable, match="did not come to its end in time"):
+    with pytest.raises(OltUnreachable, match="did not finish in time"):
         await walk.walk("serial", SERIALS)
 
     assert len(walk) == 50

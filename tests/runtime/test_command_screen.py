@@ -94,7 +94,7 @@ def test_the_line_of_another_step_is_shown_at_once():
     terminal = Terminal()
     line = ProgressLine(terminal, lambda: 5.0)
 
-    line.show("finding out its brand")
+    line.show("detecting the brand")
     line.clear()
     line.show("12 rows")
 

@@ -90,7 +90,7 @@ async def test_one_that_a_dead_engine_left_running_has_failed():
     await runs("print('{}')").step(T0 + 9 * SEC)
 
     left.refresh_from_db()
-    assert (left.status, left.error) == ("FAILED", "Facho was stopped while it ran. Ask for it again.")
+    assert (left.status, left.error) == ("FAILED", "Facho was stopped during the forecast. Request it again.")
 
 
 async def test_it_makes_way_for_polling():

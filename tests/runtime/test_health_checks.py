@@ -149,7 +149,7 @@ class TestDatabase:
         skews = [Skew(timedelta(seconds=-3600)), Skew(timedelta(seconds=3))]
         database, _ = DatabaseWatch(Inline(), skew=lambda: skews.pop(0)).checks
 
-        with pytest.raises(NotWell, match=r"the clock of the database is 3600\.0 s behind ours"):
+        with pytest.raises(NotWell, match=r"the clock of the database is 3600\.0 s behind the clock of this machine"):
             await database.ask()
 
         assert await database.ask() == "ok"
@@ -235,7 +235,12 @@ class TestLifeline:
             seen.append(lifeline.is_cut)
 
         assert seen == [True, True, False]
-        assert caplog.text.count("no new runs are started: the clock of the database is 3600.0 s ahead of ours") == 1
+        assert (
+            caplog.text.count(
+                "no new runs are started: the clock of the database is 3600.0 s ahead of the clock of this machine"
+            )
+            == 1
+        )
 
     async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, lifeline, thread):
         thread.silence = HANGS_AFTER
@@ -270,12 +275,12 @@ class TestData:
     def test_a_database_that_was_deleted_or_replaced_is_noticed(self, data, clock):
         watch, file = DataWatch(data, clock), Path(data.database["NAME"])
         file.rename(file.with_name("old"))
-        with pytest.raises(NotWell, match="the file of the database was deleted"):
+        with pytest.raises(NotWell, match="the database file was deleted"):
             asyncio.run(watch.check.ask())
 
         file.touch()
 
-        with pytest.raises(NotWell, match="was replaced; restart Facho if that was meant, else"):
+        with pytest.raises(NotWell, match="was replaced; restart Facho if this was intended, otherwise"):
             asyncio.run(watch.check.ask())
 
 

@@ -235,7 +235,7 @@ def test_what_has_the_shape_of_a_secret_is_hidden(text, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "Facho is on http://127.0.0.1:8000",
+        "Facho is listening on http://127.0.0.1:8000",
         "OLT-CENTRAL-01: the address changed from 10.0.0.8:161 (v2c) to 10.0.0.7:161 (v2c)",
         "A wrong community looks like silence",
         "a secret cannot be read with the keys at hand",

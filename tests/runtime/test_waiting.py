@@ -281,4 +281,4 @@ def test_a_redis_that_does_not_know_us_ends_a_role_too(postgres_url, own_redis, 
         result = facho(known | {"FACHO_DATA_DIR": str(tmp_path)}, "scheduler")
 
     assert result.returncode == 1, result.stderr
-    assert "Redis does not accept our user and password" in result.stderr
+    assert "Redis rejected the user or the password" in result.stderr

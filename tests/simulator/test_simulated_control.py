@@ -70,7 +70,7 @@ async def test_a_line_changes_faults(control, fleet, line, expected):
         pytest.param("* queue_limit=-1", "write a whole number", id="a negative limit"),
         pytest.param("* gen_err_at=7", "write slot/port/onu", id="half a place"),
         pytest.param("* mute=perhaps", "write yes or no", id="neither yes nor no"),
-        pytest.param("* log all", "stands alone", id="too many words"),
+        pytest.param("* log all", "takes no arguments", id="too many words"),
         pytest.param(f"{CENTRAL} move 1/3/7", "write move ONU PORT", id="too few words"),
         pytest.param(f"{CENTRAL} go 1/99/7", "no ONU 1/99/7", id="an unknown ONU"),
         pytest.param(f"{CENTRAL} come 1/2/3", "slot/port", id="an ONU for a port"),

@@ -413,7 +413,7 @@ async def test_the_loop_tells_of_an_olt_that_is_gone_and_that_it_is_back(looping
 
     assert looping.post.subjects("NOC") == [
         "[critical] OLT-SUR-03 does not answer",
-        "[over] OLT-SUR-03 answers again",
+        "[resolved] OLT-SUR-03 answers again",
     ]
 
 
@@ -440,7 +440,7 @@ async def test_the_loop_notices_that_the_scheduler_stands_still(make_thread):
     await desk.loop.close()
 
     assert before == []
-    assert desk.post.subjects("NOC") == ["[warning] The scheduler stands still"]
+    assert desk.post.subjects("NOC") == ["[warning] The scheduler is stalled"]
 
 
 async def test_the_loop_goes_on_after_the_database_was_away(looping, monkeypatch):

@@ -63,7 +63,7 @@ def test_an_olt_whose_breaker_is_open_is_unreachable(central):
 def test_an_olt_that_is_suspect_has_vanished_onus(central):
     set_of(central, suspect_since=T0)
 
-    assert said(fire(make_rule("mass_vanishing"))) == ["OLT-CENTRAL-01: too many ONUs vanished at once"]
+    assert said(fire(make_rule("mass_vanishing"))) == ["OLT-CENTRAL-01: too many ONUs disappeared at once"]
 
 
 def test_a_pool_is_saturated_when_the_engine_says_so():
@@ -161,9 +161,9 @@ def test_a_violation_says_what_was_missing_and_what_to_do(central):
 
     [firing] = fire(make_rule("violation"), T0 + 5 * MIN)
 
-    assert said([firing]) == ["OLT-CENTRAL-01: Optical power got 6 of 12 runs in an hour"]
+    assert said([firing]) == ["OLT-CENTRAL-01: Optical power completed 6 of 12 runs in an hour"]
     assert text.lines(firing.code, firing.params) == [
-        "Severity: high. Hour from 2026-03-01 09:00 UTC on.",
+        "Severity: high. Start of the hour: 2026-03-01 09:00 UTC.",
         "Causes: the OLT was busy: 6.",
         "There were too few pollers: increase FACHO_POLLERS.",
     ]
@@ -193,8 +193,8 @@ def test_a_port_is_dark_when_enough_of_its_onus_are(central):
 
     [firing] = fire(make_rule("port_dark", params={"dark_onus": 4, "dark_percent": 50}))
 
-    assert said([firing]) == ["OLT-CENTRAL-01: 5 of 8 ONUs on port 0/1 are dark"]
-    assert text.lines(firing.code, firing.params) == ["3 without light, 2 without electricity"]
+    assert said([firing]) == ["OLT-CENTRAL-01: 5 of 8 ONUs on port 0/1 are down"]
+    assert text.lines(firing.code, firing.params) == ["3 with loss of signal, 2 without electrical power"]
     assert (firing.olt_id, firing.slot, firing.port) == (central.pk, 0, 1)
 
 
@@ -220,7 +220,7 @@ def test_neither_who_is_missing_nor_who_has_no_place_makes_a_port_dark(central):
     make_onus(central, 4, port=2, state="los")
     make_onus(central, 6, port=2, first=5, missing_since=T0)
 
-    assert said(fire(make_rule("port_dark"))) == ["OLT-CENTRAL-01: 4 of 4 ONUs on port 0/2 are dark"]
+    assert said(fire(make_rule("port_dark"))) == ["OLT-CENTRAL-01: 4 of 4 ONUs on port 0/2 are down"]
 
 
 def test_low_power_is_one_alert_a_port_with_the_worst_of_it(central):
@@ -309,7 +309,7 @@ def test_an_event_is_told_once_for_each_olt_in_its_own_words(central):
         "the engine started with 10 pollers",
     ]
     by_type = {firing.params["event"]: firing for firing in found}
-    assert text.lines("event", by_type["OLT_DISABLED"].params) == ["It was told 3 times."]
+    assert text.lines("event", by_type["OLT_DISABLED"].params) == ["It happened 3 times."]
 
 
 def test_old_events_are_over(central):
@@ -360,7 +360,7 @@ def test_an_event_of_another_version_is_said_in_the_words_of_the_log():
 
 
 def test_what_an_older_version_did_not_keep_is_a_question_mark():
-    assert text.subject("violation", {"olt": "OLT-CENTRAL-01"}) == "OLT-CENTRAL-01: ? got ? of ? runs in an hour"
+    assert text.subject("violation", {"olt": "OLT-CENTRAL-01"}) == "OLT-CENTRAL-01: ? completed ? of ? runs in an hour"
 
 
 def test_a_hundred_thousand_onus_are_counted_and_not_read(central, django_assert_max_num_queries):

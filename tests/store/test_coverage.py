@@ -1,4 +1,4 @@
-"""What a run covered, as it is kept: counts by column, and the first ports that failed."""
+"What a run covered, as it is kept: counts by column, and the first failed ports."
 
 from facho.engine.model import Completeness, Coverage
 from facho.store import outcomes

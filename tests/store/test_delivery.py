@@ -227,7 +227,7 @@ async def test_a_result_that_cannot_be_stored_is_set_aside_and_its_execution_fai
     assert (spoiled.execution_ids, spoiled.has_data, spoiled.at) == ((1,), False, T0)
     assert (spoiled.outcome.status, spoiled.outcome.readings) == (Status.FAILED, 0)
     assert (spoiled.outcome.error_class, spoiled.outcome.traffic) == ("NotKept", DONE.traffic)
-    assert "the spool keeps them" in spoiled.outcome.error
+    assert "they stay in the spool" in spoiled.outcome.error
     assert (well.execution_ids, well.outcome) == ((2,), DONE)
     assert [reason for _, reason in desk.spool.refused()] == ["value out of range"]
     assert Event.SPOOL_REFUSED in told()
@@ -346,7 +346,7 @@ async def test_at_the_limit_readings_are_refused_and_outcomes_are_kept(tmp_path,
             await desk.finish(execution_id, wide)
         except NotKept as error:
             refused.append((execution_id, str(error)))
-            await desk.end(execution_id, Outcome(Status.FAILED, error="the readings could not be kept"))
+            await desk.end(execution_id, Outcome(Status.FAILED, error="the readings could not be saved to disk"))
     size = desk.spool.size
     desk.database.is_away = False
 

@@ -84,7 +84,7 @@ def enlist():
 
 @pytest.mark.parametrize("begin", [take_scheduler, enlist], ids=["a lease", "pollers"])
 def test_no_role_gets_anything_beside_an_engine(configured, begin):
-    with EngineLock(configured), pytest.raises(EngineAtWork, match="`facho run` is at work"):
+    with EngineLock(configured), pytest.raises(EngineAtWork, match="`facho run` or `facho migrate-to` is using"):
         begin()
 
     assert begin()

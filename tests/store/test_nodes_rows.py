@@ -68,7 +68,7 @@ def test_what_a_node_has_of_its_own_comes_first(source, db):
 @pytest.mark.parametrize(
     ("job_enabled", "own_enabled", "is_there"),
     [
-        pytest.param(True, None, True, id="as the job"),
+        pytest.param(True, None, True, id="same as the job"),
         pytest.param(False, None, False, id="the job is disabled"),
         pytest.param(True, False, False, id="disabled here"),
         pytest.param(False, True, True, id="enabled here only"),
@@ -312,7 +312,7 @@ def update(model, **columns):
         pytest.param(update(Olt, community="private"), id="community"),
         pytest.param(update(Olt, v3_auth_key="password"), id="v3 password"),
         pytest.param(update(Olt, max_in_flight=4), id="limit of requests in flight"),
-        pytest.param(update(Olt, max_pdus_per_second=9.0), id="limit of requests a second"),
+        pytest.param(update(Olt, max_pdus_per_second=9.0), id="limit of requests per second"),
         pytest.param(update(WorkflowNode, own_enabled=False), id="a node disabled"),
         pytest.param(update(WorkflowNode, own_interval_seconds=60), id="interval of a node"),
         pytest.param(update(WorkflowNode, own_priority=1), id="priority of a node"),

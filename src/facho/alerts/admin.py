@@ -69,14 +69,14 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
         permissions=["change"],
         dialog={
             "title": _("Send test"),
-            "description": _("Sends a message that says hello, with the settings that are saved."),
+            "description": _("Sends a test message with the saved settings."),
             "form_class": BaseDialogForm,
             "form_submit_text": _("Send"),
         },
     )
     def send_test(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         delivery = get_object_or_404(Channel, pk=object_id).ask_for_test()
-        messages.info(request, gettext("The test is on its way. What becomes of it is shown here within seconds."))
+        messages.info(request, gettext("The test message is being sent. The result appears here within seconds."))
         page = reverse("admin:alerts_delivery_change", args=[delivery.pk])
         return HttpResponse(headers={"HX-Redirect": page})
 
@@ -136,7 +136,7 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
         form.instance.settle_olts()
         if not form.instance.channels.filter(enabled=True).exists():
             messages.warning(
-                request, gettext("%(rule)s has no enabled channel: nobody is told.") % {"rule": form.instance}
+                request, gettext("%(rule)s has no enabled channel: no messages are sent.") % {"rule": form.instance}
             )
 
     def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> HttpResponse:
@@ -144,7 +144,7 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
         if request.method == "GET" and rule is not None and rule.has_lost_its_olts:
             messages.warning(
                 request,
-                gettext("The OLTs that %(rule)s was about are gone. Choose others, or none for all of them.")
+                gettext("The OLTs of %(rule)s were deleted. Choose other OLTs, or none to watch all of them.")
                 % {"rule": rule},
             )
         response: HttpResponse = super().render_change_form(request, context, **kwargs)
@@ -154,9 +154,9 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
     def severity_badge(self, rule: Rule) -> tuple[str, str]:
         return rule.severity, rule.get_severity_display()
 
-    @display(description=_("told to"))
+    @display(description=_("sent to"))
     def told_to(self, rule: Rule) -> str:
-        return ", ".join(channel.name for channel in rule.channels.all()) or gettext("nobody")
+        return ", ".join(channel.name for channel in rule.channels.all()) or gettext("no channel")
 
     @display(description=_("settings"), empty_value="-")
     def settings_list(self, rule: Rule) -> str:

@@ -111,7 +111,7 @@ class AlertAdmin(EnginesAdmin):
     @action(description=_("Acknowledge"), icon="done_all", permissions=["acknowledge"])
     def acknowledge_chosen(self, request: HttpRequest, alerts: QuerySet[Alert]) -> None:
         count = sum(alert.acknowledge(by=request.user) for alert in alerts)
-        said = ngettext("%(count)d alert is acknowledged.", "%(count)d alerts are acknowledged.", count)
+        said = ngettext("%(count)d alert was acknowledged.", "%(count)d alerts were acknowledged.", count)
         messages.success(request, said % {"count": count})
 
     @display(description=_("alert"))
@@ -202,7 +202,7 @@ class DeliveryAdmin(EnginesAdmin):
     @action(description=_("Send again"), icon="replay", permissions=["retry"])
     def retry_chosen(self, request: HttpRequest, deliveries: QuerySet[Delivery]) -> None:
         count = sum(delivery.retry() for delivery in deliveries)
-        said = ngettext("%(count)d message is sent again.", "%(count)d messages are sent again.", count)
+        said = ngettext("%(count)d message will be sent again.", "%(count)d messages will be sent again.", count)
         messages.success(request, said % {"count": count})
 
     @display(description=_("alert"), empty_value="-")

@@ -82,14 +82,14 @@ class DeliveryViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Delivery]):
 
     @extend_schema(
         request=None,
-        responses={202: DeliverySerializer, 409: OpenApiResponse(description="It was sent, or waits to be.")},
+        responses={202: DeliverySerializer, 409: OpenApiResponse(description="It was sent, or is waiting to be sent.")},
     )
     @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_delivery")], filterset_class=None)
     def retry(self, request: Request, pk: str) -> Response:
         """Put a message that was not sent back into the outbox."""
         delivery: Any = self.get_object()
         if not delivery.retry():
-            detail = _("It was sent, or waits to be, or its channel is gone.")
+            detail = _("It was sent, is waiting to be sent, or its channel was deleted.")
             return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
         delivery.refresh_from_db()
         return Response(self.get_serializer(delivery).data, status=status.HTTP_202_ACCEPTED)

@@ -15,7 +15,7 @@ class ChannelFilter(FilterSet):
 class RuleFilter(FilterSet):
     """By kind and severity, and by where it leads."""
 
-    channel = IdFilter(field_name="channels", label="a channel that it tells")
+    channel = IdFilter(field_name="channels", label="a channel of the rule")
 
     class Meta:
         model = Rule
@@ -27,9 +27,9 @@ class AlertFilter(FilterSet):
 
     rule = IdFilter(field_name="rule_id", label="rule")
     olt = IdFilter(field_name="olt_id", label="OLT")
-    is_open = YesNoFilter(field_name="recovered_at", lookup_expr="isnull", label="whether it has not recovered")
+    is_open = YesNoFilter(field_name="recovered_at", lookup_expr="isnull", label="whether it is still open")
     is_acknowledged = YesNoFilter(
-        field_name="acknowledged_at", lookup_expr="isnull", exclude=True, label="whether somebody looks after it"
+        field_name="acknowledged_at", lookup_expr="isnull", exclude=True, label="whether it is acknowledged"
     )
     opened_after = MomentFilter(field_name="opened_at", lookup_expr="gte", label="opened, from")
     opened_before = MomentFilter(field_name="opened_at", lookup_expr="lt", label="opened, until before")

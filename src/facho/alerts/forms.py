@@ -26,7 +26,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
 
     signing_secret = SecretFormField(label=_("Signing secret"))
     smtp_password = SecretFormField(label=_("Password"))
-    bot_token = SecretFormField(label=_("Token of the bot"))
+    bot_token = SecretFormField(label=_("Bot token"))
     slack_url = SecretFormField(label=_("Webhook address"))
 
     class Meta:
@@ -39,7 +39,9 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
             if name in self.fields:
                 self.initial[name] = ""
                 stored = bool(getattr(self.instance, name))
-                self.fields[name].help_text = _("Stored. Leave empty to keep it.") if stored else _("None is stored.")
+                self.fields[name].help_text = (
+                    _("Stored. Leave empty to keep it.") if stored else _("Nothing is stored.")
+                )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

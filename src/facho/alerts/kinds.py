@@ -22,14 +22,14 @@ class RuleKind(models.TextChoices):
     """Conditions that a rule can watch."""
 
     OLT_UNREACHABLE = "olt_unreachable", _("OLT unreachable")
-    VIOLATION = "violation", _("quota violated")
-    PORT_DARK = "port_dark", _("port dark")
+    VIOLATION = "violation", _("quota violation")
+    PORT_DARK = "port_dark", _("PON port down")
     LOW_POWER = "low_power", _("low power")
-    MASS_VANISHING = "mass_vanishing", _("mass vanishing")
+    MASS_VANISHING = "mass_vanishing", _("mass disappearance")
     POOL_SATURATED = "pool_saturated", _("pollers saturated")
     QUEUE_DELAYED = "queue_delayed", _("queue delayed")
     SCHEDULER_STALLED = "scheduler_stalled", _("scheduler stalled")
-    EVENT = "event", _("event of the log")
+    EVENT = "event", _("log event")
 
 
 # Kinds about one OLT each, which can be limited to some OLTs.
@@ -68,7 +68,7 @@ class Param:
 
     def _clean_several(self, value: Any) -> list[str]:
         if not isinstance(value, list | tuple) or not value:
-            raise ValidationError(gettext("Choose one at least."))
+            raise ValidationError(gettext("Choose at least one."))
         return sorted({self._clean_choice(each) for each in value})
 
     def _clean_choice(self, value: Any) -> str:
@@ -89,38 +89,57 @@ class Param:
 PARAMS: Mapping[str, Mapping[str, Param]] = {
     RuleKind.VIOLATION: {
         "min_severity": Param(
-            _("From this severity on"),
+            _("Minimum severity"),
             "MEDIUM",
-            _("Of the runs of an hour: low under 80 %, medium under 60 %, high at or under 50 %, critical under 25 %."),
+            _(
+                "By the share of runs completed in an hour: low below 80 %, medium below 60 %, high at 50 % or "
+                "less, critical below 25 %."
+            ),
             choices=tuple(QuotaViolation.Severity.choices),
         )
     },
     RuleKind.PORT_DARK: {
-        "dark_onus": Param(_("ONUs"), 4, _("At least so many of a port are dark."), least=1, most=1024),
+        "dark_onus": Param(_("ONUs"), 4, _("Minimum number of ONUs of a port that are down."), least=1, most=1024),
         "dark_percent": Param(
-            _("Percent"), 50, _("And at least so many in a hundred of those that it has."), least=1, most=100
+            _("Percent"),
+            50,
+            _("Minimum percentage of the ONUs of the port that are down. Both limits must be reached."),
+            least=1,
+            most=100,
         ),
     },
     RuleKind.LOW_POWER: {
-        "below_dbm": Param(_("Below (dBm)"), -27.0, _("What an ONU receives."), least=-50, most=10, is_whole=False),
-        "hysteresis_db": Param(
-            _("Hysteresis (dB)"), 1.0, _("It is over when the power is so much above that."), most=10, is_whole=False
+        "below_dbm": Param(
+            _("Below (dBm)"), -27.0, _("Power received by an ONU, in dBm."), least=-50, most=10, is_whole=False
         ),
-        "low_onus": Param(_("ONUs"), 1, _("At least so many of a port."), least=1, most=1024),
+        "hysteresis_db": Param(
+            _("Hysteresis (dB)"),
+            1.0,
+            _("The alert is resolved when the power rises this much above the limit, in dB."),
+            most=10,
+            is_whole=False,
+        ),
+        "low_onus": Param(_("ONUs"), 1, _("Minimum number of ONUs of a port."), least=1, most=1024),
     },
     RuleKind.QUEUE_DELAYED: {
-        "delayed": Param(_("Nodes"), 10, _("More than so many are delayed."), most=100_000),
-        "minutes": Param(_("Minutes"), 5, _("For so long without a break."), least=1, most=1440),
+        "delayed": Param(_("Nodes"), 10, _("More delayed nodes than this number."), most=100_000),
+        "minutes": Param(_("Minutes"), 5, _("For this many minutes without interruption."), least=1, most=1440),
     },
     RuleKind.SCHEDULER_STALLED: {
         "stalled_seconds": Param(
-            _("Seconds"), 30, _("The scheduler says every second that it lives."), least=10, most=3600
+            _("Seconds"), 30, _("Seconds without a report. The scheduler reports every second."), least=10, most=3600
         )
     },
     RuleKind.EVENT: {
-        "event_types": Param(_("Events"), (), _("What the log calls them."), choices=EVENT_CHOICES, several=True),
+        "event_types": Param(
+            _("Events"), (), _("Events of the log that raise an alert."), choices=EVENT_CHOICES, several=True
+        ),
         "event_minutes": Param(
-            _("Minutes"), 15, _("The same event of the same OLT within this time is one alert."), least=1, most=1440
+            _("Minutes"),
+            15,
+            _("Repeated events of the same OLT within this time, in minutes, are one alert."),
+            least=1,
+            most=1440,
         ),
     },
 }
@@ -139,9 +158,11 @@ def defaults(kind: str) -> dict[str, Any]:
 def clean_params(kind: str, given: Any) -> dict[str, Any]:
     """Return all settings of a kind, with defaults for missing ones; `ValidationError` by name."""
     if not isinstance(given, dict):
-        raise ValidationError(gettext("Write an object of names and values."))
+        raise ValidationError(gettext("Write an object with names and values."))
     known = params_of(kind)
-    errors = [gettext("%(kind)s knows no %(name)s.") % {"kind": kind, "name": name} for name in given.keys() - known]
+    errors = [
+        gettext("%(kind)s has no setting %(name)s.") % {"kind": kind, "name": name} for name in given.keys() - known
+    ]
     cleaned = {}
     for name, param in known.items():
         try:

@@ -45,15 +45,15 @@ def _test(delivery: Delivery, public_url: str) -> Message:
     return Message(
         news=News.TEST,
         delivery_id=str(delivery.pk),
-        subject=gettext("[test] Facho reaches %(channel)s") % {"channel": delivery.channel_name},
-        text=gettext("Somebody pressed the button that sends a test. Nothing is wrong."),
+        subject=gettext("[test] Facho can send to %(channel)s") % {"channel": delivery.channel_name},
+        text=gettext("This is a test message. There is no problem."),
         url=public_url,
     )
 
 
 def _mark(news: News, alert: Alert) -> Any:
     if news is News.RECOVERED:
-        return gettext("over")
+        return gettext("resolved")
     severity = alert.get_severity_display()
     return gettext("still %(severity)s") % {"severity": severity} if news is News.REPEATED else severity
 
@@ -64,7 +64,7 @@ def _lines(alert: Alert, news: News) -> list[str]:
     if news is News.RECOVERED and alert.recovered_at is not None:
         said.append(gettext("Until %(time)s.") % {"time": _moment(alert.recovered_at)})
     if alert.count > 1:
-        said.append(gettext("It came and went %(times)d times.") % {"times": alert.count})
+        said.append(gettext("It started and ended %(times)d times.") % {"times": alert.count})
     return [*said, gettext("Rule: %(rule)s.") % {"rule": alert.rule_name}]
 
 

@@ -35,9 +35,9 @@ NEWS = [
 SILENCES = [
     (Silence.QUIET_HOURS.value, _("quiet hours")),
     (Silence.RATE_LIMIT.value, _("rate limit")),
-    (Silence.UNTOLD.value, _("over before it was told")),
-    (Silence.UNWATCHED.value, _("not watched any more")),
-    (Silence.UNWANTED.value, _("not wanted by the rule")),
+    (Silence.UNTOLD.value, _("resolved before the message was sent")),
+    (Silence.UNWATCHED.value, _("no longer watched")),
+    (Silence.UNWANTED.value, _("not requested by the rule")),
     (Silence.CHANNEL_DISABLED.value, _("channel disabled")),
 ]
 
@@ -49,7 +49,7 @@ def local_zone() -> str:
 
 def validate_zone(name: str) -> None:
     if name not in available_timezones():
-        raise ValidationError(_("There is no such time zone. Write one like America/Lima."))
+        raise ValidationError(_("Unknown time zone. Write one like America/Lima."))
 
 
 class Channel(models.Model):
@@ -65,11 +65,11 @@ class Channel(models.Model):
     kind = models.CharField(_("type"), max_length=10, choices=Kind.choices)
     enabled = models.BooleanField(pgettext_lazy("channel", "enabled"), default=True)
     language = models.CharField(
-        _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Of its messages.")
+        _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Language of the messages.")
     )
 
     url = models.CharField(
-        _("address"), max_length=500, blank=True, help_text=_("Where messages are posted to as JSON.")
+        _("address"), max_length=500, blank=True, help_text=_("Messages are sent to this address as JSON, with POST.")
     )
     signing_secret = SecretField(_("signing secret"), blank=True, default="")
 
@@ -81,11 +81,11 @@ class Channel(models.Model):
     smtp_user = models.CharField(_("user"), max_length=200, blank=True)
     smtp_password = SecretField(_("password"), blank=True, default="")
     mail_from = models.CharField(_("sender"), max_length=254, blank=True)
-    mail_to = models.TextField(_("recipients"), blank=True, help_text=_("Addresses, with commas between them."))
+    mail_to = models.TextField(_("recipients"), blank=True, help_text=_("Addresses, separated by commas."))
 
-    bot_token = SecretField(_("token of the bot"), blank=True, default="")
+    bot_token = SecretField(_("bot token"), blank=True, default="")
     chat_id = models.CharField(
-        _("chat"), max_length=100, blank=True, help_text=_("The number of a chat, or @name of a public channel.")
+        _("chat"), max_length=100, blank=True, help_text=_("Chat number, or @name of a public channel.")
     )
     telegram_url = models.CharField(
         _("Telegram API"), max_length=200, blank=True, help_text=_("Empty: https://api.telegram.org")
@@ -131,7 +131,7 @@ class Rule(models.Model):
     """A condition to report: channels and frequency of messages."""
 
     class Quiet(models.TextChoices):
-        HOLD = "hold", _("hold until they end")
+        HOLD = "hold", _("send when they end")
         DROP = "drop", _("drop")
 
     name = models.CharField(_("name"), max_length=100, unique=True)
@@ -147,39 +147,45 @@ class Rule(models.Model):
         blank=True,
         related_name="rules",
         verbose_name=_("channels"),
-        help_text=_("Without a channel alerts are only listed here."),
+        help_text=_("Without a channel, alerts are only listed here."),
     )
     # Whether OLTs were chosen. After the last one is deleted the rule applies to none, not to all.
     is_narrowed = models.BooleanField(default=False, editable=False)
     tells_recovery = models.BooleanField(
-        _("tell when it is over"), default=True, help_text=_("To those who were told that it began.")
+        _("notify when resolved"), default=True, help_text=_("Sent to the channels that received the first message.")
     )
     recover_after_seconds = models.PositiveIntegerField(
-        _("over after (s)"),
+        _("resolved after (s)"),
         default=60,
         validators=[MaxValueValidator(86400)],
-        help_text=_("What comes back within this time was never gone: no message for each flap."),
+        help_text=_(
+            "The problem must be gone for this time before the alert is resolved. Avoids a message for each flap."
+        ),
     )
     repeat_minutes = models.PositiveIntegerField(
         _("repeat every (min)"),
         default=0,
         validators=[MaxValueValidator(10080)],
-        help_text=_("Until it is over or somebody acknowledges it. 0: never."),
+        help_text=_("Until the alert is resolved or acknowledged. 0: never."),
     )
     most_per_hour = models.PositiveIntegerField(
-        _("messages an hour at most"), default=20, help_text=_("What is above that is only listed. 0: no limit.")
+        _("maximum messages per hour"), default=20, help_text=_("Further alerts are only listed. 0: no limit.")
     )
     quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
     quiet_to = models.TimeField(_("quiet until"), null=True, blank=True)
     quiet_zone = models.CharField(
-        _("time zone"), max_length=64, default=local_zone, validators=[validate_zone], help_text=_("Of quiet hours.")
+        _("time zone"),
+        max_length=64,
+        default=local_zone,
+        validators=[validate_zone],
+        help_text=_("Time zone of the quiet hours."),
     )
     quiet_mode = models.CharField(
         _("in quiet hours"),
         max_length=4,
         choices=Quiet.choices,
         default=Quiet.HOLD,
-        help_text=_("What is critical is told at once."),
+        help_text=_("Critical alerts are always sent immediately."),
     )
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
@@ -200,9 +206,11 @@ class Rule(models.Model):
         except ValidationError as error:
             raise ValidationError({"params": error.messages}) from error
         if (self.quiet_from is None) != (self.quiet_to is None):
-            raise ValidationError({"quiet_to": _("Quiet hours have a beginning and an end.")})
+            raise ValidationError({"quiet_to": _("Set both the start and the end of the quiet hours.")})
         if self.quiet_from is not None and self.quiet_from == self.quiet_to:
-            raise ValidationError({"quiet_to": _("Quiet hours that end when they begin are none. Leave both empty.")})
+            raise ValidationError(
+                {"quiet_to": _("Quiet hours cannot start and end at the same time. Leave both empty to disable them.")}
+            )
 
     def settle_olts(self) -> None:
         """Record whether it applies to chosen OLTs or to all. Called after a user has chosen."""

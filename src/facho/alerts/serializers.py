@@ -17,10 +17,12 @@ class ChannelSerializer(CheckedSerializer[Channel]):
     The path of `url` may be a secret too: it is shown to those who may change it.
     """
 
-    signing_secret = SecretInput(help_text="Of a webhook: at least 16 characters.")
-    smtp_password = SecretInput(help_text="Of a mail server.")
-    bot_token = SecretInput(help_text="Of a Telegram bot.")
-    slack_url = SecretInput(help_text="The address of an incoming webhook; whoever knows it may write there.")
+    signing_secret = SecretInput(help_text="Signing secret of a webhook: at least 16 characters.")
+    smtp_password = SecretInput(help_text="Password of a mail server.")
+    bot_token = SecretInput(help_text="Token of a Telegram bot.")
+    slack_url = SecretInput(
+        help_text="Address of an incoming webhook. It is a secret: anyone who has it can post messages."
+    )
     has_signing_secret = serializers.BooleanField(source="signing_secret", read_only=True)
     has_smtp_password = serializers.BooleanField(source="smtp_password", read_only=True)
     has_bot_token = serializers.BooleanField(source="bot_token", read_only=True)
@@ -69,15 +71,15 @@ class RuleSerializer(CheckedSerializer[Rule]):
     params = serializers.DictField(
         required=False,
         help_text=(
-            "By `kind`. violation: min_severity. port_dark: dark_onus, dark_percent. low_power: below_dbm, "
-            "hysteresis_db, low_onus. queue_delayed: delayed, minutes. scheduler_stalled: stalled_seconds. "
-            "event: event_types, event_minutes. What is left out gets its default."
+            "Depends on `kind`. violation: min_severity. port_dark: dark_onus, dark_percent. low_power: "
+            "below_dbm, hysteresis_db, low_onus. queue_delayed: delayed, minutes. scheduler_stalled: "
+            "stalled_seconds. event: event_types, event_minutes. Omitted settings get their default."
         ),
     )
 
     has_lost_its_olts = serializers.BooleanField(
         read_only=True,
-        help_text="All OLTs that it was about are gone: it is disabled. Set `olts`, [] for all of them, and `enabled`.",
+        help_text="All OLTs of the rule were deleted, so it is disabled. Set `olts` ([] for all OLTs) and `enabled`.",
     )
 
     class Meta:
@@ -136,8 +138,8 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     olt_name = serializers.CharField(read_only=True, allow_null=True)
     subject = serializers.CharField(read_only=True)
     is_open = serializers.BooleanField(read_only=True)
-    acknowledged_by = serializers.SerializerMethodField(help_text="The name of a user.")
-    params = serializers.DictField(read_only=True, help_text="The numbers behind the subject, by `kind`.")
+    acknowledged_by = serializers.SerializerMethodField(help_text="Name of the user.")
+    params = serializers.DictField(read_only=True, help_text="The values in the subject; they depend on `kind`.")
 
     class Meta:
         model = Alert

@@ -18,58 +18,58 @@ SUBJECTS: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "olt_unreachable": (gettext_noop("%(olt)s does not answer"), gettext_noop("%(olt)s answers again")),
     "violation": (
         ngettext_lazy(
-            "%(olt)s: %(task)s got %(completed)s of %(required)s run in an hour",
-            "%(olt)s: %(task)s got %(completed)s of %(required)s runs in an hour",
+            "%(olt)s: %(task)s completed %(completed)s of %(required)s run in an hour",
+            "%(olt)s: %(task)s completed %(completed)s of %(required)s runs in an hour",
         ),
-        gettext_noop("%(olt)s: %(task)s gets its runs again"),
+        gettext_noop("%(olt)s: %(task)s meets its quota again"),
     ),
     "port_dark": (
         ngettext_lazy(
-            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s is dark",
-            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s are dark",
+            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s is down",
+            "%(olt)s: %(dark)s of %(known)s ONUs on port %(place)s are down",
         ),
-        gettext_noop("%(olt)s: port %(place)s is lit again"),
+        gettext_noop("%(olt)s: the ONUs of port %(place)s are up again"),
     ),
     "low_power": (
         ngettext_lazy(
             "%(olt)s: low power on port %(place)s, %(low)s of its ONUs is below %(below)s dBm",
             "%(olt)s: low power on port %(place)s, %(low)s of its ONUs are below %(below)s dBm",
         ),
-        gettext_noop("%(olt)s: the power on port %(place)s is well again"),
+        gettext_noop("%(olt)s: the power on port %(place)s is back to normal"),
     ),
     "mass_vanishing": (
-        gettext_noop("%(olt)s: too many ONUs vanished at once"),
-        gettext_noop("%(olt)s: the next discovery has settled who vanished"),
+        gettext_noop("%(olt)s: too many ONUs disappeared at once"),
+        gettext_noop("%(olt)s: a second discovery confirmed which ONUs disappeared"),
     ),
     "pool_saturated": (
         gettext_noop("The pollers are saturated: busy %(busy)s %% of the last minute"),
-        gettext_noop("There are enough pollers again"),
+        gettext_noop("The pollers are no longer saturated"),
     ),
     "queue_delayed": (
         ngettext_lazy(
             "%(delayed)s node is delayed, for more than %(minutes)s min",
             "%(delayed)s nodes are delayed, for more than %(minutes)s min",
         ),
-        gettext_noop("The queue is on time again"),
+        gettext_noop("The queue is back on time"),
     ),
     "scheduler_stalled": (
-        gettext_noop("The scheduler stands still"),
-        gettext_noop("The scheduler runs again"),
+        gettext_noop("The scheduler is stalled"),
+        gettext_noop("The scheduler is running again"),
     ),
 }
 # Detail that decides between singular and plural.
 COUNTED = {"violation": "required", "port_dark": "dark", "low_power": "low", "queue_delayed": "delayed"}
 STATES = {
-    "los": gettext_noop("%(count)s without light"),
-    "dying_gasp": gettext_noop("%(count)s without electricity"),
+    "los": gettext_noop("%(count)s with loss of signal"),
+    "dying_gasp": gettext_noop("%(count)s without electrical power"),
     "offline": gettext_noop("%(count)s offline"),
 }
 HINTS = {
     "olt_unreachable": gettext_noop("Check its power, its uplink, the management network and the SNMP credentials."),
-    "mass_vanishing": gettext_noop("They keep their data until the next discovery says the same."),
-    "pool_saturated": gettext_noop("Give it more pollers (FACHO_POLLERS), or lengthen the intervals of some jobs."),
-    "queue_delayed": gettext_noop("The page of the pollers says what the nodes are waiting for."),
-    "scheduler_stalled": gettext_noop("Nothing is polled. Look at the log of the service, and restart it."),
+    "mass_vanishing": gettext_noop("The ONUs keep their data until the next discovery confirms it."),
+    "pool_saturated": gettext_noop("Add pollers (FACHO_POLLERS) or increase the intervals of some jobs."),
+    "queue_delayed": gettext_noop("The overview page shows why the nodes are waiting."),
+    "scheduler_stalled": gettext_noop("Nothing is being polled. Check the log of the service and restart it."),
 }
 
 
@@ -117,14 +117,14 @@ def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
         return [in_words(str(params["error"]))]
     if kind == "event" and params.get("times", 1) > 1:
         times = params["times"]
-        return [ngettext("It was told %(times)d time.", "It was told %(times)d times.", times) % {"times": times}]
+        return [ngettext("It happened %(times)d time.", "It happened %(times)d times.", times) % {"times": times}]
     if kind == "scheduler_stalled":
-        return [gettext("It last gave a sign %(age)s s ago.") % _Known(params)]
+        return [gettext("Last report: %(age)s s ago.") % _Known(params)]
     return []
 
 
 def _of_violation(params: Mapping[str, Any]) -> list[str]:
-    said = [gettext("Severity: %(severity)s. Hour from %(hour)s on.") % _Known(spoken(params))]
+    said = [gettext("Severity: %(severity)s. Start of the hour: %(hour)s.") % _Known(spoken(params))]
     causes = params["causes"]
     if isinstance(causes, dict) and causes:
         listed = ", ".join(f"{WORDS['cause'].get(cause, cause)}: {count}" for cause, count in causes.items())

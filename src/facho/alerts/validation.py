@@ -33,7 +33,7 @@ def _webhook(channel: "Channel") -> dict[str, Any]:
     if not is_http(channel.url):
         errors["url"] = _("Write an address that begins with http:// or https://, without a user or a password.")
     if len(_revealed(channel.signing_secret)) < SHORTEST_SECRET:
-        errors["signing_secret"] = _("A signing secret has at least 16 characters.")
+        errors["signing_secret"] = _("The signing secret must have at least 16 characters.")
     return errors
 
 
@@ -42,13 +42,13 @@ def _email(channel: "Channel") -> dict[str, Any]:
     if not _is(validate_host, channel.smtp_host):
         errors["smtp_host"] = _("Write the address of a mail server.")
     if not _is(validate_email, channel.mail_from):
-        errors["mail_from"] = _("Write the e-mail address that messages come from.")
+        errors["mail_from"] = _("Write the sender's e-mail address.")
     wrong = [address for address in channel.recipients if not _is(validate_email, address)]
     if wrong or not channel.recipients:
         named = {"addresses": ", ".join(wrong) or "-"}
-        errors["mail_to"] = gettext("Write e-mail addresses with commas between them; not: %(addresses)s") % named
+        errors["mail_to"] = gettext("Write e-mail addresses separated by commas. Not valid: %(addresses)s") % named
     if channel.smtp_user and channel.smtp_security == "none":
-        errors["smtp_security"] = _("A password is not sent in the clear. Choose STARTTLS or TLS.")
+        errors["smtp_security"] = _("Passwords are not sent unencrypted. Choose STARTTLS or TLS.")
     return errors
 
 
@@ -56,11 +56,11 @@ def _telegram(channel: "Channel") -> dict[str, Any]:
     errors: dict[str, Any] = {}
     token = _revealed(channel.bot_token)
     if ":" not in token or not token.isprintable() or "/" in token or " " in token:
-        errors["bot_token"] = _("Write the token that @BotFather gave, like 123456:ABC-DEF.")
+        errors["bot_token"] = _("Write the token from @BotFather, like 123456:ABC-DEF.")
     if not channel.chat_id.strip():
         errors["chat_id"] = _("Write the number of a chat, or the @name of a public channel.")
     if channel.telegram_url and not is_http(channel.telegram_url):
-        errors["telegram_url"] = _("Write an address that begins with https://, or nothing.")
+        errors["telegram_url"] = _("Write an address that begins with https://, or leave it empty.")
     return errors
 
 

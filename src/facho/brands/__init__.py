@@ -58,7 +58,7 @@ def register(brands: Iterable[Brand]) -> None:
     problems = []
     for each in brands:
         if each.id in BUILT_IN:
-            problems.append(f"id: {each.id} is built in and cannot be replaced; call yours otherwise.")
+            problems.append(f"id: {each.id} is built in and cannot be replaced; use another id.")
         elif each.id in added:
             problems.append(f"id: two profiles are called {each.id}.")
         added[each.id] = each
@@ -74,7 +74,7 @@ def brand(brand_id: str) -> Brand:
     try:
         return BRANDS[brand_id]
     except KeyError:
-        raise UnknownBrand(f"there is no brand {brand_id!r}; known are {', '.join(sorted(BRANDS))}") from None
+        raise UnknownBrand(f"there is no brand {brand_id!r}; known brands: {', '.join(sorted(BRANDS))}") from None
 
 
 def candidates(sys_object_id: Oid, sys_descr: str) -> list[Brand]:

@@ -26,7 +26,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if not isinstance(key, str | int):
                 raise yaml.constructor.ConstructorError(None, None, "this cannot be a key", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key} is there twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{key} is repeated", key_node.start_mark)
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
@@ -62,7 +62,7 @@ def load_folder(path: Path) -> dict[str, Brand]:
             problems += [f"{file.name}: {each}" for each in error.problems]
             continue
         if brand.id in brands:
-            problems.append(f"{file.name}: id: another profile of this folder is {brand.id} too.")
+            problems.append(f"{file.name}: id: another profile in this folder also has the id {brand.id}.")
         brands[brand.id] = brand
     if problems:
         raise BadProfile(problems, f"folder {path}")
@@ -86,7 +86,7 @@ def _parsed(path: Path) -> Any:
         raise BadProfile([f"{where}: {error.problem}."], str(path)) from None
     # A value that does not match its tag is a ValueError.
     except (yaml.YAMLError, ValueError) as error:
-        raise BadProfile([f"it is no YAML: {error}."], str(path)) from None
+        raise BadProfile([f"it is not valid YAML: {error}."], str(path)) from None
 
 
 def _data(text: str) -> Any:

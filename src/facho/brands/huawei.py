@@ -45,7 +45,7 @@ def decode_port(if_index: int) -> Position | None:
 def encode_port(position: Position) -> int:
     """Return the ifIndex of a GPON port."""
     if not (0 <= position.shelf < 64 and 0 <= position.slot < 64 and 0 <= position.port < 32):
-        raise ValueError(f"{position} is no port of a Huawei OLT")
+        raise ValueError(f"{position} is not a port of a Huawei OLT")
     return GPON_TYPE << 25 | position.shelf << 19 | position.slot << 13 | position.port << 8
 
 
@@ -60,7 +60,7 @@ def _encode(position: Position) -> Arcs:
     if position.onu is None:
         return (encode_port(position),)
     if not 0 <= position.onu <= MAX_ONU:
-        raise ValueError(f"{position} is no ONU of a Huawei OLT")
+        raise ValueError(f"{position} is not an ONU of a Huawei OLT")
     return (encode_port(position), position.onu)
 
 

@@ -92,7 +92,7 @@ class Layout:
             self._refuse_what_is_not_said(position)
             return tuple(self._number(parts, position) for parts in self._arcs_for(position))
         except ValueError as error:
-            raise ValueError(f"{position} is no {kind} of this index: {error}") from None
+            raise ValueError(f"{position} is not a valid {kind} of this index: {error}") from None
 
     def _arcs_for(self, position: Position) -> tuple[tuple[Part, ...], ...]:
         return self.arcs if position.onu is not None else self._port_arcs() or ()
@@ -105,7 +105,7 @@ class Layout:
     def _refuse_what_is_not_said(self, position: Position) -> None:
         for name in ("shelf", "slot"):
             if getattr(position, name) != 0 and name not in self.names:
-                raise ValueError(f"it says nothing of a {name}")
+                raise ValueError(f"it has no {name}")
 
     @staticmethod
     def _number(parts: Sequence[Part], position: Position) -> int:
@@ -118,7 +118,7 @@ def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
     made = Layout(arcs, tuple(_steps(arcs)))
     names = made.names
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{twice} is there twice")
+        raise ValueError(f"{twice} is repeated")
     if "port" not in names:
         raise ValueError("no part is called port")
     if with_onu and "onu" not in names:
@@ -126,7 +126,7 @@ def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
     if not with_onu and "onu" in names:
         raise ValueError("a port has no part called onu")
     if with_onu and any(part.is_place for arc in made.arcs[_at("onu", made) + 1 :] for part in arc):
-        raise ValueError("behind the number with onu only fixed numbers may follow")
+        raise ValueError("after the number with onu only fixed numbers may follow")
     return made
 
 
@@ -190,15 +190,17 @@ def _part(text: str, *, is_alone: bool) -> Part:
     if match is None:
         raise ValueError(f"{text!r} cannot be read: write name:bits, as in slot:6, port:3+1, type:4=9 or onu:8=1..128")
     if match["bits"] is None and not is_alone:
-        raise ValueError(f"{text!r} shares its number with others: say how many bits it has, as in {match['name']}:8")
+        raise ValueError(
+            f"{text!r} shares its number with other parts: add its number of bits, as in {match['name']}:8"
+        )
     bits = int(match["bits"] or ARC_BITS)
     offset = int(match["offset"] or 0)
     low, high = _range(match, bits, offset)
     name = match["name"].lower()
     if not (offset <= low <= high < (1 << bits) + offset):
-        raise ValueError(f"{text!r} can never be: {bits} bits give {offset} to {(1 << bits) - 1 + offset}")
+        raise ValueError(f"{text!r} is impossible: {bits} bits give {offset} to {(1 << bits) - 1 + offset}")
     if name not in PLACE and low != high:
-        raise ValueError(f"{text!r} is lost: give it the value it must have, as in {match['name']}:{bits}=0")
+        raise ValueError(f"{text!r} has no name: give it a fixed value, as in {match['name']}:{bits}=0")
     return Part(name, bits, offset, low, high)
 
 

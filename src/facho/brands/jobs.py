@@ -35,13 +35,13 @@ def _job(part: Section, brand: Brand) -> JobTemplate | None:
     timeout = part.take("timeout", section.duration, None)
     part.refuse_the_rest()
     if strange := [each for each in columns if each not in brand.columns]:
-        part.complain("columns", f"{', '.join(strange)} is no column of this profile")
+        part.complain("columns", f"{', '.join(strange)} is not a column of this profile")
     if not columns and kind is not JobKind.DISCOVERY:
-        part.complain("columns", "a job that is no discovery must name what it reads")
+        part.complain("columns", "a job that is not a discovery must name its columns")
     if name is None or kind is None or every is None:
         return None
     if timeout is not None and timeout > every:
-        part.complain("timeout", "a run must end before the next one begins")
+        part.complain("timeout", "the time limit must be shorter than the interval")
     return JobTemplate(
         name, kind, every, brand.with_needed(columns), priority, follows, timeout or min(USUAL_TIMEOUT, every)
     )
@@ -51,7 +51,7 @@ def _kind(value: Any) -> JobKind:
     try:
         return KINDS[value]
     except (KeyError, TypeError):
-        raise ValueError(f"{value!r} is no kind of job; there are {', '.join(KINDS)}") from None
+        raise ValueError(f"{value!r} is not a job type; the types are {', '.join(KINDS)}") from None
 
 
 def _check(top: Section, jobs: Sequence[JobTemplate]) -> None:
@@ -63,6 +63,6 @@ def _check(top: Section, jobs: Sequence[JobTemplate]) -> None:
             continue
         master = by_name.get(job.follows)
         if master is None or master.follows:
-            top.complain("jobs", f"{job.name} follows {job.follows}, which is no job with a schedule of its own")
+            top.complain("jobs", f"{job.name} follows {job.follows}, which is not a job with its own schedule")
         elif master.interval != job.interval:
-            top.complain("jobs", f"{job.name} follows {job.follows}, and must say the same under every")
+            top.complain("jobs", f"{job.name} follows {job.follows}, and must have the same value for `every`")

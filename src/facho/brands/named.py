@@ -63,7 +63,9 @@ def _number(options: Section, low: float = -math.inf, high: float = math.inf) ->
     if pattern is not None:
         for key in ("none", "signed_16"):
             if key in options:
-                options.complain(key, "it is for whole numbers and does not go with regex; use low and high")
+                options.complain(
+                    key, "it only applies to whole numbers and cannot be combined with regex; use low and high"
+                )
         return number_at(pattern, factor, offset, low=low, high=high, digits=digits)
     decode = scaled(factor, offset, none=none, low=low, high=high, digits=digits)
     return signed_16(decode) if is_signed else decode
@@ -72,14 +74,14 @@ def _number(options: Section, low: float = -math.inf, high: float = math.inf) ->
 def _scale(value: Any) -> float:
     factor = section.number(value)
     if not SMALLEST <= abs(factor) <= LARGEST:
-        raise ValueError(f"{value!r} makes no value out of a number; write one such as 0.01")
+        raise ValueError(f"{value!r} is not a valid factor; write one such as 0.01")
     return factor
 
 
 def _sum(value: Any) -> float:
     summand = section.number(value)
     if abs(summand) > LARGEST:
-        raise ValueError(f"{value!r} is too much to add")
+        raise ValueError(f"{value!r} is too large to add")
     return summand
 
 
@@ -168,7 +170,7 @@ def decoder(field: str, options: Section) -> Decoder | None:
     if name is None:
         return None
     if name not in DECODERS:
-        options.complain("read", f"{name!r} is no way to read a value; there are {', '.join(DECODERS)}")
+        options.complain("read", f"{name!r} is not a decoder; the decoders are {', '.join(DECODERS)}")
         return None
     decode = DECODERS[name](options)
     is_date = name in ("date", "date_in_text")

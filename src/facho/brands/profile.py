@@ -92,7 +92,7 @@ def _base(value: Any) -> str:
 
 def _id(value: Any) -> str:
     if not ID.fullmatch(section.text(value)):
-        raise ValueError(f"{value!r} should be small letters, digits and _, such as acme_gpon")
+        raise ValueError(f"{value!r} should be lowercase letters, digits and _, such as acme_gpon")
     return str(value)
 
 
@@ -128,9 +128,9 @@ def _columns(
             part.complain(field, "every ONU has this field: it belongs under columns")
         elif known is not None and field not in known:
             hint = section.meant(field, known) or "; a field of your own belongs under extra"
-            part.complain(field, f"no ONU has such a field{hint}")
+            part.complain(field, f"ONUs have no such field{hint}")
         elif not FIELD.fullmatch(field):
-            part.complain(field, "a field is called by small letters, digits and _")
+            part.complain(field, "a field name has lowercase letters, digits and _")
         columns[field] = _column(field, options, below, spaces)
     return columns
 
@@ -141,7 +141,7 @@ def _column(field: str, options: Section, below: Any, spaces: Mapping[str, Index
     decode = decoder(field, options)
     name = options.take("space", section.text, next(iter(spaces), ""))
     if spaces and name not in spaces:
-        options.complain("space", f"{name!r} is no index of this profile; there are {', '.join(spaces)}")
+        options.complain("space", f"{name!r} is not an index of this profile; the indexes are {', '.join(spaces)}")
     _check_words(field, options)
     places = options.peek("read") == PLACE
     if places != (field == PLACE):
@@ -161,7 +161,7 @@ def _check_words(field: str, options: Section) -> None:
     written = [word for word in (*words.values(), options.peek("other")) if isinstance(word, str)]
     for word in dict.fromkeys(written):
         if word not in allowed:
-            options.complain("words", f"{word!r} is no {field}; there are {', '.join(allowed)}")
+            options.complain("words", f"{word!r} is not a valid {field}; the values are {', '.join(allowed)}")
 
 
 def _closed(name: str, columns: Mapping[str, Column]) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def _manners(part: Section) -> Manners:
         **{name: time.total_seconds() for name, time in times.items() if time},
     )
     if manners.min_timeout > min(manners.timeout, manners.optical_timeout):
-        part.complain("min_timeout", "it is longer than the longest wait")
+        part.complain("min_timeout", "it is longer than the longest allowed wait")
     part.refuse_the_rest()
     return manners
 
@@ -227,21 +227,21 @@ def _rule(written: Any, columns: Mapping[str, Column]) -> Rule:
     if name == "null_when_off":
         fields = section.list_of(section.text)(given)
         if strange := [field for field in fields if field not in columns]:
-            raise ValueError(f"null_when_off names {', '.join(strange)}, which is no column here")
+            raise ValueError(f"null_when_off names {', '.join(strange)}, which is not a column of this profile")
         return null_when_off(fields)
     if name == "state_by_cause":
         if not isinstance(given, Mapping) or not all(state in ONU_STATES for state in given.values()):
-            raise ValueError(f"state_by_cause wants causes with a state each, out of {', '.join(ONU_STATES)}")
+            raise ValueError(f"state_by_cause must map each cause to one of the states {', '.join(ONU_STATES)}")
         return state_by_cause({str(cause): str(state) for cause, state in given.items()})
-    raise ValueError(f"{name!r} is no rule; there are {', '.join([*RULES, 'null_when_off', 'state_by_cause'])}")
+    raise ValueError(f"{name!r} is not a rule; the rules are {', '.join([*RULES, 'null_when_off', 'state_by_cause'])}")
 
 
 def _check_columns(top: Section, brand: Brand) -> None:
     for name in brand.discovery:
         if name not in brand.columns:
-            top.complain("discovery", f"{name!r} is no column of this profile")
+            top.complain("discovery", f"{name!r} is not a column of this profile")
         elif brand.columns[name].optical:
-            top.complain("discovery", f"{name} is optical: a discovery may not wait for every ONU")
+            top.complain("discovery", f"{name} is an optical column, which is too slow for a discovery")
     first = brand.columns.get(brand.discovery[0]) if brand.discovery else None
     if first is not None and first.space is not brand.space:
         top.complain("discovery", f"{first.field} comes first and must be of the first index, which names the ONUs")
@@ -253,7 +253,7 @@ def _check_oids(top: Section, brand: Brand) -> None:
     for name, column in brand.columns.items():
         other = seen.setdefault(column.oid, name)
         if other != name and column.oid != NO_OID:
-            top.complain(f"columns.{name}.oid", f"it is the one of {other}")
+            top.complain(f"columns.{name}.oid", f"it is the same as in {other}")
         for needed in column.needs:
             if needed not in brand.columns:
-                top.complain(f"columns.{name}.needs", f"{needed!r} is no column of this profile")
+                top.complain(f"columns.{name}.needs", f"{needed!r} is not a column of this profile")

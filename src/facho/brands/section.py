@@ -57,7 +57,7 @@ class Section:
         self._asked.add(key)
         if key not in self._values:
             if default is REQUIRED:
-                self.complain(key, "it is missing and must be there")
+                self.complain(key, "it is required")
             return None if default is REQUIRED else default
         try:
             return read(self._values[key])
@@ -74,15 +74,13 @@ class Section:
     def refuse_the_rest(self) -> None:
         """Report unknown keys."""
         for key in sorted(self._values.keys() - self._asked):
-            self.complain(
-                key, f"there is no such key{meant(key, self._asked)}; there are {', '.join(sorted(self._asked))}"
-            )
+            self.complain(key, f"unknown key{meant(key, self._asked)}; the keys are {', '.join(sorted(self._asked))}")
 
 
 def meant(word: str, known: Collection[str]) -> str:
     """Return a hint with the most similar known word, or nothing."""
     close = get_close_matches(word, known, n=1)
-    return f"; perhaps {close[0]} is meant" if close else ""
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def text(value: Any) -> str:
@@ -139,7 +137,7 @@ def pattern(value: Any) -> re.Pattern[str]:
     try:
         return re.compile(text(value))
     except re.error as error:
-        raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        raise ValueError(f"{value!r} is not a regular expression: {error}") from None
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
@@ -165,7 +163,7 @@ def oid_below(base: str) -> Callable[[Any], Oid]:
         if ABSOLUTE.match(written):
             return oid.parse(written)
         if not base:
-            raise ValueError(f"{written} is not a whole OID, and there is no base for it to stand below")
+            raise ValueError(f"{written} is not a full OID, and there is no base to complete it")
         return oid.parse(f"{base}.{written.removeprefix('.')}")
 
     return reader

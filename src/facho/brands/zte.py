@@ -48,7 +48,7 @@ def decode_pon(index: int) -> Position | None:
 def encode_pon(position: Position) -> int:
     """Return a port's index in the 1012 tree."""
     if not (1 <= position.shelf <= 16 and 1 <= position.slot <= 255 and 1 <= position.port <= 255):
-        raise ValueError(f"{position} is no port of a ZTE OLT")
+        raise ValueError(f"{position} is not a port of a ZTE OLT")
     return GPON_TYPE << 28 | position.shelf - 1 << 24 | position.slot << 16 | position.port << 8
 
 
@@ -66,7 +66,7 @@ def decode_if_index(index: int) -> Position | None:
 def encode_if_index(position: Position) -> int:
     """Return the ifIndex of a port of a C320."""
     if not (1 <= position.shelf <= 16 and 1 <= position.slot <= 256 and 1 <= position.port <= 256):
-        raise ValueError(f"{position} is no port of a ZTE OLT")
+        raise ValueError(f"{position} is not a port of a ZTE OLT")
     return GPON_TYPE << 28 | position.shelf - 1 << 24 | position.slot - 1 << 16 | position.port - 1 << 8
 
 
@@ -85,7 +85,7 @@ def _encode_onu(position: Position) -> Arcs:
 
 def _onu(position: Position) -> int:
     if position.onu is None or not 1 <= position.onu <= MAX_ONU:
-        raise ValueError(f"{position} is no ONU of a ZTE OLT")
+        raise ValueError(f"{position} is not an ONU of a ZTE OLT")
     return position.onu
 
 
@@ -118,7 +118,7 @@ def _encode_xpon(position: Position) -> Arcs:
     onu, port = _onu(position), position.port - 1
     is_small = port < SMALL_CARD
     if not (1 <= position.shelf <= (16 if is_small else 8) and 1 <= position.slot <= 31 and 0 <= port < 16):
-        raise ValueError(f"{position} is no ONU of a ZTE OLT")
+        raise ValueError(f"{position} is not an ONU of a ZTE OLT")
     if is_small:
         return (XPON_TYPE << 28 | position.shelf - 1 << 24 | position.slot << 19 | port << 16 | onu << 8,)
     return (XPON_16_TYPE << 28 | position.shelf - 1 << 25 | position.slot << 20 | port << 16 | onu << 8,)

@@ -33,7 +33,7 @@ TIME_LIMIT = timedelta(seconds=15)
 MOST_AT_ONCE = 8
 
 BUSY = gettext_noop("The OLT is busy with a run. Try again when it has finished.")
-FAILED = gettext_noop("The question could not be answered because of an internal error. The log has the details.")
+FAILED = gettext_noop("Internal error. The details are in the log of Facho.")
 STOPPED = gettext_noop("The engine was stopped before it could answer. Try again.")
 
 

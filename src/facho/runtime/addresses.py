@@ -20,12 +20,12 @@ def redis_url(environ: Mapping[str, str], mode: str) -> str:
     # The address may carry a password, so it is not repeated here.
     if urlsplit(url).scheme not in ("redis", "rediss") or not urlsplit(url).hostname:
         raise ConfigError(
-            "FACHO_MODE is scale, and FACHO_REDIS_URL is not an address of Redis. "
-            "Write one like redis://:password@host:6379/0, or leave FACHO_MODE out for everything in one process."
+            "FACHO_MODE is scale, but FACHO_REDIS_URL is not a Redis address. Write one like "
+            "redis://:password@host:6379/0, or unset FACHO_MODE to run everything in one process."
         )
     if find_spec("celery") is None or find_spec("redis") is None:
         raise ConfigError(
-            "FACHO_MODE is scale, whose parts are not installed. Install them: pip install 'facho[scale]'"
+            "FACHO_MODE is scale, but its packages are not installed. Install them: pip install 'facho[scale]'"
         )
     return url
 
@@ -39,13 +39,13 @@ def database(environ: Mapping[str, str], data_dir: Path, mode: str) -> dict[str,
     engine = str(settings.get("ENGINE", ""))
     if settings.get("NAME") == ":memory:":
         raise ConfigError(
-            "DATABASE_URL names a SQLite database in memory, which every start and every thread would find empty. "
-            "Write a file like sqlite:////var/lib/facho/facho.sqlite3, or leave it out."
+            "DATABASE_URL is a SQLite database in memory, which loses all data at every start. Write a file "
+            "like sqlite:////var/lib/facho/facho.sqlite3, or unset it."
         )
     if engine.endswith("sqlite3") and mode == "scale":
         raise ConfigError(
-            "FACHO_MODE is scale, and DATABASE_URL is not an address of PostgreSQL. "
-            "Write one like postgresql://user:password@host:5432/facho; `facho migrate-to` moves what SQLite holds."
+            "FACHO_MODE is scale, but DATABASE_URL is not a PostgreSQL address. Write one like "
+            "postgresql://user:password@host:5432/facho; `facho migrate-to` copies the data of SQLite."
         )
     if engine.endswith("sqlite3"):
         settings["OPTIONS"] = sqlite_options()
@@ -53,12 +53,13 @@ def database(environ: Mapping[str, str], data_dir: Path, mode: str) -> dict[str,
     if not engine.endswith("postgresql") or not settings.get("NAME"):
         # The address may carry a password, so it is not repeated here.
         raise ConfigError(
-            "DATABASE_URL is not an address of SQLite or PostgreSQL. "
-            "Write one like postgresql://user:password@host:5432/facho, or leave it out for SQLite."
+            "DATABASE_URL is not a SQLite or PostgreSQL address. Write one like "
+            "postgresql://user:password@host:5432/facho, or unset it to use SQLite."
         )
     if find_spec("psycopg") is None:
         raise ConfigError(
-            "DATABASE_URL is for PostgreSQL, whose driver is not installed. Install it: pip install 'facho[postgres]'"
+            "DATABASE_URL is a PostgreSQL address, but the driver is not installed. Install it: pip install "
+            "'facho[postgres]'"
         )
     options = dict(settings.get("OPTIONS", {}))  # type: ignore[call-overload]  # a mapping, whatever the address says
     settings["OPTIONS"] = {**postgres_options(), **options}

@@ -46,7 +46,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         return [
             Error(
                 f"The database is too old: {error}",
-                hint="Facho needs PostgreSQL 14 or later, and is tested with 15 and 18.",
+                hint="Facho requires PostgreSQL 14 or later; it is tested with 15 and 18.",
                 id="facho.E004",
             )
         ]
@@ -54,7 +54,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         return [
             Error(
                 f"The database cannot be reached: {error}".strip(),
-                hint="Check DATABASE_URL, and that the server runs.",
+                hint="Check DATABASE_URL and that the server is running.",
                 id="facho.E002",
             )
         ]
@@ -85,8 +85,8 @@ def _brands() -> list[CheckMessage]:
     olts = apps.get_model("inventory", "Olt").objects.using(DEFAULT_DB_ALIAS).exclude(brand__in=["", *BRANDS])
     return [
         Warning(
-            f"{name} is of the brand {brand}, of which there is no profile.",
-            hint="Put its profile back into the folder brands of the data directory, or choose another brand.",
+            f"{name} has the brand {brand}, but there is no profile for it.",
+            hint="Put its profile back into the folder `brands` of the data directory, or set another brand.",
             id="facho.W002",
         )
         for name, brand in olts.values_list("name", "brand")
@@ -98,8 +98,8 @@ def _identification() -> list[CheckMessage]:
     olts = apps.get_model("jobs", "WorkflowNode").unsettled().filter(brand="").order_by("name")
     return [
         Warning(
-            f"{name} has no brand, and no identification that would find it out.",
-            hint="Start Facho: it adds the identification. Or choose the brand of the OLT.",
+            f"{name} has no brand and no identification job.",
+            hint="Start Facho, which adds the identification job, or set the brand of the OLT.",
             id="facho.W006",
         )
         for name in olts.values_list("name", flat=True)
@@ -121,7 +121,7 @@ def shared_devices() -> list[CheckMessage]:
     return [
         Warning(
             f"{', '.join(names[id_] for id_ in olt_ids)} are the same device: {device}.",
-            hint="They are polled in turns. Delete all but one, or correct their addresses.",
+            hint="Only one of them is polled at a time. Delete all but one, or correct their addresses.",
             id="facho.W007",
         )
         for device, olt_ids in devices.items()

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 # Commands without a database, by their module in `runtime/commands`. A module is loaded only for its command: these are
 # used in shell loops and start much faster than Django.
 LIGHT_COMMANDS = {
-    "collect": "read the ONUs of one OLT, and print them",
-    "probe": "say what an OLT is, which tables it answers, and how often they can be read",
-    "record": "write what an OLT answers into a .snmprec file",
-    "sim": "be an OLT on this machine",
-    "brands": "list the makers that Facho knows, or check a profile",
-    "forecast": "say whether jobs, OLTs and pollers will do, before anybody depends on it",
+    "collect": "read the ONUs of one OLT and print them",
+    "probe": "identify an OLT, list the tables it answers and estimate how often they can be read",
+    "record": "record the answers of an OLT in a .snmprec file",
+    "sim": "simulate an OLT",
+    "brands": "list the supported brands, or check a profile",
+    "forecast": "predict whether the pollers can run all jobs on time",
 }
 
 
@@ -53,32 +53,39 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     run.add_argument("--host", help="address to listen on (FACHO_HOST)")
     run.add_argument("--port", type=int, help="port to listen on (FACHO_PORT)")
 
-    demo = _command(commands, "demo", run_demo, "run everything on simulated OLTs")
+    demo = _command(commands, "demo", run_demo, "run Facho with simulated OLTs")
     demo.add_argument("--port", type=int, default=8000, help="port to listen on (default %(default)s)")
-    demo.add_argument(
-        "--data", type=Path, default=Path("demo-data"), help="where all state lives (default %(default)s)"
-    )
-    demo.add_argument("--olts", type=int, default=6, help="how many simulated OLTs (default %(default)s)")
-    demo.add_argument("--onus", type=int, default=2100, help="how many ONUs in all, at least (default %(default)s)")
+    demo.add_argument("--data", type=Path, default=Path("demo-data"), help="data directory (default %(default)s)")
+    demo.add_argument("--olts", type=int, default=6, help="number of simulated OLTs (default %(default)s)")
+    demo.add_argument("--onus", type=int, default=2100, help="minimum total number of ONUs (default %(default)s)")
 
-    web = _command(commands, "web", run_web, "run pages and API, in scale-out")
+    web = _command(commands, "web", run_web, "run the web pages and the API (scale-out mode)")
     web.add_argument("--host", help="address to listen on (FACHO_HOST)")
     web.add_argument("--port", type=int, help="port to listen on (FACHO_PORT)")
-    _command(commands, "scheduler", run_scheduler, "decide what is due, in scale-out; several stand by for each other")
-    worker = _command(commands, "worker", run_worker, "ask OLTs, in scale-out")
-    worker.add_argument("-c", "--pollers", type=int, help="how many composites at once (FACHO_POLLERS)")
+    _command(
+        commands,
+        "scheduler",
+        run_scheduler,
+        "run a scheduler (scale-out mode); if several run, one is active and the others are on standby",
+    )
+    worker = _command(commands, "worker", run_worker, "run a worker, which polls OLTs (scale-out mode)")
+    worker.add_argument("-c", "--pollers", type=int, help="number of simultaneous runs (FACHO_POLLERS)")
 
-    _command(commands, "migrate", migrate, "bring the database up to date")
-    move = _command(commands, "migrate-to", migrate_to, "copy everything into an empty PostgreSQL, and compare")
-    move.add_argument("url", metavar="DATABASE_URL", help="like postgresql://user@host:5432/facho; see PGPASSWORD")
-    move.add_argument("--yes", action="store_true", help="do not ask")
-    create = _command(commands, "createsuperuser", create_superuser, "create a user who may do everything")
+    _command(commands, "migrate", migrate, "create or upgrade the database tables")
+    move = _command(commands, "migrate-to", migrate_to, "copy all data to an empty PostgreSQL database and verify it")
+    move.add_argument(
+        "url",
+        metavar="DATABASE_URL",
+        help="target, like postgresql://user@host:5432/facho; the password comes from PGPASSWORD",
+    )
+    move.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    create = _command(commands, "createsuperuser", create_superuser, "create an administrator")
     create.add_argument("--username")
     create.add_argument("--email", default="")
-    create.add_argument("--noinput", action="store_true", help="take the password from DJANGO_SUPERUSER_PASSWORD")
+    create.add_argument("--noinput", action="store_true", help="read the password from DJANGO_SUPERUSER_PASSWORD")
     shell = _command(commands, "shell", open_shell, "open a Python shell with all models imported")
     shell.add_argument("-c", "--command", dest="code", help="run this code and exit")
-    _command(commands, "check", check, "say what is wrong with the configuration")
+    _command(commands, "check", check, "check the configuration")
     _command(commands, "rotate-keys", rotate_keys, "encrypt all secrets with a new key")
     _add_light(commands, typed)
     return parser
@@ -171,7 +178,7 @@ def run_web(arguments: argparse.Namespace) -> None:
     config = _prepare_role("web")
     from facho.runtime.roles import web
 
-    web.serve(config, on_ready=lambda: print(f"Facho is on http://{config.host}:{config.port}", flush=True))
+    web.serve(config, on_ready=lambda: print(f"Facho is listening on http://{config.host}:{config.port}", flush=True))
 
 
 def run_scheduler(arguments: argparse.Namespace) -> None:
@@ -180,7 +187,7 @@ def run_scheduler(arguments: argparse.Namespace) -> None:
     from facho.runtime.roles import scheduler
 
     with lock_role(config, "scheduler"):
-        scheduler.serve(config, on_ready=lambda: print("The scheduler stands by.", flush=True))
+        scheduler.serve(config, on_ready=lambda: print("The scheduler is on standby.", flush=True))
 
 
 def run_worker(arguments: argparse.Namespace) -> None:
@@ -207,8 +214,8 @@ def run_engine(arguments: argparse.Namespace) -> None:
 
     if config.is_scale:
         raise ConfigError(
-            "FACHO_MODE is scale, where `facho web`, `facho scheduler` and `facho worker` do the work. "
-            "Leave it out to run everything in one process."
+            "FACHO_MODE is scale: start `facho web`, `facho scheduler` and `facho worker` instead. Unset "
+            "FACHO_MODE to run everything in one process."
         )
     logs.configure(config)
     refuse_on_errors()
@@ -216,9 +223,9 @@ def run_engine(arguments: argparse.Namespace) -> None:
     with EngineLock(config) as lock:
         upgrade(config, verbosity=0, is_locked=True)
         if not get_user_model().objects.exists():
-            print("Nobody can log in yet. Make a user: facho createsuperuser", flush=True)
+            print("There are no users yet. Create one: facho createsuperuser", flush=True)
         here = f"http://{config.host}:{config.port}"
-        embedded.serve(config, on_ready=lambda: print(f"Facho is on {here}", flush=True), lock=lock)
+        embedded.serve(config, on_ready=lambda: print(f"Facho is listening on {here}", flush=True), lock=lock)
 
 
 def run_demo(arguments: argparse.Namespace) -> None:
@@ -246,8 +253,11 @@ def migrate_to(arguments: argparse.Namespace) -> None:
     from facho.runtime import migrate_to
 
     if not migrate_to.move(source, target, is_sure=arguments.yes):
-        sys.exit("facho: Not everything arrived as it was. Nothing was kept in the target.")
-    print("Everything was copied, and the source is as it was. Set DATABASE_URL to the new address, and start Facho.")
+        sys.exit("facho: The copy differs from the source. The target was emptied again.")
+    print(
+        "All data was copied and verified. The source is unchanged. Set DATABASE_URL to the new address "
+        "and start Facho."
+    )
 
 
 def create_superuser(arguments: argparse.Namespace) -> None:
@@ -287,7 +297,7 @@ def check(arguments: argparse.Namespace) -> None:
     if not data_dir.is_dir():
         raise facho_config.ConfigError(
             f"The data directory {data_dir} does not exist. If it was deleted, restore a backup. For a new "
-            "installation run `facho migrate`, which makes it."
+            "installation run `facho migrate`, which creates it."
         )
     config = prepare()
     from django.core import checks
@@ -302,7 +312,7 @@ def check(arguments: argparse.Namespace) -> None:
         if message.level == checks.INFO:
             print(message.msg, flush=True)
     _refuse(messages, checks.WARNING)
-    print(f"Everything is in order. Data in {config.data_dir}, database {config.database['ENGINE']}.")
+    print(f"No problems found. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
 def rotate_keys(arguments: argparse.Namespace) -> None:
@@ -312,7 +322,7 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
     from facho.runtime import keys
 
     count = keys.rotate(config)
-    print(f"The secrets of {count} OLTs and channels are encrypted with the first key now. Start Facho again.")
+    print(f"The secrets of {count} OLTs and channels are now encrypted with the first key. Start Facho again.")
 
 
 def refuse_on_errors(*, outdated_too: bool = False, databases: Sequence[str] = ("default",)) -> None:

@@ -40,14 +40,14 @@ class Skew:
     @property
     def described(self) -> str:
         seconds = self.ahead.total_seconds()
-        return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours"
+        return f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} the clock of this machine"
 
     def messages(self, whose: str, *, error: str, warning: str) -> list[CheckMessage]:
         """Return a message if the clocks differ too much."""
         if not self.is_noticeable:
             return []
         said = f"The clock of {whose} is {self.described}."
-        hint = "Let all machines take their time from the same NTP servers: slots are counted by the clock of this one."
+        hint = "Synchronise all machines with the same NTP servers: slots use the clock of this machine."
         return [Error(said, hint=hint, id=error) if self.is_harmful else Warning(said, hint=hint, id=warning)]
 
 

@@ -199,7 +199,7 @@ def prepare(config: Config) -> None:
     except OSError as error:
         raise ConfigError(
             f"The data directory {config.data_dir} cannot be written to ({error.strerror}). "
-            "Give another one in FACHO_DATA_DIR, or make this one writable for the user that runs Facho."
+            "Set another directory in FACHO_DATA_DIR, or make this one writable for the user that runs Facho."
         ) from error
     if not config.secret_keys:
         make_key(config.key_file)
@@ -230,7 +230,9 @@ def _data_dir(environ: Mapping[str, str]) -> Path:
     try:
         return Path(raw).expanduser().absolute()
     except RuntimeError as error:
-        raise ConfigError(f"FACHO_DATA_DIR is {raw!r}, and there is no such home. Write a path from / on.") from error
+        raise ConfigError(
+            f"FACHO_DATA_DIR is {raw!r}, but that home directory does not exist. Write an absolute path."
+        ) from error
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
@@ -240,7 +242,7 @@ def _number(environ: Mapping[str, str], name: str, default: int, low: int, high:
     if not raw.isdecimal() or not low <= int(raw) <= high:
         otherwise = default if default >= low else "the automatic number"
         raise ConfigError(
-            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or leave it out for {otherwise}."
+            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or unset it to use {otherwise}."
         )
     return int(raw)
 
@@ -259,7 +261,7 @@ def _list(environ: Mapping[str, str], name: str) -> list[str]:
 def _time_zone(environ: Mapping[str, str]) -> str:
     name = environ.get("FACHO_TIME_ZONE", "").strip() or "UTC"
     if name != "UTC" and name not in available_timezones():
-        raise ConfigError(f"FACHO_TIME_ZONE is {name!r}, which is no time zone. Write one like America/Lima.")
+        raise ConfigError(f"FACHO_TIME_ZONE is {name!r}, which is not a time zone. Write one like America/Lima.")
     return ZoneInfo(name).key
 
 
@@ -268,7 +270,8 @@ def _public_url(environ: Mapping[str, str]) -> str:
     if url and not _is_origin(url):
         # The address may carry a password, so it is not repeated here.
         raise ConfigError(
-            "FACHO_PUBLIC_URL is not a scheme and a host. Write where people reach Facho, like https://noc.example.net."
+            "FACHO_PUBLIC_URL must have a scheme and a host. Write the address of Facho in a browser, like "
+            "https://noc.example.net."
         )
     return url
 
@@ -286,9 +289,7 @@ def _is_origin(url: str) -> bool:
 def _worker_name(environ: Mapping[str, str]) -> str:
     name = environ.get("FACHO_WORKER_NAME", "").strip() or socket.gethostname()
     if not re.fullmatch(r"[\w.-]{1,100}", name):
-        raise ConfigError(
-            f"FACHO_WORKER_NAME is {name!r}. Write a name of letters, digits, points and dashes, like noc-2."
-        )
+        raise ConfigError(f"FACHO_WORKER_NAME is {name!r}. Use letters, digits, dots and dashes, like noc-2.")
     return name
 
 
@@ -306,13 +307,15 @@ def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
                 f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."
             ) from error
         if not keys:
-            raise ConfigError(f"{file} is empty. Restore it from a backup: without it no secret can be read.")
+            raise ConfigError(
+                f"{file} is empty. Restore it from a backup: stored secrets cannot be decrypted without it."
+            )
     for position, key in enumerate(keys, 1):
         try:
             Fernet(key)
         except ValueError as error:
             raise ConfigError(
-                f"Key {position} in {source} is not a Fernet key (32 bytes in URL-safe base64). Make one with: "
+                f"Key {position} in {source} is not a Fernet key (32 bytes in URL-safe base64). Create one with: "
                 'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
             ) from error
     return tuple(keys)
@@ -328,6 +331,4 @@ def register_brands(config: Config) -> None:
     try:
         brands.register(load_folder(config.brands_dir).values())
     except (BadProfile, OSError) as error:
-        raise ConfigError(
-            f"A brand in {config.brands_dir} cannot be used; correct it, or take it away. {error}"
-        ) from error
+        raise ConfigError(f"A brand in {config.brands_dir} cannot be used; correct or remove it. {error}") from error

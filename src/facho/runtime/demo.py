@@ -38,7 +38,7 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
     """Run the demo until it is stopped."""
     for name, value, least in (("--olts", olts, 1), ("--onus", onus, 1), ("--port", port, 1)):
         if value < least:
-            raise ConfigError(f"{name} is {value}. Write a number from {least} on.")
+            raise ConfigError(f"{name} is {value}. Write {least} or more.")
     _isolate(port, data)
     config = prepare()
     from facho.runtime import embedded, logs
@@ -78,7 +78,7 @@ def simulated(olts: int, onus: int) -> Iterator[list[dict[str, Any]]]:
     ) as process:
         line = process.stdout.readline() if process.stdout else ""
         if not line:
-            raise ConfigError("The simulated OLTs did not start; what they said stands above.")
+            raise ConfigError("The simulated OLTs did not start. The reason is in the lines above.")
         try:
             yield json.loads(line)
         finally:
@@ -164,7 +164,7 @@ def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"
     new = [olt for olt in fleet if olt["name"] not in ours]
     taken = set(Olt.objects.filter(name__in=[olt["name"] for olt in new]).values_list("name", flat=True))
     for name in sorted(taken):
-        sys.stdout.write(f"  {name} is an OLT of yours: the simulated one of that name is left out.\n")
+        sys.stdout.write(f"  {name} already exists as an OLT of your own: it is not simulated.\n")
     names = ("name", "brand", "host", "port", "community")
     return [Olt.objects.create(**{name: olt[name] for name in names}) for olt in new if olt["name"] not in taken]
 
@@ -204,10 +204,10 @@ def _welcome(config: Config, fleet: list[dict[str, Any]]) -> None:
     onus = sum(olt["onus"] for olt in fleet)
     sys.stdout.write(
         f"\n  Facho polls {len(fleet)} simulated OLTs with {onus} ONUs.\n\n"
-        f"    Look at   http://{config.host}:{config.port}/\n"
+        f"    Open      http://{config.host}:{config.port}/\n"
         f"    Log in    {USER} / {PASSWORD}\n"
         f"    API       http://{config.host}:{config.port}/api/v1/docs/\n"
         f"    Data      {config.data_dir}\n\n"
-        "  Ctrl-C stops it; the next start goes on with the same data.\n\n"
+        "  Ctrl-C stops it; the next start continues with the same data.\n\n"
     )
     sys.stdout.flush()

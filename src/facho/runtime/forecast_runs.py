@@ -25,7 +25,7 @@ NICENESS = 15
 # Maximum length of the stored error.
 LONGEST_ERROR = 2000
 
-INTERRUPTED = "Facho was stopped while it ran. Ask for it again."
+INTERRUPTED = "Facho was stopped during the forecast. Request it again."
 
 
 class ForecastRuns:
@@ -70,7 +70,7 @@ class ForecastRuns:
         try:
             said, complaint = await asyncio.wait_for(process.communicate(), self._time_limit)
         except TimeoutError:
-            return None, f"It was given up after {self._time_limit:g} s. Ask for fewer OLTs or hours."
+            return None, f"The forecast was stopped after {self._time_limit:g} s. Request fewer OLTs or hours."
         finally:
             await _end(process)
         if process.returncode:

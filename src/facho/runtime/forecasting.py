@@ -53,10 +53,10 @@ def parse_job(text: str) -> JobWish:
     """Return the job of a text; `ValueError` explains what is invalid."""
     name, *numbers = (part.strip() for part in text.split(":"))
     if not name or not 2 <= len(numbers) <= 3:
-        raise ValueError(f"{text!r} is no job: write NAME:INTERVAL:SECONDS or NAME:INTERVAL:SECONDS:PRIORITY")
+        raise ValueError(f"{text!r} is not a job: write NAME:INTERVAL:SECONDS or NAME:INTERVAL:SECONDS:PRIORITY")
     interval, seconds = _seconds(numbers[0], text), _seconds(numbers[1], text)
     if interval < 10 or seconds <= 0:
-        raise ValueError(f"{text!r}: an interval has at least 10 seconds, and a run takes some time")
+        raise ValueError(f"{text!r}: the interval must be at least 10 seconds and the duration more than 0")
     priority = int(_seconds(numbers[2], text)) if len(numbers) == 3 else 40
     # The time limit must not cut the given duration.
     timeout = timedelta(seconds=max(300.0, 10 * seconds))
@@ -72,9 +72,9 @@ def _seconds(text: str, whole: str) -> float:
     try:
         number = float(text.removesuffix(unit)) * UNITS.get(unit, 1)
     except ValueError:
-        raise ValueError(f"{whole!r}: {text!r} is no time; write seconds, or 5min, or 6h") from None
+        raise ValueError(f"{whole!r}: {text!r} is not a duration; write seconds, or 5min, or 6h") from None
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(f"{whole!r}: {text!r} is no time")
+        raise ValueError(f"{whole!r}: {text!r} is not a duration")
     return number
 
 

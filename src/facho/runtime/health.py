@@ -99,9 +99,9 @@ def unavailable(sentence: str) -> App:
 async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, token: str) -> HttpReply:
     path = scope["path"]
     if path not in PATHS:
-        return _json(404, {"detail": f"There is {', '.join(sorted(PATHS))}, and nothing else."})
+        return _json(404, {"detail": f"Available paths: {', '.join(sorted(PATHS))}."})
     if scope["method"] not in ("GET", "HEAD"):
-        return _json(405, {"detail": "Only GET and HEAD."}, ("Allow", "GET, HEAD"))
+        return _json(405, {"detail": "Only GET and HEAD are allowed."}, ("Allow", "GET, HEAD"))
     if path == "/metrics":
         return _metrics(scope, registry, token)
     return await _verdict(checks.alive if path == "/healthz" else checks.ready)
@@ -124,16 +124,16 @@ async def _ask(check: Check) -> tuple[bool, str]:
     except Exception:
         # Any error means not ready, and its text may be confidential.
         logger.exception("%s could not be checked", check.name)
-        return False, "could not be checked; the log says why"
+        return False, "could not be checked; see the log"
 
 
 def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> HttpReply:
     headers = _headers(scope)
     if token and not _shows(headers.get("authorization", ""), token):
-        detail = "Show FACHO_METRICS_TOKEN as a bearer token."
+        detail = "Send FACHO_METRICS_TOKEN as a bearer token."
         return _json(401, {"detail": detail}, ("WWW-Authenticate", "Bearer"))
     if not token and not _is_local(scope, headers):
-        return _json(403, {"detail": "Only this machine may read the metrics, until FACHO_METRICS_TOKEN is set."})
+        return _json(403, {"detail": "Only this machine can read the metrics unless FACHO_METRICS_TOKEN is set."})
     encode, content_type = choose_encoder(headers.get("accept", ""))
     return HttpReply(200, encode(registry), content_type)
 

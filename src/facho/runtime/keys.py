@@ -29,9 +29,9 @@ def rotate(config: Config) -> int:
             return _encrypt_again()
     except ConfigError as error:
         raise ConfigError(
-            "The keys were not changed: Facho is running, knows only the present keys, and every run would fail with "
-            "a new one. Stop Facho, run `facho rotate-keys` again, and start it. In scale-out, keys in "
-            "FACHO_SECRET_KEYS can be changed without a stop: see the page on operations."
+            "The keys were not changed because Facho is running with the current keys and could not read the "
+            "new secrets. Stop Facho, run `facho rotate-keys` again, and start it. In scale-out mode, keys in "
+            "FACHO_SECRET_KEYS can be changed without stopping: see docs/operations.md."
         ) from error
 
 

@@ -54,7 +54,7 @@ def lock_role(config: Config, role: str) -> IO[str]:
     except TakenError as error:
         raise ConfigError(
             f"Another {role} named {config.worker_name} (process {error}) runs on this machine. "
-            "Give each a name of its own in FACHO_WORKER_NAME."
+            "Set a different FACHO_WORKER_NAME for each one."
         ) from error
 
 
@@ -86,7 +86,7 @@ class EngineLock:
         except TakenError as error:
             raise ConfigError(
                 f"Another Facho engine{f' (process {error})' if str(error) else ''} is running on "
-                f"{self._config.database['NAME']}. Stop it first, or give this one another FACHO_DATA_DIR."
+                f"{self._config.database['NAME']}. Stop it first, or set another FACHO_DATA_DIR."
             ) from None
 
     def _lock_server(self) -> None:

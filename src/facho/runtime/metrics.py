@@ -65,19 +65,19 @@ class Meters(Observer):
 
     def _make_slots(self) -> None:
         self.slots = self._counter(
-            "facho_slots", "Slots of the grid that are over, those of chained nodes too.", "status", "cause"
+            "facho_slots", "Finished slots, including those of chained nodes.", "status", "cause"
         )
         self.manual_runs = self._counter(
-            "facho_manual_runs", "Executions that a person asked for and that are over.", "status"
+            "facho_manual_runs", "Finished executions that were requested manually.", "status"
         )
-        self.attempts = self._counter("facho_attempts", "Attempts at executions that were begun.")
-        self.retries = self._counter("facho_retries", "Executions that were put off to be tried again.")
-        self.waits = self._counter("facho_slot_wait_seconds", "Seconds that slots waited before they ran.", "cause")
+        self.attempts = self._counter("facho_attempts", "Started attempts of executions.")
+        self.retries = self._counter("facho_retries", "Executions scheduled for a retry.")
+        self.waits = self._counter("facho_slot_wait_seconds", "Seconds that slots waited before their run.", "cause")
         self.lateness = self._histogram(
-            "facho_slot_lateness_seconds", "How long after its slot a master began its first attempt.", LATENESS
+            "facho_slot_lateness_seconds", "Delay from the slot to the first attempt of a master, in seconds.", LATENESS
         )
-        self.durations = self._histogram("facho_attempt_seconds", "How long attempts at executions took.", DURATIONS)
-        self.running = self._gauge("facho_executions_running", "Executions that this process runs now.")
+        self.durations = self._histogram("facho_attempt_seconds", "Duration of attempts, in seconds.", DURATIONS)
+        self.running = self._gauge("facho_executions_running", "Executions running in this process.")
         for status, cause in _endings():
             self.slots.labels(status.value, cause)
         for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED, Status.INTERRUPTED, Status.SKIPPED):
@@ -87,7 +87,7 @@ class Meters(Observer):
 
     def _make_snmp(self) -> None:
         self.retransmissions = self._counter(
-            "facho_snmp_retransmissions", "SNMP requests sent again in executions, for want of an answer."
+            "facho_snmp_retransmissions", "SNMP requests retransmitted in executions because there was no answer."
         )
         self.varbinds = self._counter("facho_snmp_varbinds", "Variables in answers, counted when an attempt ends.")
         self._requests = RequestTally()
@@ -95,21 +95,21 @@ class Meters(Observer):
 
     def _make_writer(self) -> None:
         self.writes = self._histogram(
-            "facho_writer_seconds", "How long it took to store a result, including the wait for the writer.", WRITES
+            "facho_writer_seconds", "Time to store a result, including the wait for the writer, in seconds.", WRITES
         )
         self.write_failures = self._counter(
             "facho_writer_failures", "Results with readings that could not be stored.", "reason"
         )
         self.readings = self._counter("facho_readings_written", "Readings of ONUs that were written.")
-        self.spool_entries = self._gauge("facho_spool_entries", "Results on disk that wait for the database.")
-        self.spool_bytes = self._gauge("facho_spool_bytes", "Bytes of results on disk that wait for the database.")
+        self.spool_entries = self._gauge("facho_spool_entries", "Results on disk waiting for the database.")
+        self.spool_bytes = self._gauge("facho_spool_bytes", "Bytes of results on disk waiting for the database.")
         for reason in ("lease_lost", "error"):
             self.write_failures.labels(reason)
 
     def _make_leases(self) -> None:
-        self.leases_held = self._gauge("facho_leases_held", "OLTs that this process holds now.")
-        self.lease_refusals = self._counter("facho_lease_refusals", "OLTs that somebody else held when they were due.")
-        self.lease_losses = self._counter("facho_lease_losses", "Leases that ended while they were needed.", "lease")
+        self.leases_held = self._gauge("facho_leases_held", "OLTs leased by this process.")
+        self.lease_refusals = self._counter("facho_lease_refusals", "Due OLTs that were leased by another process.")
+        self.lease_losses = self._counter("facho_lease_losses", "Leases lost while in use.", "lease")
         for lease in ("olt", "scheduler"):
             self.lease_losses.labels(lease)
 
@@ -191,7 +191,9 @@ class RequestTally:
             self._bytes_received += answer.bytes_received
 
     def collect(self) -> Iterator[Metric]:
-        pdus = CounterMetricFamily("facho_snmp_pdus", "SNMP requests sent, probes too.", labels=["operation", "result"])
+        pdus = CounterMetricFamily(
+            "facho_snmp_pdus", "SNMP requests sent, including probes.", labels=["operation", "result"]
+        )
         for labels, count in self._ends.items():
             pdus.add_metric(labels, count)
         yield pdus
@@ -203,7 +205,7 @@ class RequestTally:
         buckets = list(zip(self._labels, map(float, counts), strict=True))
         yield HistogramMetricFamily(
             "facho_snmp_round_trip_seconds",
-            "How long agents took to answer a request.",
+            "Round trip of SNMP requests, in seconds.",
             buckets=buckets,
             sum_value=self._seconds,
         )
@@ -282,8 +284,8 @@ OLT_METRICS: tuple[tuple[str, str, Callable[[Figures], float | None]], ...] = (
     ),
     ("facho_olt_round_trip_p50_seconds", "Median round trip of the last hour.", attrgetter("round_trip_p50")),
     ("facho_olt_round_trip_p95_seconds", "95th percentile round trip of the last hour.", attrgetter("round_trip_p95")),
-    ("facho_olt_retransmissions", "Requests of the last hour that were sent again.", attrgetter("retransmissions")),
-    ("facho_olt_retries", "Further attempts at executions of the last hour.", attrgetter("retries")),
+    ("facho_olt_retransmissions", "Requests retransmitted in the last hour.", attrgetter("retransmissions")),
+    ("facho_olt_retries", "Retries of executions in the last hour.", attrgetter("retries")),
     (
         "facho_olt_retry_gap_seconds",
         "Mean time from the end of an attempt to the next one in the last hour.",
@@ -318,7 +320,7 @@ class PoolCollector:
 
     def collect(self) -> Iterator[Metric]:
         is_active = self._is_active()
-        yield _gauge("facho_scheduler_active", "Whether this process schedules; 0 on standby.", is_active)
+        yield _gauge("facho_scheduler_active", "1 if this process is the active scheduler, 0 on standby.", is_active)
         if not is_active:
             return
         yield from _of_olts(self._standings())
@@ -333,23 +335,23 @@ class PoolCollector:
 
 def _of_olts(standings: Mapping[int, Standing]) -> Iterator[Metric]:
     broken = sum(standing.breaker_since is not None for standing in standings.values())
-    yield _gauge("facho_olts_enabled", "OLTs that are enabled.", len(standings))
-    yield _gauge("facho_breakers_open", "OLTs that are only probed, because they never answer.", broken)
+    yield _gauge("facho_olts_enabled", "Enabled OLTs.", len(standings))
+    yield _gauge("facho_breakers_open", "OLTs with an open breaker, which are only probed.", broken)
 
 
 def _of_pool(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
     stats = snapshot["stats"]
-    pollers = GaugeMetricFamily("facho_pollers", "Pollers, by what they are doing.", labels=["state"])
+    pollers = GaugeMetricFamily("facho_pollers", "Pollers by state.", labels=["state"])
     pollers.add_metric(["busy"], stats["busy_pollers"])
     pollers.add_metric(["free"], stats["free_pollers"])
     yield pollers
     busy = stats["busy_percentage"] / 100
-    yield _gauge("facho_pool_busy_ratio", "Share of the pollers that were busy, the mean of a minute.", busy)
-    yield _gauge("facho_pool_saturated", "Whether there are too few pollers.", stats["is_saturated"])
-    yield _gauge("facho_queue_size", "Composites that are due and wait.", stats["queue_size"])
-    yield _gauge("facho_queue_delayed", "Composites that wait and are late by more than 5 s.", stats["delayed"])
+    yield _gauge("facho_pool_busy_ratio", "Share of busy pollers, mean of the last minute.", busy)
+    yield _gauge("facho_pool_saturated", "Whether the pollers are saturated.", stats["is_saturated"])
+    yield _gauge("facho_queue_size", "Due runs waiting in the queue.", stats["queue_size"])
+    yield _gauge("facho_queue_delayed", "Waiting runs that are more than 5 s late.", stats["delayed"])
     workers = len({poller.get("worker", "") for poller in snapshot["pollers"]})
-    yield _gauge("facho_workers", "Processes that have pollers.", workers)
+    yield _gauge("facho_workers", "Processes with pollers.", workers)
 
 
 def _gauge(name: str, sentence: str, value: float) -> Metric:

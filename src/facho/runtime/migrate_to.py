@@ -209,12 +209,12 @@ def move(source: Config, target: Config, *, is_sure: bool) -> bool:
             return _copy_and_compare(tables())
     except NotCopied as error:
         raise ConfigError(
-            f"{error}. Nothing was copied: correct the row in the source, and run the same again."
+            f"{error}. Nothing was copied. Correct the row in the source and run the command again."
         ) from error
     except DatabaseError as error:
-        raise ConfigError(f"Nothing was copied, and the same can be run again: {str(error).strip()}") from error
+        raise ConfigError(f"Nothing was copied; the command can be run again: {str(error).strip()}") from error
     except KeyboardInterrupt:
-        sys.stderr.write("\nStopped. Nothing was copied, and the same can be run again.\n")
+        sys.stderr.write("\nStopped. Nothing was copied; the command can be run again.\n")
         raise
     finally:
         connections[SOURCE].close()
@@ -225,20 +225,20 @@ def _refuse_target(source: Config, target: Config) -> None:
     if target.is_sqlite:
         raise ConfigError("The target must be PostgreSQL. Write an address like postgresql://user@host:5432/facho.")
     if _place(source) == _place(target):
-        raise ConfigError("Source and target are the same database. Name an empty one to copy into.")
+        raise ConfigError("Source and target are the same database. Use an empty database as the target.")
     there = set(connection.introspection.table_names())
     ours = {model._meta.db_table: model for model in tables()}
     strangers = sorted(there - ours.keys() - {"django_migrations"})
     if strangers:
         raise ConfigError(
             f"The target has tables that are not Facho's, such as {strangers[0]}. "
-            "Make a database for Facho alone: createdb facho"
+            "Create a separate database for Facho: createdb facho"
         )
     filled = [name for name in sorted(there & ours.keys()) if _has_rows(ours[name])]
     if filled:
         raise ConfigError(
             f"The target is not empty: there are rows in {', '.join(filled)}. "
-            "Name an empty database, or empty this one: dropdb facho; createdb facho"
+            "Use an empty database, or empty this one: dropdb facho; createdb facho"
         )
 
 
@@ -276,7 +276,9 @@ def _locked_source(source: Config) -> AbstractContextManager[object]:
 def _locked_server() -> Iterator[None]:
     # The lock lives as long as the connection.
     if not take_for_engine(connections[SOURCE]) or server_checks.roles_at_work(connections[SOURCE]):
-        raise ConfigError("Facho is running on the source. Stop all of it first: what it does meanwhile would be lost.")
+        raise ConfigError(
+            "Facho is running on the source. Stop all its processes first: changes during the copy would be lost."
+        )
     yield
 
 
@@ -298,7 +300,7 @@ def _refuse_source(source: Config) -> None:
 def _ask(source: Config, target: Config) -> None:
     to = target.database
     if not sys.stdin.isatty():
-        raise ConfigError("Nobody is there to be asked. Say that you mean it with --yes.")
+        raise ConfigError("There is no terminal to confirm. Add --yes to copy without confirmation.")
     sys.stdout.write(f"Copy {source.database['NAME']} into {to['NAME']} on {to.get('HOST') or 'this machine'}? [y/N] ")
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -29,9 +29,9 @@ OK = "ok"
 SQLITE_ERRORS = {
     sqlite3.SQLITE_BUSY: "the database is locked by another program",
     sqlite3.SQLITE_READONLY: "the database is read-only",
-    sqlite3.SQLITE_IOERR: "the database cannot be written: look at the disk",
+    sqlite3.SQLITE_IOERR: "the database cannot be written: check the disk",
     sqlite3.SQLITE_FULL: "the disk of the database is full",
-    sqlite3.SQLITE_CANTOPEN: "the file of the database cannot be opened",
+    sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened",
 }
 
 # Seconds between checks of the data directory.
@@ -54,7 +54,7 @@ class LoopWatch:
     """Measures the delay of the event loop, and the time of its last turn."""
 
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
-        sentence = "How late the event loop woke a task that slept."
+        sentence = "Delay of the event loop when waking a sleeping task, in seconds."
         self._lags = Histogram("facho_loop_lag_seconds", sentence, buckets=LAGS, registry=registry)
         self._clock = clock
         self._turned_at = clock.monotonic()
@@ -77,7 +77,7 @@ class LoopWatch:
     async def _turns(self) -> str:
         silent = self._clock.monotonic() - self._turned_at
         if silent > STUCK_AFTER:
-            raise NotWell(f"the event loop has not turned for {silent:.0f} s")
+            raise NotWell(f"the event loop has not run for {silent:.0f} s")
         return OK
 
 
@@ -108,13 +108,13 @@ class DatabaseWatch:
         _write()
         skew = self._skew() if self._skew else None
         if skew is not None and skew.is_harmful:
-            raise NotWell(f"the clock of the database is {skew.described}: set the clocks of all machines by NTP")
+            raise NotWell(f"the clock of the database is {skew.described}: synchronise all machines with NTP")
 
     async def _migrations(self) -> str:
         if not self._is_migrated:
             missing = await self._ask("migrations", _missing_migrations)
             if missing:
-                raise NotWell(f"migrations that are not applied: {missing}; run `facho migrate`")
+                raise NotWell(f"migrations not applied: {missing}; run `facho migrate`")
             self._is_migrated = True
         return OK
 
@@ -125,7 +125,7 @@ class DatabaseWatch:
             task.add_done_callback(_look_at)
         done, _ = await asyncio.wait({task}, timeout=self._patience)
         if not done:
-            raise NotWell(f"the database gave no answer in {self._patience:g} s")
+            raise NotWell(f"the database did not answer within {self._patience:g} s")
         try:
             return task.result()
         except Error as error:
@@ -175,10 +175,13 @@ class DataWatch:
         for path, identity in self._known.items():
             now = _identity(path)
             if now is None:
-                what = "the data directory" if path == self._directory else "the file of the database"
+                what = "the data directory" if path == self._directory else "the database file"
                 return f"{what} was deleted; stop Facho, restore a backup, and start it again"
             if now != identity:
-                return "the data directory was replaced; restart Facho if that was meant, else restore a backup first"
+                return (
+                    "the data directory was replaced; "
+                    "restart Facho if this was intended, otherwise restore a backup first"
+                )
         return ""
 
 
@@ -196,7 +199,7 @@ def writes(outage: Callable[[], Cause | None]) -> Check:
 
     async def ask() -> str:
         if outage() is Cause.DATABASE_UNAVAILABLE:
-            raise NotWell("the engine cannot write to the database; its log says why")
+            raise NotWell("the engine cannot write to the database; see its log")
         return OK
 
     return Check("writes", ask)
@@ -296,7 +299,7 @@ def follows_clock(is_behind: Callable[[], bool]) -> Check:
 
     async def ask() -> str:
         if is_behind():
-            raise NotWell("the machine's clock was set, and the slots have not been moved yet")
+            raise NotWell("the machine's clock was changed and the schedule is not adjusted yet")
         return OK
 
     return Check("clock", ask)
@@ -325,7 +328,7 @@ def takes_work(is_draining: Callable[[], bool]) -> Check:
 
     async def ask() -> str:
         if is_draining():
-            raise NotWell("draining: it finishes what it holds, and takes no more")
+            raise NotWell("draining: it finishes its current runs and accepts no new ones")
         return OK
 
     return Check("worker", ask)

@@ -42,11 +42,11 @@ def redis(url: str) -> list[CheckMessage]:
             client.ping()
             return [*_kind(_info(client)), *_redis_clock(client)]
     except AuthenticationError:
-        hint = "Check user and password in FACHO_REDIS_URL, like redis://:password@host:6379/0."
-        return [Error("Redis does not accept our user and password.", hint=hint, id="facho.E009")]
+        hint = "Check the user and the password in FACHO_REDIS_URL, like redis://:password@host:6379/0."
+        return [Error("Redis rejected the user or the password.", hint=hint, id="facho.E009")]
     except NoPermissionError as error:
-        hint = "Let the user of FACHO_REDIS_URL use all keys and channels, INFO, and what is not dangerous."
-        return [Error(f"Redis does not let us: {_without_password(error, url)}.", hint=hint, id="facho.E009")]
+        hint = "Allow the user of FACHO_REDIS_URL all keys and channels, INFO, and commands that are not @dangerous."
+        return [Error(f"Redis denied a command: {_without_password(error, url)}.", hint=hint, id="facho.E009")]
     except ValueError as error:
         said = f"FACHO_REDIS_URL cannot be used: {_without_password(error, url)}."
         return [Error(said, hint="Write an address like redis://:password@host:6379/0.", id="facho.E014")]
@@ -54,7 +54,7 @@ def redis(url: str) -> list[CheckMessage]:
         return [
             Error(
                 f"Redis cannot be used: {_without_password(error, url)}",
-                hint="Check FACHO_REDIS_URL, and that the server runs. Until it does, nothing new is polled.",
+                hint="Check FACHO_REDIS_URL and that the server is running. No new runs start until it is available.",
                 id="facho.E008",
             )
         ]
@@ -81,8 +81,8 @@ def _version(info: Mapping[str, Any]) -> list[CheckMessage]:
     needed = ".".join(map(str, oldest))
     return [
         Error(
-            f"{name} is of version {version}.",
-            hint=f"Facho needs {needed} or later: upgrade it, or name another in FACHO_REDIS_URL.",
+            f"{name} has version {version}.",
+            hint=f"Facho requires {needed} or later: upgrade it, or set another server in FACHO_REDIS_URL.",
             id="facho.E010",
         )
     ]
@@ -98,15 +98,15 @@ def _topology(info: Mapping[str, Any]) -> list[CheckMessage]:
         messages.append(
             Error(
                 "Redis runs as a cluster, which Celery's queues cannot use.",
-                hint="Name a single server in FACHO_REDIS_URL, with a replica if you like.",
+                hint="Set a single server in FACHO_REDIS_URL. It can have a replica.",
                 id="facho.E011",
             )
         )
     if info.get("role") == "slave":
         messages.append(
             Error(
-                "FACHO_REDIS_URL names a replica, which only reads.",
-                hint="Name the primary server.",
+                "FACHO_REDIS_URL points to a replica, which is read-only.",
+                hint="Set the primary server.",
                 id="facho.E012",
             )
         )
@@ -120,8 +120,8 @@ def _eviction(info: Mapping[str, Any]) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            f"Redis throws keys away when its memory is full (maxmemory-policy {policy}).",
-            hint="Set maxmemory-policy noeviction, or give Facho a Redis of its own: its queues are keys, too.",
+            f"Redis evicts keys when its memory is full (maxmemory-policy {policy}).",
+            hint="Set maxmemory-policy noeviction, or use a separate Redis for Facho: its queues are keys too.",
             id="facho.W004",
         )
     ]
@@ -176,9 +176,9 @@ def roles_at_work(server: Any) -> list[CheckMessage]:
         return []
     return [
         Error(
-            f"Processes of scale-out are at work on this database, such as {holder}.",
-            hint="Set FACHO_MODE=scale to be one of them, or stop them. What one of them held that was killed is free "
-            "after half a minute.",
+            f"Scale-out processes are using this database, such as {holder}.",
+            hint="Set FACHO_MODE=scale to join them, or stop them. Leases of a killed process expire after half a "
+            "minute.",
             id="facho.E006",
         )
     ]
@@ -199,8 +199,8 @@ def _embedded_engine() -> list[CheckMessage]:
         return []
     return [
         Error(
-            "`facho run` is at work on this database, or `facho migrate-to`.",
-            hint="Stop it first: an engine in one process and the roles of scale-out would poll the same OLTs.",
+            "`facho run` or `facho migrate-to` is using this database.",
+            hint="Stop it first: a single-process engine and scale-out processes would poll the same OLTs.",
             id="facho.E005",
         )
     ]
@@ -230,7 +230,7 @@ def _workers() -> list[CheckMessage]:
     workers = Poller.objects.filter(updated_at__gt=since).values("worker", "host").order_by("worker")
     counts = list(workers.annotate(pollers=Count("pk"), busy=Count("pk", filter=is_busy)))
     if not counts:
-        return [Info("No worker is heard of: start one with `facho worker`.", id="facho.I002")]
+        return [Info("No worker is running: start one with `facho worker`.", id="facho.I002")]
     return [
         Info("Worker {worker} on {host} has {pollers} pollers, {busy} of them busy.".format(**row), id="facho.I002")
         for row in counts

@@ -51,7 +51,7 @@ def listen(host: str, port: int, setting: str = "--port or FACHO_PORT") -> socke
         listener.close()
         raise ConfigError(
             f"Port {port} on {host} cannot be used ({error.strerror}). "
-            f"Stop what listens there, or choose another with {setting}."
+            f"Stop the program that uses it, or choose another port with {setting}."
         ) from error
     return listener
 

@@ -146,7 +146,8 @@ IMPORT_EXPORT_ESCAPE_FORMULAE_ON_EXPORT = True
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Facho",
-    "DESCRIPTION": "What runs, what ran, and what the ONUs said. Times are UTC, powers dBm, durations seconds.",
+    "DESCRIPTION": "Executions, quotas and readings of OLTs and ONUs. Times are UTC, powers are in dBm, durations in "
+    "seconds.",
     "VERSION": "v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

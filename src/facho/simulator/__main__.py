@@ -70,25 +70,25 @@ def _say(value: object) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m facho.simulator", description=__doc__)
-    parser.add_argument("--olts", type=_count, default=6, help="how many OLTs; every sixth never answers")
-    parser.add_argument("--onus", type=_count, default=2100, help="how many ONUs the OLTs that answer have together")
-    parser.add_argument("--seed", type=int, default=1, help="another seed makes other ONUs")
-    parser.add_argument("--ports", type=_ports, default=(), help="UDP ports to prefer, like 16101,16102")
-    parser.add_argument("--log", type=Path, help="a file that gets a line of JSON for each request")
+    parser.add_argument("--olts", type=_count, default=6, help="number of OLTs; every sixth one never answers")
+    parser.add_argument("--onus", type=_count, default=2100, help="total number of ONUs of the OLTs that answer")
+    parser.add_argument("--seed", type=int, default=1, help="seed for generating the ONUs")
+    parser.add_argument("--ports", type=_ports, default=(), help="preferred UDP ports, like 16101,16102")
+    parser.add_argument("--log", type=Path, help="write one line of JSON per request to this file")
     return parser
 
 
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("there must be at least 1")
+        raise argparse.ArgumentTypeError("must be 1 or more")
     return number
 
 
 def _ports(text: str) -> tuple[int, ...]:
     ports = tuple(int(part) for part in text.split(","))
     if not all(0 <= port <= 65535 for port in ports):
-        raise argparse.ArgumentTypeError("ports lie between 0 and 65535")
+        raise argparse.ArgumentTypeError("the port must be between 0 and 65535")
     return ports
 
 

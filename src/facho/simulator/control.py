@@ -62,7 +62,7 @@ class Control:
         olts = [olt for olt in self._fleet if name in ("*", olt.name)]
         if not olts:
             names = ", ".join(olt.name for olt in self._fleet)
-            raise ValueError(f"there is no OLT {name!r}; there are {names}, and * for all")
+            raise ValueError(f"there is no OLT {name!r}; there are {names}, or * for all")
         return olts
 
     def _action(self, olt: SimulatedOlt, words: Sequence[str]) -> Callable[[], Result]:
@@ -72,7 +72,7 @@ class Control:
             return self._replanting(olt, first, rest)
         if first in ("faults", "log", "forget"):
             if rest:
-                raise ValueError(f"{first} stands alone")
+                raise ValueError(f"{first} takes no arguments")
             return partial(self._tell, olt, first)
         base, options = (WELL, rest) if first == "well" else (olt.agent.faults, list(words))
         faults = faults_from(dict(_option(word) for word in options), base)
@@ -104,7 +104,7 @@ class Control:
 def _split(line: str) -> tuple[str, list[str]]:
     name, *words = line.split() or [""]
     if not words:
-        raise ValueError("a command is the name of an OLT, or *, and what is to become of it, like: * loss=0.05")
+        raise ValueError("write the name of an OLT (or * for all) and a command, like: * loss=0.05")
     return name, words
 
 
@@ -147,5 +147,5 @@ def port_place(written: str) -> Position:
 def _cause(written: str) -> Down:
     causes = {each.value: each for each in Down}
     if written not in causes:
-        raise ValueError(f"an ONU goes down for one of {', '.join(causes)}")
+        raise ValueError(f"the cause must be one of {', '.join(causes)}")
     return causes[written]

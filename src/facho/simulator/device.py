@@ -116,7 +116,7 @@ class Device:
     def replanted(self, plant: Plant) -> "Device":
         """Return the same OLT with other ONUs."""
         if self.maker is None:
-            raise ValueError(f"{self.name} is a recording: its ONUs are as they were")
+            raise ValueError(f"{self.name} is a recording: its ONUs cannot be changed")
         return self.maker.with_plant(self.name, self.seed, plant)
 
 

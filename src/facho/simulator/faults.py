@@ -151,7 +151,7 @@ class Faults:
     def __post_init__(self) -> None:
         for name in ("loss", "spoiled"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a share between 0 and 1, not {getattr(self, name)}")
+                raise ValueError(f"{name} must be a share between 0 and 1, not {getattr(self, name)}")
         for name in ("latency", "jitter", "per_pdu", "per_varbind", "per_optical_row", "zero_repetitions_hang"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is a number of seconds and cannot be negative: {getattr(self, name)}")

@@ -156,7 +156,7 @@ def is_superseded(lease: Lease) -> bool:
 
 
 def holder_of(key: str) -> str:
-    return LeaseRow.objects.filter(key=key).values_list("holder", flat=True).first() or "somebody else"
+    return LeaseRow.objects.filter(key=key).values_list("holder", flat=True).first() or "another process"
 
 
 def _in(ttl: timedelta) -> Any:

@@ -259,12 +259,12 @@ def installed(mode: str, program: str | None, shape: Shape, folder: Path) -> Ite
 def _roles(mode: str, settings: Mapping[str, str], folder: Path) -> Iterator[Role]:
     port = f"--port={free_port()}"
     if mode != "scale-out":
-        yield Role("facho", ["run", port], settings, folder / "facho.log", "Facho is on")
+        yield Role("facho", ["run", port], settings, folder / "facho.log", "Facho is listening on")
         return
     workers = [f"worker-{number + 1}" for number in range(WORKERS)]
     # Ten pollers in all, as in one process.
     commands = {**{name: ["worker", "-c", "5"] for name in workers}, "scheduler": ["scheduler"], "web": ["web", port]}
-    ready = {"scheduler": "The scheduler stands by.", "web": "Facho is on"}
+    ready = {"scheduler": "The scheduler is on standby.", "web": "Facho is listening on"}
     for name, arguments in commands.items():
         own = {**settings, "FACHO_WORKER_NAME": name}
         yield Role(name, arguments, own, folder / f"{name}.log", ready.get(name, "The worker has"))

@@ -85,7 +85,7 @@ def test_a_walk_of_one_port_is_not_led_into_another():
         pytest.param((), (1001, 7), 6, id="from the start"),
         pytest.param((1001, 3), (1001, 7), 3, id="rows between"),
         pytest.param((1001, 6), (1001, 7), 0, id="right before it"),
-        pytest.param((1001, 9), (1001, 7), 0, id="behind it"),
+        pytest.param((1001, 9), (1001, 7), 0, id="after it"),
         pytest.param((1001, 6), (1001, 99), 4, id="a pitfall that nobody knows"),
     ],
 )

@@ -51,7 +51,9 @@ class Email:
             refused = server.send_message(mail)
         if refused:
             names = ", ".join(sorted(refused))
-            raise DeliveryFailed(f"{self.host} did not take it for {names}; the others got it", is_temporary=False)
+            raise DeliveryFailed(
+                f"{self.host} refused the message for {names}; the other recipients got it", is_temporary=False
+            )
         return None
 
     def _mail(self, message: Message) -> EmailMessage:
@@ -118,7 +120,7 @@ def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
     try:
         yield
     except UnicodeError:
-        raise DeliveryFailed("an address has characters that none can have", is_temporary=False) from None
+        raise DeliveryFailed("an address has invalid characters", is_temporary=False) from None
     except (OSError, smtplib.SMTPException) as error:
         # First: a truncated answer can look like another error.
         if deadline.is_over or isinstance(error, TimeoutError):
@@ -131,16 +133,16 @@ def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
 def _failure(host: str, error: Exception) -> DeliveryFailed:
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         codes = [code for code, _words in error.recipients.values()]
-        sentence = f"{host} takes mail for none of the recipients"
+        sentence = f"{host} refused all recipients"
         return DeliveryFailed(sentence, is_temporary=min(codes) < PERMANENT, code=max(codes))
     if isinstance(error, smtplib.SMTPResponseException):
         is_login = isinstance(error, smtplib.SMTPAuthenticationError)
-        words = "does not accept the user or the password" if is_login else f"answered {error.smtp_code}"
+        words = "rejected the user or the password" if is_login else f"answered {error.smtp_code}"
         return DeliveryFailed(f"{host} {words}", is_temporary=error.smtp_code < PERMANENT, code=error.smtp_code)
     if isinstance(error, smtplib.SMTPNotSupportedError):
-        return DeliveryFailed(f"{host} does not offer what is set up here", is_temporary=False)
+        return DeliveryFailed(f"{host} does not support the configured security or login", is_temporary=False)
     if isinstance(error, ssl.SSLCertVerificationError):
-        sentence = f"{host} has no certificate that can be trusted: {error.verify_message}"
+        sentence = f"{host} has no trusted certificate: {error.verify_message}"
         return DeliveryFailed(sentence, is_temporary=True)
     reason = (isinstance(error, OSError) and error.strerror) or type(error).__name__
     return DeliveryFailed(f"{host} could not be reached: {reason}", is_temporary=True)

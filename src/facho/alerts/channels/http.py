@@ -61,7 +61,7 @@ def _parts(url: str) -> SplitResult:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise DeliveryFailed("the address is not one of http or https", is_temporary=False)
+        raise DeliveryFailed("the address must begin with http or https", is_temporary=False)
     return parts
 
 
@@ -100,10 +100,10 @@ def _failures(host: str, deadline: Deadline) -> Iterator[None]:
     except socket.gaierror:
         raise DeliveryFailed(f"the name {host} could not be resolved", is_temporary=True) from None
     except ssl.SSLCertVerificationError as error:
-        sentence = f"{host} has no certificate that can be trusted: {error.verify_message}"
+        sentence = f"{host} has no trusted certificate: {error.verify_message}"
         raise DeliveryFailed(sentence, is_temporary=True) from None
     except (http.client.InvalidURL, UnicodeError):
-        raise DeliveryFailed("the address has characters that none can have", is_temporary=False) from None
+        raise DeliveryFailed("the address has invalid characters", is_temporary=False) from None
     except (OSError, http.client.HTTPException) as error:
         if deadline.is_over or isinstance(error, TimeoutError):
             raise DeliveryFailed(f"{host} did not answer within {deadline.seconds:g} s", is_temporary=True) from None

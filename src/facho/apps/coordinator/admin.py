@@ -124,12 +124,12 @@ class QuotaAdmin(HourAdmin):
     def status_badge(self, quota: QuotaTracker) -> tuple[str, Any]:
         return quota.status, quota.get_status_display()
 
-    @display(description=_("course"), label=RISK_COLOURS)
+    @display(description=_("outlook"), label=RISK_COLOURS)
     def risk_badge(self, quota: QuotaTracker) -> tuple[str, Any] | None:
         word = risk_of(quota, timezone.now())
         return (word, RISKS[word]) if word else None
 
-    @display(description=_("a run took (s)"), empty_value="-", ordering="avg_duration_ms")
+    @display(description=_("mean duration (s)"), empty_value="-", ordering="avg_duration_ms")
     def mean_seconds(self, quota: QuotaTracker) -> float | None:
         return None if quota.avg_duration_ms is None else quota.avg_duration_ms / 1000
 
@@ -242,7 +242,7 @@ class PlanAdmin(HourAdmin):
 class LevelFilter(RadioFilter):
     """Entries of at least this level."""
 
-    title = _("level, at least")
+    title = _("minimum level")
     parameter_name = "least"
     all_option = ["", _("All")]
 

@@ -28,7 +28,7 @@ class WishForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
         help_text=_(
-            "Empty: the OLTs of this installation, with what was learned of them. A number: so many made-up ones."
+            "Empty: the OLTs of this installation, with their measured durations. A number: that many imaginary OLTs."
         ),
     )
     pollers = forms.IntegerField(
@@ -37,13 +37,17 @@ class WishForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         max_value=1000,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text=_("Empty: those of this installation, or as many as made-up OLTs need."),
+        help_text=_("Empty: the pollers of this installation, or as many as the imaginary OLTs need."),
     )
     hours = forms.IntegerField(
         label=_("hours"), min_value=1, max_value=MOST_HOURS, initial=24, widget=UnfoldAdminIntegerFieldWidget
     )
     dead = forms.IntegerField(
-        label=_("dead OLTs (%)"), min_value=0, max_value=100, initial=0, widget=UnfoldAdminIntegerFieldWidget
+        label=_("OLTs that do not answer (%)"),
+        min_value=0,
+        max_value=100,
+        initial=0,
+        widget=UnfoldAdminIntegerFieldWidget,
     )
 
     class Meta:
@@ -92,7 +96,7 @@ class ForecastAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Forecast, form: Any, change: bool) -> None:
         obj.by_id = request.user.pk
         super().save_model(request, obj, form, change)
-        messages.info(request, _("The engine runs it beside its work: look again in a minute or two."))
+        messages.info(request, _("The forecast was requested. The result appears in one or two minutes."))
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -106,7 +110,7 @@ class ForecastAdmin(ModelAdmin):
     def status_badge(self, forecast: Forecast) -> tuple[str, Any]:
         return forecast.status, forecast.get_status_display()
 
-    @display(description=_("asked"))
+    @display(description=_("requested values"))
     def asked(self, forecast: Forecast) -> str:
         shown = {name: field.label for name, field in WishForm.base_fields.items()}
         known = forecast.params

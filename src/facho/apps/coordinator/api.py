@@ -96,6 +96,6 @@ class ExplainView(StrictView):
 
     permission_classes = (IsAuthenticated,)
 
-    @extend_schema(responses={200: ExplanationSerializer, 404: OpenApiResponse(description="There is no such node.")})
+    @extend_schema(responses={200: ExplanationSerializer, 404: OpenApiResponse(description="Unknown node.")})
     def get(self, request: Request, node_id: int) -> Response:
         return Response(ExplanationSerializer(explain(node_id, timezone.now())).data)

@@ -167,7 +167,7 @@ def _behind(node: WorkflowNode) -> str:
     if node.master is None:
         return ""
     known = {"job": node.job, "master": node.master.job, "interval": interval(node.master.interval_seconds)}
-    return _("%(job)s runs right behind %(master)s, every %(interval)s.") % known
+    return _("%(job)s runs right after %(master)s, every %(interval)s.") % known
 
 
 def _joined(*sentences: str) -> str:

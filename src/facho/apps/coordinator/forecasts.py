@@ -29,7 +29,7 @@ class ForecastJobSerializer(StrictSerializer):
 
     name = serializers.RegexField(r"^[^:]+$", max_length=100)
     interval_seconds = serializers.IntegerField(min_value=10, max_value=7 * 24 * 3600)
-    seconds = serializers.FloatField(min_value=0.1, max_value=3600, help_text="How long a run takes in the mean.")
+    seconds = serializers.FloatField(min_value=0.1, max_value=3600, help_text="Mean duration of a run, in seconds.")
     priority = serializers.IntegerField(min_value=0, max_value=100, default=40)
 
 
@@ -41,11 +41,11 @@ class ForecastParamsSerializer(StrictSerializer):
         min_value=1,
         max_value=1000,
         required=False,
-        help_text="Left out: those of this installation, or as many as a made-up fleet needs.",
+        help_text="If omitted: the pollers of this installation, or as many as an imaginary fleet needs.",
     )
     hours = serializers.IntegerField(min_value=1, max_value=MOST_HOURS, default=24)
     dead = serializers.IntegerField(
-        min_value=0, max_value=100, default=0, help_text="Percentage of the OLTs that answer nothing."
+        min_value=0, max_value=100, default=0, help_text="Percentage of OLTs that do not answer."
     )
     seed = serializers.IntegerField(min_value=0, max_value=2**31 - 1, default=1)
     jobs = serializers.ListField(child=ForecastJobSerializer(), max_length=MOST_JOBS, default=list)
@@ -53,7 +53,7 @@ class ForecastParamsSerializer(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs.get("olts", 1) * attrs["hours"] > MOST_WORK:
             raise serializers.ValidationError(
-                _("That is too much at once: OLTs times hours may be %(most)d at most.") % {"most": MOST_WORK}
+                _("The forecast is too large: OLTs multiplied by hours must not exceed %(most)d.") % {"most": MOST_WORK}
             )
         names = [job["name"] for job in attrs["jobs"]]
         if len(set(names)) < len(names):
@@ -94,13 +94,15 @@ class ForecastViewSet(
         request=ForecastParamsSerializer,
         responses={
             202: ForecastSerializer,
-            409: OpenApiResponse(description="Too many are waiting already."),
+            409: OpenApiResponse(description="Too many forecasts are waiting."),
         },
     )
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         params = self.validated_body()
         if Forecast.objects.filter(status=Forecast.Status.PENDING).count() >= MOST_WAITING:
-            detail = _("%(count)d forecasts are waiting already. Wait until some are done.") % {"count": MOST_WAITING}
+            detail = _("%(count)d forecasts are already waiting. Wait until some have finished.") % {
+                "count": MOST_WAITING
+            }
             return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
         made = Forecast.objects.create(by_id=request.user.pk, params=params)
         return Response(self.get_serializer(self.get_queryset().get(pk=made.pk)).data, status.HTTP_202_ACCEPTED)

@@ -166,8 +166,8 @@ class ExecutionPlan(models.Model):
         ABORTED = "ABORTED", _("aborted")
 
     class Reason(models.TextChoices):
-        HOUR = "hour", _("a new hour")
-        CHANGED = "changed", _("the jobs were changed")
+        HOUR = "hour", _("new hour")
+        CHANGED = "changed", _("jobs changed")
         DURATIONS = "durations", _("runs take longer or shorter than planned")
         REACHABILITY = "reachability", _("the OLT stopped or started answering")
         FAILURES = "failures", _("several runs failed")

@@ -74,7 +74,7 @@ def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:
         % known
     )
     if olt.breaker_answered_at is not None:
-        waits = _("It answers again, and waits for a person to close the breaker.")
+        waits = _("It answers again. Close the breaker to resume polling.")
         return [Obstacle("breaker_waits", "bad", f"{said} {waits}", since=olt.breaker_opened_at)]
     probed = _("It is probed once a minute.")
     return [Obstacle("breaker_open", "bad", f"{said} {probed}", since=olt.breaker_opened_at)]
@@ -84,8 +84,8 @@ def _engine(news: Mapping[str, Any]) -> list[Obstacle]:
     if not news["stale"]:
         return []
     if news["at"] is None:
-        return [Obstacle("engine_silent", "bad", _("The engine has said nothing yet: it may be starting, or down."))]
-    said = _("The engine has been silent for %(span)s: nothing runs until it is back.") % {"span": span(news["age"])}
+        return [Obstacle("engine_silent", "bad", _("The engine has not reported yet: it may be starting or down."))]
+    said = _("The engine has not reported for %(span)s: nothing runs until it is back.") % {"span": span(news["age"])}
     return [Obstacle("engine_silent", "bad", said, since=parse_datetime(news["at"]))]
 
 
@@ -122,9 +122,9 @@ def _waiting(each: Mapping[str, Any], position: int, size: int) -> str:
     known = {"what": what, "span": span(each["late"]), "n": position, "all": size}
     # Less than a second: it has just become due.
     if each["late"] >= 1:
-        said = _("It has been due for %(span)s, and waits for %(what)s.") % known
+        said = _("It has been due for %(span)s and is waiting for %(what)s.") % known
     else:
-        said = _("It is due now, and waits for %(what)s.") % known
+        said = _("It is due now and is waiting for %(what)s.") % known
     place = _("It is number %(n)d of %(all)d in the queue.") % known if size > 1 else ""
     return f"{said} {place}".rstrip()
 
@@ -147,8 +147,8 @@ def _saturated(news: Mapping[str, Any]) -> list[Obstacle]:
     known = {"busy": round(stats["busy_percentage"]), "all": stats["total_pollers"]}
     said = (
         ngettext(
-            "The only poller was busy %(busy)d %% of the last minute: there are too few.",
-            "The %(all)d pollers were busy %(busy)d %% of the last minute: there are too few.",
+            "The only poller was busy %(busy)d %% of the last minute: more pollers are needed.",
+            "The %(all)d pollers were busy %(busy)d %% of the last minute: more pollers are needed.",
             stats["total_pollers"],
         )
         % known

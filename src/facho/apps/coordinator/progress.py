@@ -24,10 +24,10 @@ PART_NAMES = {
 
 ON_COURSE, BEHIND, AT_RISK, LOST = "on_course", "behind", "at_risk", "lost"
 RISKS = {
-    ON_COURSE: _("on course"),
+    ON_COURSE: _("on schedule"),
     BEHIND: _("behind schedule"),
     AT_RISK: _("at risk"),
-    LOST: _("cannot be met any more"),
+    LOST: _("can no longer be met"),
 }
 
 

@@ -17,14 +17,14 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
 
     olt_name = serializers.CharField(read_only=True)
     percent = serializers.SerializerMethodField(
-        help_text="Completed, of those that nobody disabled; null where there are none."
+        help_text="Percentage completed of the slots that were not disabled; null if there are none."
     )
-    risk = serializers.SerializerMethodField(help_text="Of an hour that is not over: how it is likely to end.")
+    risk = serializers.SerializerMethodField(help_text="For the current hour: the expected result.")
     avg_duration_ms = serializers.IntegerField(
-        read_only=True, allow_null=True, help_text="Mean of completed and failed runs; null where there are none."
+        read_only=True, allow_null=True, help_text="Mean duration of completed and failed runs; null if there are none."
     )
     causes: serializers.DictField = serializers.DictField(
-        child=serializers.IntegerField(), read_only=True, help_text="How many were skipped or failed, by cause."
+        child=serializers.IntegerField(), read_only=True, help_text="Number of skipped and failed slots, by cause."
     )
 
     class Meta:
@@ -65,9 +65,9 @@ class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
 
     olt_name = serializers.CharField(read_only=True)
     report: serializers.DictField = serializers.DictField(
-        read_only=True, help_text="Numbers, causes, the slowest nodes and the worst lateness of the hour."
+        read_only=True, help_text="Counts, causes, slowest nodes and worst delay of the hour."
     )
-    advice = serializers.SerializerMethodField(help_text="What to do, in the language of the request.")
+    advice = serializers.SerializerMethodField(help_text="Advice, in the language of the request.")
 
     class Meta:
         model = QuotaViolation
@@ -116,7 +116,9 @@ class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
     """An OLT's hour in numbers. Its slots are hundreds, and stand with the plan itself."""
 
     olt_name = serializers.CharField(read_only=True)
-    advice = serializers.SerializerMethodField(help_text="What would make it feasible, in the language of the request.")
+    advice = serializers.SerializerMethodField(
+        help_text="Changes that would make the plan feasible, in the language of the request."
+    )
 
     class Meta:
         model = ExecutionPlan
@@ -178,7 +180,9 @@ class SlotSerializer(serializers.Serializer[Any]):
 
     execution = serializers.IntegerField(source="execution.pk")
     slot = serializers.DateTimeField(source="execution.slot")
-    slots = serializers.IntegerField(source="execution.slots", help_text="A skipped row may stand for several.")
+    slots = serializers.IntegerField(
+        source="execution.slots", help_text="Number of slots; a skipped row can represent several."
+    )
     trigger = serializers.CharField(source="execution.trigger")
     status = serializers.ChoiceField(source="execution.status", choices=STATUS_CHOICES)
     cause = serializers.CharField(source="execution.cause")
@@ -190,21 +194,21 @@ class SlotSerializer(serializers.Serializer[Any]):
     duration = serializers.FloatField(source="execution.duration", allow_null=True)
     lateness = serializers.FloatField(allow_null=True, help_text="Seconds from the slot to the start.")
     parts: serializers.DictField = serializers.DictField(
-        child=serializers.FloatField(), help_text="What the lateness is made of; the parts add up to it."
+        child=serializers.FloatField(), help_text="Parts of the delay by cause, in seconds; their sum is the delay."
     )
-    waited_for = serializers.CharField(help_text="What a skipped slot was waiting for; else empty.")
+    waited_for = serializers.CharField(help_text="Cause of a skipped slot; otherwise empty.")
 
 
 class NextSlotSerializer(serializers.Serializer[Any]):
     """A slot to come. `source`: predicted by the plan of the hour, or by the grid alone."""
 
     slot = serializers.DateTimeField()
-    start = serializers.DateTimeField(allow_null=True, help_text="Predicted; null where it will be lost.")
-    end = serializers.DateTimeField(allow_null=True, help_text="Predicted; null where nobody knows yet.")
+    start = serializers.DateTimeField(allow_null=True, help_text="Predicted start; null if the slot will be lost.")
+    end = serializers.DateTimeField(allow_null=True, help_text="Predicted end; null if unknown.")
     source = serializers.ChoiceField(  # type: ignore[assignment]  # a field here, not where this one comes from
         choices=["plan", "grid"]
     )
-    cause = serializers.CharField(help_text="Why the plan expects it to be lost; else empty.")
+    cause = serializers.CharField(help_text="Why the plan expects the slot to be lost; otherwise empty.")
 
 
 class ObstacleSerializer(serializers.Serializer[Any]):
@@ -227,8 +231,10 @@ class ObstacleSerializer(serializers.Serializer[Any]):
     sentence = serializers.CharField()
     since = serializers.DateTimeField(allow_null=True)
     poller = serializers.IntegerField(allow_null=True)
-    node = serializers.IntegerField(allow_null=True, help_text="The node that is meant: that holds the OLT, or is off.")
-    position = serializers.IntegerField(allow_null=True, help_text="Its place in the queue.")
+    node = serializers.IntegerField(
+        allow_null=True, help_text="Node that causes the obstacle: it uses the OLT, or it is disabled."
+    )
+    position = serializers.IntegerField(allow_null=True, help_text="Position in the queue.")
 
 
 class ExplanationSerializer(serializers.Serializer[Any]):
@@ -244,5 +250,5 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     in_the_way = ObstacleSerializer(many=True)
     last_slots = SlotSerializer(many=True)
     next_slots = NextSlotSerializer(many=True)
-    at = serializers.DateTimeField(help_text="When this was worked out.")
-    stale = serializers.BooleanField(help_text="The engine is silent: who is busy and what waits is not known.")
+    at = serializers.DateTimeField(help_text="Time of this answer.")
+    stale = serializers.BooleanField(help_text="The engine does not report: busy pollers and the queue are unknown.")

@@ -92,9 +92,9 @@ def _of_pending(run: Any, now: datetime) -> tuple[str, str]:
     ahead = (run.retry_at - now).total_seconds()
     known = {"n": run.attempts_made, "span": span(ahead)}
     if ahead >= 1:
-        sentence = _("Attempt %(n)d failed; it is tried again in %(span)s.") % known
+        sentence = _("Attempt %(n)d failed; the next attempt is in %(span)s.") % known
     else:
-        sentence = _("Attempt %(n)d failed; it is tried again as soon as its OLT and a poller are free.") % known
+        sentence = _("Attempt %(n)d failed; the next attempt starts as soon as the OLT and a poller are free.") % known
     return "late", with_reason(sentence, run)
 
 
@@ -118,7 +118,7 @@ def _of_success(run: Any, now: datetime) -> tuple[str, str]:
 
 
 def _of_partial(run: Any, now: datetime) -> tuple[str, str]:
-    said = _("It read only a part.")
+    said = _("It read only some of the data.")
     return "late", with_reason(f"{said} {_late(run)}".strip(), run)
 
 

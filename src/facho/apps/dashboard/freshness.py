@@ -87,7 +87,7 @@ def _freshness(
 def _nobody_reads(onu: Onu, readers: Sequence[NodeRow]) -> Verdict | None:
     """Explain if no run is scheduled."""
     if not readers:
-        return "bad", _("No node of %(olt)s reads it. Apply a job that does.") % {"olt": onu.olt}
+        return "bad", _("No node of %(olt)s reads it. Apply a job that reads it.") % {"olt": onu.olt}
     if not onu.olt.enabled:
         return "bad", _("%(olt)s is disabled, so nothing is read from it.") % {"olt": onu.olt}
     if not readers[0].runs:
@@ -107,27 +107,29 @@ def _is_missing(onu: Onu) -> Verdict | None:
     """Explain if the ONU is missing, or part of an unconfirmed mass disappearance."""
     if onu.missing_since is not None:
         since = timezone.localtime(onu.missing_since).strftime("%Y-%m-%d %H:%M")
-        return "bad", _("The ONU is missing since %(time)s: discoveries do not find it on its port.") % {"time": since}
+        return "bad", _("The ONU has been missing since %(time)s: discoveries do not find it on its port.") % {
+            "time": since
+        }
     if onu.misses:
-        return "late", _("The last discovery did not find the ONU on its port; the next one will tell more.")
+        return "late", _("The last discovery did not find the ONU on its port. The next one will confirm it.")
     return None
 
 
 def _at_work(reader: NodeRow) -> Verdict | None:
     if reader.now is None or reader.now.status != Status.RUNNING:
         return None
-    return "late", _("%(node)s is reading it at this moment.") % {"node": reader.node.job}
+    return "late", _("%(node)s is reading it now.") % {"node": reader.node.job}
 
 
 def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
     """Explain if its run is due but has not started."""
     if news["stale"]:
-        return "bad", _("The engine is silent: nothing is read until it is back.")
+        return "bad", _("The engine does not report: nothing is read until it is back.")
     waiting = next((each for each in news["queue"]["next"] if each["node_id"] == reader.scheduled.pk), None)
     if waiting is None:
         return None
     what = waiting_for().get(waiting["waiting_for"], waiting["waiting_for"])
-    return "late", _("%(node)s is due and waits for %(what)s.") % {"node": reader.node.job, "what": what}
+    return "late", _("%(node)s is due and is waiting for %(what)s.") % {"node": reader.node.job, "what": what}
 
 
 def _has_failed(onu: Onu, fields: set[str], reader: NodeRow, read_at: datetime | None) -> Verdict | None:
@@ -137,13 +139,12 @@ def _has_failed(onu: Onu, fields: set[str], reader: NodeRow, read_at: datetime |
         return None
     if onu.called in last.failed_onus:
         return "bad", _(
-            "The OLT gives no usable answer when this ONU is asked for. "
-            "It is asked for alone, so that the others can be read."
+            "The OLT gives no usable answer for this ONU. It is read separately so that the others can be read."
         )
     reason = failure_at(last.coverage, fields, onu.slot, onu.port)
     if reason is None:
         return None
-    sentence = _("The last run could not read port %(port)s to its end.") % {"port": f"{onu.slot}/{onu.port}"}
+    sentence = _("The last run could not read all of port %(port)s.") % {"port": f"{onu.slot}/{onu.port}"}
     return "bad", _said(sentence, reason)
 
 
@@ -159,18 +160,18 @@ def _last_run(reader: NodeRow, read_at: datetime | None, no_value: str) -> Verdi
     if last.status not in (Status.SUCCESS, Status.PARTIAL):
         return "bad", _unlucky(last)
     if _was_read_by(last, read_at):
-        return "late", _("The last run read it, and none has come since.")
+        return "late", _("The last run read it; there was no other run since then.")
     if no_value:
         return "late", no_value
     if last.status == Status.PARTIAL:
         return "bad", _unlucky(last)
-    return "late", _("The last run went well, but the OLT gave no value for this ONU.")
+    return "late", _("The last run succeeded, but the OLT returned no value for this ONU.")
 
 
 def _unlucky(last: Execution) -> str:
     """Return the error of a run that did not succeed."""
     said = {
-        Status.PARTIAL: _("The last run read only a part of the ONUs, and not this one."),
+        Status.PARTIAL: _("The last run read only some of the ONUs, and not this one."),
         Status.FAILED: _("The last run failed."),
         Status.SKIPPED: _("The last run was skipped."),
         Status.INTERRUPTED: _("The last run was interrupted."),

@@ -13,8 +13,8 @@ def _health() -> dict[str, object]:
     """Return the texts of the connection state."""
     return {
         "engine": {
-            "live": _("Engine live"),
-            "stale": _("Engine silent"),
+            "live": _("Engine running"),
+            "stale": _("Engine not reporting"),
             "saturated": _("Engine saturated"),
         },
         "connection": {
@@ -23,9 +23,9 @@ def _health() -> dict[str, object]:
             "lost": _("Disconnected"),
         },
         "banner": {
-            "lost": _("The connection to Facho was lost {span} ago. Trying again; what you see is from then."),
-            "stale": _("News is {span} old: the engine may be down."),
-            "never": _("The engine has said nothing yet: it may be starting, or down."),
+            "lost": _("The connection to Facho was lost {span} ago. Reconnecting; this page shows old data."),
+            "stale": _("The engine has not reported for {span}: it may be down."),
+            "never": _("The engine has not reported yet: it may be starting or down."),
         },
     }
 
@@ -35,11 +35,11 @@ def figures() -> list[tuple[str, str, str]]:
     nothing = _("Nothing ran in this time.")
     return [
         ("success", _("Successful runs (%)"), nothing),
-        ("duration", _("Duration of runs (s)"), _("No run completed in this time.")),
-        ("round_trip", _("Round trip (ms)"), _("The OLT answered nothing in this time.")),
-        ("retransmissions", _("Repeated requests"), nothing),
-        ("retry_gap", _("Time between attempts (s)"), _("No run was tried again in this time.")),
-        ("lost", _("Lost slots by cause"), _("No slot was lost in this time.")),
+        ("duration", _("Duration of runs (s)"), _("No run completed in this period.")),
+        ("round_trip", _("Round trip (ms)"), _("The OLT did not answer in this period.")),
+        ("retransmissions", _("Retransmitted requests"), nothing),
+        ("retry_gap", _("Time between attempts (s)"), _("No run was retried in this period.")),
+        ("lost", _("Lost slots by cause"), _("No slot was lost in this period.")),
     ]
 
 
@@ -54,25 +54,25 @@ def for_scripts() -> dict[str, object]:
         "linkOf": _("link {n} of {m}"),
         "oneLink": _("1 link"),
         "links": _("{n} links"),
-        "waits": _("waits for {what}"),
+        "waits": _("waiting for {what}"),
         "waitingFor": waiting_for(),
-        "trigger": {"schedule": _("schedule"), "manual": _("by hand")},
+        "trigger": {"schedule": _("schedule"), "manual": _("manual")},
         **_health(),
-        "asked": _("Asked for. It starts as soon as its OLT and a poller are free."),
-        "askedAlready": _("That was asked for already; it has not begun yet."),
-        "failed": _("That did not work ({status})."),
+        "asked": _("Requested. The run starts as soon as the OLT and a poller are free."),
+        "askedAlready": _("A run was already requested; it has not started yet."),
+        "failed": _("The request failed ({status})."),
         "offline": _("Facho cannot be reached."),
-        "noHistory": _("No power was read in this time."),
-        "noPool": _("Nothing is known of the pool in this time."),
+        "noHistory": _("No power was read in this period."),
+        "noPool": _("There is no data about the pollers for this period."),
         "busyOf": _("{n} of {m} busy"),
         "onHost": _("on {host}"),
         "figures": {
             "success_rate": _("successful runs"),
             "duration_mean": _("mean"),
-            "duration_p95": _("95 % of runs at most"),
+            "duration_p95": _("95th percentile of runs"),
             "round_trip_p50": _("median"),
-            "round_trip_p95": _("95 % at most"),
-            "retransmissions": _("repeated requests"),
+            "round_trip_p95": _("95th percentile"),
+            "retransmissions": _("retransmitted requests"),
             "retry_gap_mean": _("mean"),
         },
         "causes": {cause: str(label) for cause, label in CAUSE_CHOICES},
@@ -82,6 +82,6 @@ def for_scripts() -> dict[str, object]:
             "tx_dbm": _("ONU sends"),
             "busy": _("busy"),
             "busiest": _("busiest minute"),
-            "dark": _("dark"),
+            "dark": _("down"),
         },
     }

@@ -225,7 +225,10 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
         "replaced": list(found.replaces.only("index", "name", "serial", "mac", "missing_since")),
         "power": freshness.power_freshness(found, rows, news, now),
         "state": freshness.state_freshness(found, rows, news, now),
-        "fields": [(field.verbose_name, getattr(found, field.name)) for field in ONU_FIELDS],
+        "fields": [
+            (field.verbose_name, getattr(found, f"{field.name}_text", getattr(found, field.name)))
+            for field in ONU_FIELDS
+        ],
         "events": found.events.all()[:EVENTS_ON_ONU],
         "ranges": RANGES,
         "boot": {"limits": {"weak": power.RX_WEAK}},

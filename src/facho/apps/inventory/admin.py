@@ -60,17 +60,17 @@ class BreakerMixin:
         if olt.breaker_opened_at is None:
             return None
         if olt.breaker_answered_at is not None:
-            return "answers", _("answers, waits")
+            return "answers", _("answers, breaker open")
         return "open", pgettext_lazy("breaker", "open")
 
     @display(description=_("breaker"))
     def breaker_story(self, olt: Olt) -> str:
         if olt.breaker_opened_at is None:
-            sentence = gettext("Closed. Silent attempts in a row: %(n)d.")
+            sentence = gettext("Closed. Attempts in a row without an answer: %(n)d.")
         else:
             sentence = ngettext(
-                "Open since %(since)s after %(n)d silent attempt; last probe: %(probe)s.",
-                "Open since %(since)s after %(n)d silent attempts; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d attempt without an answer; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d attempts without an answer; last probe: %(probe)s.",
                 olt.failures,
             )
         probe = exactly(olt.breaker_probed_at) or "-"
@@ -100,7 +100,7 @@ class BreakerMixin:
 def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
     closed = [olt.name for olt in olts if olt.close_breaker(by=request.user)]
     if closed:
-        messages.success(request, gettext("Polled again: %(names)s.") % {"names": ", ".join(closed)})
+        messages.success(request, gettext("Polling resumed: %(names)s.") % {"names": ", ".join(closed)})
     else:
         messages.warning(request, gettext("No breaker was open."))
 
@@ -209,13 +209,13 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
             return online
         return gettext("%(online)s, %(missing)d missing") % {"online": online, "missing": olt.onus_missing}
 
-    @display(description=_("ONUs that vanished"), empty_value="-")
+    @display(description=_("ONUs that disappeared"), empty_value="-")
     def suspicion(self, olt: Olt) -> str | None:
         if olt.suspect_since is None:
             return None
-        return gettext("Too many vanished at once at %(time)s; held until the next discovery confirms it.") % {
-            "time": exactly(olt.suspect_since)
-        }
+        return gettext(
+            "Too many ONUs disappeared at once at %(time)s; waiting for the next discovery to confirm it."
+        ) % {"time": exactly(olt.suspect_since)}
 
     @display(description=_("same device"), empty_value="-")
     def device_remark(self, olt: Olt) -> str | None:
@@ -248,7 +248,7 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not obj.brand:
-            messages.info(request, gettext("%(olt)s is being asked what it is.") % {"olt": obj})
+            messages.info(request, gettext("%(olt)s is being identified.") % {"olt": obj})
         elif obj.brand_note:
             messages.warning(request, obj.brand_note)
 

@@ -78,7 +78,7 @@ class FachoTokenAdmin(ModelAdmin):
         permissions=["view"],
         dialog={
             "title": _("New token"),
-            "description": _("Whoever has it may do through the API what this user may do."),
+            "description": _("It gives access to the API with all permissions of this user."),
             "form_class": NewTokenForm,
             "form_submit_text": _("Create"),
         },
@@ -87,26 +87,26 @@ class FachoTokenAdmin(ModelAdmin):
         token, _is_new = Token.objects.get_or_create(user=form.cleaned_data["user"])
         messages.warning(
             request,
-            gettext("The token of %(user)s is %(key)s. Note it down now: it is not shown again.")
+            gettext("The token of %(user)s is %(key)s. Copy it now: it is not shown again.")
             % {"user": token.user, "key": token.key},
         )
         return self._back()
 
     @action(
-        description=_("Take back"),
+        description=_("Revoke"),
         icon="block",
         permissions=["view"],
         dialog={
-            "title": _("Take the token back"),
-            "description": _("Whatever uses it is locked out at once."),
+            "title": _("Revoke the token"),
+            "description": _("Programs that use it lose access immediately."),
             "form_class": BaseDialogForm,
-            "form_submit_text": _("Take back"),
+            "form_submit_text": _("Revoke"),
         },
     )
     def take_back(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         # A TokenProxy is identified by the id of its user.
         Token.objects.filter(user_id=object_id).delete()
-        messages.success(request, gettext("The token was taken back."))
+        messages.success(request, gettext("The token was revoked."))
         return self._back()
 
     @staticmethod

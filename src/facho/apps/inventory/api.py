@@ -108,7 +108,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
 
     @extend_schema(
         request=None,
-        responses={202: OltSerializer, 409: OpenApiResponse(description="The breaker is not open; `detail` says so.")},
+        responses={202: OltSerializer, 409: OpenApiResponse(description="The breaker is not open; see `detail`.")},
     )
     @action(
         detail=True,

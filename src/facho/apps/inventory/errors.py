@@ -13,7 +13,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not is_for_programs(request):
         return defaults.page_not_found(request, exception)
     known = {"path": request.path, "docs": reverse("api-docs")}
-    said = _("There is nothing at %(path)s. What there is stands in %(docs)s.") % known
+    said = _("There is nothing at %(path)s. The documentation is at %(docs)s.") % known
     return _refusal(said, 404)
 
 
@@ -21,7 +21,7 @@ def server_error(request: HttpRequest, *args: Any) -> HttpResponse:
     """Return a 500. The details are only in the log."""
     if not is_for_programs(request):
         return defaults.server_error(request)
-    said = _("Facho failed to answer. Its log says why.")
+    said = _("Internal error. The details are in the log of Facho.")
     return _refusal(said, 500)
 
 

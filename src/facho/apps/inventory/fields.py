@@ -15,8 +15,8 @@ class WrongKeyError(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "A stored secret cannot be read with the keys at hand. "
-            "Give the key it was written with in FACHO_SECRET_KEYS, or restore secret.keys in the data directory."
+            "A stored secret cannot be decrypted with the current keys. Add the key that encrypted it to "
+            "FACHO_SECRET_KEYS, or restore secret.keys in the data directory."
         )
 
 

@@ -124,7 +124,10 @@ class OltFilter(FilterSet):
     )
 
     is_suspect = YesNoFilter(
-        field_name="suspect_since", lookup_expr="isnull", exclude=True, label="whether too many ONUs vanished at once"
+        field_name="suspect_since",
+        lookup_expr="isnull",
+        exclude=True,
+        label="whether too many ONUs disappeared at once",
     )
 
     breaker_open = YesNoFilter(

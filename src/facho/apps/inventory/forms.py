@@ -38,7 +38,7 @@ class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         for name in SECRETS:
             self.initial[name] = ""
             is_stored = bool(getattr(self.instance, name))
-            self.fields[name].help_text = _("Stored. Leave empty to keep it.") if is_stored else _("None is stored.")
+            self.fields[name].help_text = _("Stored. Leave empty to keep it.") if is_stored else _("Nothing is stored.")
 
     def clean_community(self) -> Secret | str:
         return self._given_or_stored("community")
@@ -60,5 +60,5 @@ class OltImportForm(ImportForm):
 
     community = SecretFormField(
         label=_("Community of new OLTs"),
-        help_text=_("OLTs that are there already keep theirs. SNMPv3 users are set up one by one."),
+        help_text=_("Existing OLTs keep their community. SNMPv3 users must be set on each OLT."),
     )

@@ -114,7 +114,7 @@ class Olt(models.Model):
         AES256 = "AES256", "AES-256"
 
     class Reachability(models.TextChoices):
-        UNKNOWN = "unknown", _("not asked yet")
+        UNKNOWN = "unknown", _("not polled yet")
         REACHABLE = "reachable", _("reachable")
         SLOW = "slow", _("slow")
         UNREACHABLE = "unreachable", _("unreachable")
@@ -126,7 +126,7 @@ class Olt(models.Model):
         choices=olt_brand_choices,
         blank=True,
         default="",
-        help_text=_("Left open, Facho asks the OLT itself, and applies the usual jobs of its maker."),
+        help_text=_("If empty, Facho identifies the OLT and applies the default jobs of its brand."),
     )
     host = models.CharField(
         _("address"), max_length=253, validators=[validate_host], help_text=_("IP address or host name.")
@@ -153,16 +153,16 @@ class Olt(models.Model):
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
         help_text=_(
-            "How many requests the OLT may have to answer at once. "
-            "Empty: Facho finds out, up to the limit of the brand. A number is a hard limit."
+            "Maximum number of requests in flight to the OLT. Empty: adjusted automatically, up to the limit "
+            "of the brand."
         ),
     )
     max_pdus_per_second = models.FloatField(
-        _("requests a second"),
+        _("requests per second"),
         null=True,
         blank=True,
         validators=[MinValueValidator(0.1)],
-        help_text=_("Empty: as fast as it answers."),
+        help_text=_("Maximum number of requests per second. Empty: no limit."),
     )
 
     reachability = models.CharField(
@@ -261,7 +261,7 @@ class Olt(models.Model):
         # By relation name, because jobs depend on OLTs.
         ours_or_nobodys = Q(job__brand="") | Q(job__brand=self.brand)
         if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
-            raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Take them off first.")})
+            raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Remove them first.")})
         self._clean_device()
         if self.version == self.Version.V3:
             self._clean_v3()
@@ -281,8 +281,8 @@ class Olt(models.Model):
         other = self._same_device(port)
         if other is not None:
             message = _(
-                "%(olt)s is this device already, at %(host)s port %(port)d. "
-                "Change that OLT, or correct the address and port of this one."
+                "%(olt)s already has this device, at %(host)s port %(port)d. Change that OLT, or correct the "
+                "address and port of this one."
             )
             raise ValidationError({"host": message % {"olt": other.name, "host": other.host, "port": other.port}})
 
@@ -325,8 +325,8 @@ class Olt(models.Model):
         if not names:
             return ""
         return gettext(
-            "This is the same device as %(olts)s: %(device)s. They are polled in turns. "
-            "Delete one of them, or correct its address."
+            "This is the same device as %(olts)s: %(device)s. Only one of them is polled at a time. Delete one "
+            "of them or correct its address."
         ) % {"olts": ", ".join(names), "device": self.device}
 
     def locate(self) -> None:
@@ -341,11 +341,11 @@ class Olt(models.Model):
         if not self.v3_user:
             raise ValidationError({"v3_user": _("SNMPv3 needs a user.")})
         if self.v3_priv and not self.v3_auth:
-            raise ValidationError({"v3_auth": _("SNMPv3 has no privacy without authentication.")})
+            raise ValidationError({"v3_auth": _("SNMPv3 privacy requires authentication.")})
         for chosen, name in ((self.v3_auth, "v3_auth_key"), (self.v3_priv, "v3_priv_key")):
             password = SecretField().to_python(getattr(self, name)).reveal()
             if chosen and len(password) < 8:
-                raise ValidationError({name: _("SNMPv3 passwords have at least 8 characters.")})
+                raise ValidationError({name: _("SNMPv3 passwords must have at least 8 characters.")})
 
     @staticmethod
     def touch(olt_ids: Iterable[int]) -> None:
@@ -377,8 +377,8 @@ class Olt(models.Model):
         if brand is None or not brand.experimental:
             return ""
         return gettext(
-            "The profile of %(brand)s is experimental: no real device has proved it. "
-            "Compare what it reads with the OLT."
+            "The profile of %(brand)s is experimental: it was not tested on a real device. Compare the values "
+            "with the OLT."
         ) % {"brand": brand.label}
 
     @property
@@ -429,7 +429,7 @@ class Question(models.Model):
     answer = models.JSONField(_("answer"), default=dict)
     error = models.TextField(_("error"), blank=True, default="")
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    asked_at = models.DateTimeField(_("asked"))
+    asked_at = models.DateTimeField(_("requested values"))
     answered_at = models.DateTimeField(_("answered"), null=True)
     expires_at = models.DateTimeField(_("expires"))
 

@@ -11,8 +11,8 @@ from facho.engine.collect.flow import Why
 from facho.engine.collect.learned import Learned
 
 HELP = (
-    "How many requests at once suit this OLT, as measured by its runs: one entry for cheap requests, one for optical "
-    "values. Empty until a run has measured it."
+    "Number of requests in flight that suits this OLT, as measured by its runs: one entry for optical "
+    "values and one for other values. Empty until a run has measured it."
 )
 REASONS = ("admin_limit", "brand_limit", "no_gain", "lost", "slower", "untried")
 
@@ -48,11 +48,11 @@ def _explain(reason: str, limit: int) -> str:
     """Return a sentence with the reason for the window's limit."""
     sentences = {
         "admin_limit": _("The limit set for this OLT is %(limit)d."),
-        "brand_limit": _("Facho tries no more than %(limit)d for this brand by itself. Set a limit to allow more."),
-        "no_gain": _("More requests at once brought no more values per second."),
-        "lost": _("With more requests at once, requests were lost."),
-        "slower": _("With more requests at once, the OLT answered more slowly."),
-        "untried": _("A larger window has not been tried yet. The next runs will."),
+        "brand_limit": _("The automatic limit for this brand is %(limit)d. Set a limit on the OLT to allow more."),
+        "no_gain": _("More requests in flight did not increase the values per second."),
+        "lost": _("With more requests in flight, requests were lost."),
+        "slower": _("With more requests in flight, the OLT answered more slowly."),
+        "untried": _("A larger window has not been tried yet. The next runs will try it."),
     }
     return sentences[reason] % {"limit": limit}
 
@@ -60,7 +60,7 @@ def _explain(reason: str, limit: int) -> str:
 def describe_pace(entry: dict[str, Any]) -> str:
     """Return one learned window as a sentence."""
     what = _("Optical values") if entry["requests"] == "optical" else _("Other values")
-    window = ngettext("%(n)d request at once", "%(n)d requests at once", entry["window"]) % {"n": entry["window"]}
+    window = ngettext("%(n)d request in flight", "%(n)d requests in flight", entry["window"]) % {"n": entry["window"]}
     measured = _("%(rate)d values per second, round trip %(trip)d ms") % {
         "rate": round(entry["values_per_second"]),
         "trip": round(entry["round_trip"] * 1000),

@@ -40,7 +40,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at r
         except EmptyPage:
             if self.is_counted:
                 raise
-            raise EmptyPage(_("A list is given out this far and no further: narrow it, for example by time.")) from None
+            raise EmptyPage(_("The list is too long to page this far. Filter it, for example by time.")) from None
 
 
 class Pages(PageNumberPagination):
@@ -78,7 +78,7 @@ class Pages(PageNumberPagination):
         described["properties"]["page_size"] = {"type": "integer", "example": self.page_size}
         described["properties"]["is_counted"] = {
             "type": "boolean",
-            "description": f"false: there are more than `count`, which stops at {MOST:,}. Narrow the list.",
+            "description": f"false: there are more rows than `count`, which stops at {MOST:,}. Filter the list.",
         }
         described["required"] = [*described["required"], "page_size", "is_counted"]
         return described

@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from facho.engine.remarks import blank_columns
 
-HELP = "Columns and OIDs that had no value in the last runs, in plain words. Empty if there is none."
+HELP = "Columns and OIDs without values in the last runs, one sentence each. Empty if there are none."
 
 # Maximum number of OLTs in a remark on a job.
 NAMED = 3

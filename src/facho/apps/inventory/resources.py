@@ -47,7 +47,7 @@ class OltResource(ModelResource):
         secret = [name for name in SECRETS if name in (dataset.headers or ())]
         if secret:
             raise ValidationError(
-                _("Remove the column %(names)s: secrets do not belong in files. Give the community in the form.")
+                _("Remove the column %(names)s: files must not contain secrets. Write the community in the form.")
                 % {"names": ", ".join(secret)}
             )
 

@@ -62,7 +62,7 @@ class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
 class BrandField(serializers.CharField):
     """The id of a brand. Which there are is told by `GET /api/v1/brands/`, and by the refusal of another."""
 
-    default_error_messages = {"unknown": _("There is no brand “{brand}”. There are: {known}.")}
+    default_error_messages = {"unknown": _("Unknown brand “{brand}”. Known brands: {known}.")}
 
     def to_internal_value(self, data: Any) -> str:
         brand = super().to_internal_value(data)
@@ -90,10 +90,14 @@ class BreakerSerializer(serializers.Serializer[Olt]):
 
     is_open = serializers.SerializerMethodField()
     since = serializers.DateTimeField(source="breaker_opened_at", allow_null=True)
-    failures = serializers.IntegerField(help_text="Attempts in a row that got no answer.")
-    probed_at = serializers.DateTimeField(source="breaker_probed_at", allow_null=True, help_text="The last probe.")
+    failures = serializers.IntegerField(help_text="Attempts in a row without an answer.")
+    probed_at = serializers.DateTimeField(
+        source="breaker_probed_at", allow_null=True, help_text="Time of the last probe."
+    )
     answered_at = serializers.DateTimeField(
-        source="breaker_answered_at", allow_null=True, help_text="It answered a probe, and waits for a person."
+        source="breaker_answered_at",
+        allow_null=True,
+        help_text="Time of the probe that was answered. The breaker must be closed manually.",
     )
 
     def get_is_open(self, olt: Olt) -> bool:
@@ -104,12 +108,12 @@ class LearnedPaceSerializer(serializers.Serializer[Any]):
     """How many requests at once suit an OLT, and what came of it."""
 
     requests = serializers.ChoiceField(choices=["cheap", "optical"], help_text="Which requests.")
-    window = serializers.IntegerField(help_text="Requests in flight at which the next run starts.")
+    window = serializers.IntegerField(help_text="Requests in flight at the start of the next run.")
     limit = serializers.IntegerField(help_text="The window never exceeds it.")
     values_per_second = serializers.FloatField()
     round_trip = serializers.FloatField(help_text="Seconds, mean.")
     reason = serializers.ChoiceField(choices=paces.REASONS, help_text="Why the window is not larger.")
-    explanation = serializers.CharField(help_text="The reason in plain words.")
+    explanation = serializers.CharField(help_text="The reason, as a sentence.")
 
 
 class OltNameSerializer(serializers.Serializer[Olt]):
@@ -125,10 +129,10 @@ class OltSerializer(CheckedSerializer[Olt]):
     brand = BrandField(
         required=False,
         allow_blank=True,
-        help_text="Left out or empty, the OLT is asked itself, and gets the usual jobs of its maker.",
+        help_text="If omitted or empty, Facho identifies the OLT and applies the default jobs of its brand.",
     )
     brand_label = serializers.CharField(source="get_brand_display", read_only=True)
-    brand_note = serializers.CharField(read_only=True, help_text="What to think of an experimental brand, or empty.")
+    brand_note = serializers.CharField(read_only=True, help_text="Warning about an experimental brand, or empty.")
     community = SecretInput()
     v3_auth_key = SecretInput()
     v3_priv_key = SecretInput()
@@ -138,17 +142,20 @@ class OltSerializer(CheckedSerializer[Olt]):
     state = serializers.ChoiceField(
         choices=[*Olt.Reachability.choices, ("disabled", _("disabled"))],
         read_only=True,
-        help_text="`disabled` if the admin said so, else the reachability.",
+        help_text="`disabled` if the OLT is disabled, otherwise the reachability.",
     )
     breaker = BreakerSerializer(source="*", read_only=True)
     onus_total = serializers.IntegerField(read_only=True)
     onus_online = serializers.IntegerField(read_only=True)
-    onus_missing = serializers.IntegerField(read_only=True, help_text="Of the total: discoveries do not find them.")
-    last_read_at = serializers.DateTimeField(read_only=True, allow_null=True, help_text="When any ONU was last read.")
+    onus_missing = serializers.IntegerField(read_only=True, help_text="Part of the total that discoveries do not find.")
+    last_read_at = serializers.DateTimeField(
+        read_only=True, allow_null=True, help_text="Time of the last reading of any ONU."
+    )
     remarks = serializers.SerializerMethodField(help_text=REMARKS)
     learned_pace = serializers.SerializerMethodField(help_text=paces.HELP)
     shares_device_with = serializers.SerializerMethodField(
-        help_text="Other OLTs with the same address and port. They are polled in turns; delete or correct them."
+        help_text="Other OLTs with the same address and port. Only one of them is polled at a time; delete or "
+        "correct them."
     )
 
     class Meta:
@@ -196,10 +203,10 @@ class OltSerializer(CheckedSerializer[Olt]):
         read_only_fields = ["reachability", "last_answer_at", "last_error", "extra", "suspect_since", "device"]
         extra_kwargs = {
             "device": {
-                "help_text": "The IP address and port that are asked; a host name and port while it is not resolved."
+                "help_text": "IP address and port used for polling; host name and port while the name is not resolved."
             },
             "suspect_since": {
-                "help_text": "Since when so many ONUs have vanished at once that the next discovery has to confirm it."
+                "help_text": "Time since when too many ONUs are missing at once and the next discovery must confirm it."
             },
         }
 
@@ -228,7 +235,7 @@ class ColumnSerializer(serializers.Serializer[Any]):
     """A column that a job of this brand can name."""
 
     field = serializers.CharField()
-    optical = serializers.BooleanField(help_text="Read live from each ONU: dear for the OLT.")
+    optical = serializers.BooleanField(help_text="Read live from each ONU: expensive for the OLT.")
     floor_seconds = serializers.IntegerField(
         allow_null=True, help_text="Asked for more often than this, the OLT suffers. A job that does is warned about."
     )
@@ -239,10 +246,10 @@ class BrandSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field here, not the label of this one
-    experimental = serializers.BooleanField(help_text="Not proved on real devices: look at what it reads with care.")
+    experimental = serializers.BooleanField(help_text="Not tested on real devices: verify the values.")
     columns = ColumnSerializer(many=True)
     discovery = serializers.ListField(
-        child=serializers.CharField(), help_text="What a discovery reads when its job names no columns."
+        child=serializers.CharField(), help_text="Columns that a discovery reads if its job names none."
     )
 
 
@@ -259,8 +266,8 @@ class SampleRowSerializer(serializers.Serializer[Any]):
     onu = serializers.CharField(help_text="Empty for a value of the OLT itself, or of a row that is not an ONU.")
     index = serializers.CharField(help_text="The OID suffix.")
     type = serializers.CharField(help_text="The SNMP type, such as INTEGER.")
-    raw = serializers.CharField(help_text="Text where it is printable, hexadecimal where it is not.")
-    value = serializers.JSONField(help_text="The decoded value; null where it means none.")
+    raw = serializers.CharField(help_text="Text if printable, otherwise hexadecimal.")
+    value = serializers.JSONField(help_text="The decoded value; null if it means no value.")
 
 
 class SampleColumnSerializer(serializers.Serializer[Any]):
@@ -270,7 +277,7 @@ class SampleColumnSerializer(serializers.Serializer[Any]):
     oid = serializers.CharField()
     decode = serializers.CharField(help_text="How a raw OID is read. Empty for a column of the brand.")
     rows = SampleRowSerializer(many=True)
-    remark = serializers.SerializerMethodField(help_text="What is wrong with it, or empty.")
+    remark = serializers.SerializerMethodField(help_text="Description of the problem, or empty.")
 
     def get_remark(self, column: dict[str, Any]) -> str:
         return gettext(column["remark"]) if column["remark"] else ""
@@ -290,9 +297,11 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
 
     olt_name = serializers.CharField(source="olt.name", read_only=True)
     state = serializers.ChoiceField(source="current_state", choices=Question.State.choices, read_only=True)
-    answer = serializers.SerializerMethodField(help_text="Null until there is one.")
+    answer = serializers.SerializerMethodField(help_text="Null until the answer is available.")
     error = serializers.CharField(source="reason", read_only=True, help_text="Why there is no answer, or empty.")
-    url = serializers.HyperlinkedIdentityField(view_name="api-question-detail", help_text="Poll it for the answer.")
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api-question-detail", help_text="Address to poll for the answer."
+    )
 
     class Meta:
         model = Question

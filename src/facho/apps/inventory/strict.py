@@ -62,7 +62,7 @@ class StrictView(APIView):
 
     def _refuse_unknown_parameters(self, request: Request) -> None:
         known = self.known_parameters()
-        said = _("There is no such parameter here. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
+        said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
         if unknown := request.query_params.keys() - set(known):
             raise serializers.ValidationError({name: [said] for name in sorted(unknown)})
         several = self._repeatable_parameters()
@@ -129,10 +129,10 @@ class StrictSerializer(serializers.Serializer[Any]):
         writable = ", ".join(name for name, field in fields.items() if not field.read_only)
         for name in data:
             if name not in fields:
-                yield name, [_("There is no such field. Writable fields: %(fields)s.") % {"fields": writable}]
+                yield name, [_("Unknown field. Writable fields: %(fields)s.") % {"fields": writable}]
         read_only = [name for name in data if name in fields and fields[name].read_only]
         present = self.present(data) if read_only else {}
-        said = _("This field is read-only. Leave it out. Writable fields: %(fields)s.") % {"fields": writable}
+        said = _("This field is read-only. Remove it. Writable fields: %(fields)s.") % {"fields": writable}
         for name in read_only:
             if name not in present or not _is_same(data[name], present[name]):
                 yield name, [said]

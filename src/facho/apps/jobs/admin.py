@@ -31,11 +31,11 @@ def try_text() -> dict[str, str]:
     return {
         "onu": gettext("ONU"),
         "type": gettext("Type"),
-        "raw": gettext("As the OLT sent it"),
+        "raw": gettext("Raw value"),
         "value": gettext("Decoded"),
         "none": gettext("no value"),
         "cost": gettext("{n} requests in {seconds} s."),
-        "asking": gettext("Asking the OLT…"),
+        "asking": gettext("Reading from the OLT…"),
         "noOlt": gettext("There is no enabled OLT of this brand."),
         "offline": gettext("Facho could not be reached. Try again."),
     }
@@ -151,7 +151,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
 
     def _remove(self, request: HttpRequest, jobs: list[SnmpJob]) -> None:
         for job in SnmpJob.remove(jobs, request.POST.get("followers", "")):
-            said = gettext("%(job)s has its own schedule now: every %(interval)s.")
+            said = gettext("%(job)s now has its own schedule: every %(interval)s.")
             messages.info(request, said % {"job": job, "interval": span(job.interval_seconds)})
 
     @action(
@@ -160,7 +160,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
         permissions=["add"],
         dialog={
             "title": _("Propose jobs"),
-            "description": _("Creates the usual jobs of a brand. Those that are there already stay as they are."),
+            "description": _("Creates the default jobs of a brand. Existing jobs are not changed."),
             "form_class": ProposeJobsForm,
             "form_submit_text": _("Create"),
         },
@@ -168,18 +168,20 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     def propose_jobs(self, request: HttpRequest, form: ProposeJobsForm) -> HttpResponse:
         jobs = propose(form.cleaned_data["brand"])
         names = ", ".join(job.name for job in jobs)
-        messages.success(request, gettext("There are now: %(names)s. Apply them to OLTs next.") % {"names": names})
+        messages.success(
+            request, gettext("Jobs available: %(names)s. The next step is to apply them to OLTs.") % {"names": names}
+        )
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_snmpjob_changelist")})
 
     @display(description=_("type"), label={"discovery": "info"}, ordering="kind")
     def kind_badge(self, job: SnmpJob) -> tuple[str, str]:
         return job.kind, job.get_kind_display()
 
-    @display(description=_("pace"), label={"fast": "warning", "nothing": "danger"}, empty_value="-")
+    @display(description=_("warnings"), label={"fast": "warning", "nothing": "danger"}, empty_value="-")
     def pace(self, job: SnmpJob) -> tuple[str, str] | None:
         if job.reads_nothing:
             return "nothing", gettext("reads nothing")
-        return ("fast", gettext("faster than advised")) if job.warnings else None
+        return ("fast", gettext("interval too short")) if job.warnings else None
 
     @display(description=_("values"), label={"blank": "warning"}, empty_value="-")
     def values(self, job: SnmpJob) -> tuple[str, str] | None:

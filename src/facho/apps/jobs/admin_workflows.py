@@ -41,10 +41,12 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
         elif node.request_run():
             messages.success(request, gettext("%(node)s runs as soon as its OLT is free.") % {"node": node})
         elif node.run_requested_at is None:
-            changed = gettext("%(node)s has just started, or was disabled or deleted meanwhile. Look at it again.")
+            changed = gettext("%(node)s has just started, or it was disabled or deleted. Reload the page.")
             messages.error(request, changed % {"node": node})
         else:
-            messages.info(request, gettext("%(node)s was asked for already, and has not begun.") % {"node": node})
+            messages.info(
+                request, gettext("A run of %(node)s was already requested and has not started yet.") % {"node": node}
+            )
 
 
 def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
@@ -100,7 +102,7 @@ class NodeInline(TabularInline):
         if not node.enabled:
             return pgettext("node", "disabled")
         if node.master_id is not None:
-            return gettext("behind %(master)s") % {"master": node.master.job if node.master else ""}
+            return gettext("after %(master)s") % {"master": node.master.job if node.master else ""}
         said = gettext("every %(seconds)d s, priority %(priority)d") % {
             "seconds": node.interval_seconds,
             "priority": node.priority,
@@ -119,7 +121,7 @@ class NodeInline(TabularInline):
     def last_run(self, node: WorkflowNode) -> str | None:
         return exactly(node.last_run_at)
 
-    @display(description=_("run asked for"), empty_value="-")
+    @display(description=_("run requested"), empty_value="-")
     def asked_for(self, node: WorkflowNode) -> str | None:
         return exactly(node.run_requested_at)
 
@@ -183,7 +185,7 @@ class WorkflowAdmin(PeoplesAdmin):
         permissions=["change"],
         dialog={
             "title": _("Apply jobs"),
-            "description": _("Jobs of this brand that the OLT does not have yet. Jobs that follow them come along."),
+            "description": _("Jobs of this brand that the OLT does not have yet. Jobs that follow them are included."),
             "form_class": ApplyJobsForm,
             "form_submit_text": _("Apply"),
         },
@@ -192,10 +194,10 @@ class WorkflowAdmin(PeoplesAdmin):
         workflow = get_object_or_404(Workflow, pk=object_id)
         for job in form.cleaned_data["jobs"]:
             job.apply_to([workflow])
-        messages.success(request, gettext("Applied. The first run is about a minute from now."))
+        messages.success(request, gettext("Applied. The first run starts in about one minute."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_workflow_change", args=[object_id])})
 
-    @action(description=_("Apply the usual jobs"), icon="playlist_add", permissions=["change"])
+    @action(description=_("Apply the default jobs"), icon="playlist_add", permissions=["change"])
     def apply_usual(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
         """Apply the proposed jobs of its brand to each OLT. Existing nodes are not changed."""
         by_brand: defaultdict[str, list[Workflow]] = defaultdict(list)
@@ -203,7 +205,7 @@ class WorkflowAdmin(PeoplesAdmin):
             by_brand[workflow.brand if workflow.brand in BRANDS else ""].append(workflow)
         for unknown in by_brand.pop("", ()):
             messages.warning(
-                request, gettext("%(olt)s has no known brand, so it has no usual jobs.") % {"olt": unknown}
+                request, gettext("%(olt)s has no known brand, so there are no default jobs for it.") % {"olt": unknown}
             )
         for brand_id, olts in by_brand.items():
             counts = {"brand": brand_label(BRANDS[brand_id]), "n": len(olts)}
@@ -274,7 +276,9 @@ class NodeAdmin(PeoplesAdmin):
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         node = self.get_object(request, object_id)
         if node is not None and node.master_id is not None:
-            messages.error(request, gettext("%(node)s goes with the node it runs behind.") % {"node": node})
+            messages.error(
+                request, gettext("%(node)s is deleted together with the node that it follows.") % {"node": node}
+            )
             return redirect("admin:jobs_workflownode_change", node.pk)
         response: HttpResponse = super().delete_view(request, object_id, extra_context)
         return response
@@ -316,7 +320,7 @@ class NodeAdmin(PeoplesAdmin):
     def last_run(self, node: WorkflowNode) -> str | None:
         return exactly(node.last_run_at)
 
-    @display(description=_("run asked for"), empty_value="-")
+    @display(description=_("run requested"), empty_value="-")
     def asked_for(self, node: WorkflowNode) -> str | None:
         return exactly(node.run_requested_at)
 

@@ -105,15 +105,15 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         names = {"job": job, "followers": ", ".join(map(str, followers))}
         if followers and "followers" not in wish.validated_data:
             said = _(
-                "%(job)s is followed by %(followers)s. Add ?followers=delete to delete them, too, or "
-                "?followers=detach to give each its own schedule."
+                "%(job)s is followed by %(followers)s. Add ?followers=delete to delete them too, or "
+                "?followers=detach to give each one its own schedule."
             )
             answer = FollowersSerializer({"detail": said % names, "followers": followers})
             return Response(answer.data, status=status.HTTP_409_CONFLICT)
         detached = SnmpJob.remove([job], wish.validated_data.get("followers", ""))
         if not detached:
             return Response(status=status.HTTP_204_NO_CONTENT)
-        said = _("%(job)s is deleted. Each with its own schedule now: %(followers)s.")
+        said = _("%(job)s was deleted. These jobs now have their own schedule: %(followers)s.")
         return Response(FollowersSerializer({"detail": said % names, "followers": detached}).data)
 
     @extend_schema(request=ApplySerializer, responses={202: NodesSerializer})
@@ -137,7 +137,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         request=TrySerializer,
         responses={
             200: QuestionSerializer,
-            202: OpenApiResponse(QuestionSerializer, description="There is no answer yet. Poll its `url`."),
+            202: OpenApiResponse(QuestionSerializer, description="There is no answer yet. Poll the `url`."),
         },
     )
     def try_now(self, request: Request) -> Response:
@@ -201,7 +201,7 @@ class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
         node = self.get_object()
         if node.master_id is not None:
             raise Conflict(
-                _("%(node)s runs behind another node. Delete that one, or set own_enabled to false here.")
+                _("%(node)s runs after another node. Delete that node, or set own_enabled to false here.")
                 % {"node": node}
             )
         node.delete()

@@ -65,20 +65,20 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         label=_("Columns"),
         required=False,
         widget=UnfoldAdminSelect2MultipleWidget,
-        help_text=_("A discovery without columns reads what the brand says."),
+        help_text=_("A discovery without columns reads the default columns of the brand."),
     )
     olts = OltsField(
         label=_("OLTs"),
         queryset=Olt.objects.none(),
         required=False,
         widget=UnfoldAdminSelect2MultipleWidget,
-        help_text=_("Jobs that follow this one come along."),
+        help_text=_("Jobs that follow this one are included."),
     )
     confirm_removal = forms.BooleanField(
-        label=_("Take the job off the OLTs that I removed"),
+        label=_("Remove the job from the deselected OLTs"),
         required=False,
         widget=UnfoldBooleanWidget,
-        help_text=_("Their nodes go, with the settings of their own. What was read and run stays."),
+        help_text=_("Their nodes and their own settings are deleted. Readings and executions are kept."),
     )
 
     class Meta:
@@ -109,7 +109,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         self.initial["olts"] = self._applied
         if not is_new and self.instance.follows_id is not None:
             self.fields["olts"].disabled = True
-            self.fields["olts"].help_text = _("It follows another job, and is wherever that one is.")
+            self.fields["olts"].help_text = _("This job follows another one and is applied to the same OLTs.")
 
     def _offer_masters(self, job: SnmpJob | None) -> None:
         follows: Any = self.fields["follows"]
@@ -127,7 +127,9 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
 
     def _check_olts(self, olts: QuerySet[Olt], cleaned: dict[str, Any]) -> None:
         if olts and cleaned.get("follows") and self.instance._state.adding:
-            self.add_error("olts", _("A job that follows another one is wherever that one is. Choose no OLTs here."))
+            self.add_error(
+                "olts", _("A job that follows another one is applied to the same OLTs. Do not choose OLTs here.")
+            )
         brand = cleaned.get("brand", self.instance.brand)
         strangers = [olt.name for olt in olts if olt.brand != brand]
         if strangers:
@@ -136,7 +138,8 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         if removed and not cleaned.get("confirm_removal"):
             names = ", ".join(olt.name for olt in removed)
             self.add_error(
-                "confirm_removal", gettext("This takes the job off %(olts)s. Tick to confirm.") % {"olts": names}
+                "confirm_removal",
+                gettext("This removes the job from %(olts)s. Tick the box to confirm.") % {"olts": names},
             )
 
     def apply(self) -> None:
@@ -166,7 +169,7 @@ class OwnEnabledSelect(UnfoldAdminNullBooleanSelectWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.choices = [("unknown", _("as the job")), ("true", _("yes")), ("false", _("no"))]
+        self.choices = [("unknown", _("same as the job")), ("true", _("yes")), ("false", _("no"))]
 
 
 class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -202,8 +205,7 @@ class NodeFormSet(PaginationInlineFormSet):
         for node in deleted.values():
             if node.master_id is not None and node.master_id not in deleted:
                 raise ValidationError(
-                    gettext("%(node)s runs behind another node. Delete that one, or disable this one here.")
-                    % {"node": node}
+                    gettext("%(node)s runs after another node. Delete that node, or disable this one.") % {"node": node}
                 )
 
     def save_existing(self, form: Any, obj: WorkflowNode, commit: bool = True) -> WorkflowNode:
@@ -232,4 +234,4 @@ class ApplyJobsForm(BaseDialogForm):
         missing = jobs.exclude(nodes__olt=olt)
         self.fields["jobs"].queryset = missing
         if not missing.exists():
-            self.fields["jobs"].help_text = _("There is none: all jobs of this brand are applied.")
+            self.fields["jobs"].help_text = _("There are none: all jobs of this brand are already applied.")

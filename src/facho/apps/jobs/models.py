@@ -44,7 +44,7 @@ class SnmpJob(models.Model):
     class Followers(models.TextChoices):
         """Action for the followers of a deleted job."""
 
-        DELETE = "delete", _("delete them, too")
+        DELETE = "delete", _("delete them too")
         DETACH = "detach", _("keep them, each with its own schedule")
 
     name = models.CharField(_("name"), max_length=100)
@@ -62,7 +62,7 @@ class SnmpJob(models.Model):
         blank=True,
         related_name="followers",
         verbose_name=_("follows"),
-        help_text=_("Runs right behind this job, in the same poller, and has no schedule of its own."),
+        help_text=_("Runs right after this job, in the same poller, without its own schedule."),
     )
     interval_seconds = models.PositiveIntegerField(
         _("interval (s)"),
@@ -81,19 +81,19 @@ class SnmpJob(models.Model):
         _("time limit (s)"),
         default=300,
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
-        help_text=_("A run ends after this time, and keeps what it has read."),
+        help_text=_("A run stops after this time, in seconds, and keeps the values read until then."),
     )
     retries = models.PositiveSmallIntegerField(
         _("retries"),
         default=2,
         validators=[MaxValueValidator(10)],
-        help_text=_("Further attempts at a run that failed, before its next slot comes."),
+        help_text=_("Additional attempts after a failed run, before the next slot."),
     )
     retry_delay_seconds = models.PositiveIntegerField(
         _("delay between retries (s)"),
         default=120,
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
-        help_text=_("Meanwhile neither a poller nor the OLT is held."),
+        help_text=_("The poller and the OLT are free during this time."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -138,7 +138,7 @@ class SnmpJob(models.Model):
         if self.kind in self.Kind:
             self._set_priority()
         if self.kind == self.Kind.IDENTIFY and not self._is_identification:
-            raise ValidationError({"kind": _("There is one identification, and it is there already.")})
+            raise ValidationError({"kind": _("The identification job already exists, and there can be only one.")})
         self._clean_brand()
         self._clean_columns()
         self._clean_chain()
@@ -151,9 +151,13 @@ class SnmpJob(models.Model):
         if self._state.adding:
             return
         if self.nodes.exclude(olt__brand=self.brand).exists():
-            raise ValidationError({"brand": _("This job is applied to OLTs of another brand. Take it off them first.")})
+            raise ValidationError(
+                {"brand": _("This job is applied to OLTs of another brand. Remove it from them first.")}
+            )
         if self.followers.exclude(brand=self.brand).exists():
-            raise ValidationError({"brand": _("Jobs of another brand follow this one. Let them follow another first.")})
+            raise ValidationError(
+                {"brand": _("Jobs of another brand follow this one. Change them to follow another job first.")}
+            )
 
     def _clean_columns(self) -> None:
         if not isinstance(self.columns, list) or not all(isinstance(name, str) for name in self.columns):
@@ -177,7 +181,7 @@ class SnmpJob(models.Model):
             raise ValidationError(
                 {
                     "follows": _(
-                        "%(job)s itself follows %(master)s. Follow %(master)s instead: a chain has one master."
+                        "%(job)s already follows %(master)s. Follow %(master)s instead: a chain has only one master."
                     )
                     % {"job": self.follows, "master": self.follows.follows}
                 }
@@ -250,14 +254,14 @@ class SnmpJob(models.Model):
         """Create a node of this job, and of its followers, on each of these OLTs; existing nodes are not changed."""
         if self.follows is not None:
             raise ValidationError(
-                _("%(job)s follows %(master)s: apply %(master)s, and it comes along.")
+                _("%(job)s follows %(master)s: apply %(master)s, and %(job)s is included.")
                 % {"job": self, "master": self.follows}
             )
         olts = list(olts)
         strangers = [olt.name for olt in olts if olt.brand != self.brand]
         if strangers:
             raise ValidationError(
-                _("%(job)s is for %(brand)s; %(olts)s is of another brand.")
+                _("%(job)s is for %(brand)s; %(olts)s has another brand.")
                 % {"job": self, "brand": self.get_brand_display(), "olts": ", ".join(strangers)}
             )
         olt_ids = [olt.pk for olt in olts]
@@ -307,12 +311,14 @@ class SnmpJobOid(models.Model):
     name = models.CharField(
         _("name"),
         max_length=60,
-        validators=[RegexValidator(r"^[a-z][a-z0-9_]*$", _("Small letters, digits and _, beginning with a letter."))],
+        validators=[
+            RegexValidator(r"^[a-z][a-z0-9_]*$", _("Lowercase letters, digits and _, beginning with a letter."))
+        ],
     )
     oid = models.CharField(_("OID"), max_length=400, validators=[validate_oid])
     decode = models.CharField(_("read as"), max_length=20, choices=raw_decoder_choices)
     scalar = models.BooleanField(
-        _("scalar"), default=False, help_text=_("One value of the OLT itself, not a column with one an ONU.")
+        _("scalar"), default=False, help_text=_("One value of the OLT itself, not a column with one value per ONU.")
     )
 
     objects = TouchingQuerySet.as_manager()
@@ -369,12 +375,16 @@ class WorkflowNode(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(SHORTEST_INTERVAL), MaxValueValidator(LONGEST_INTERVAL)],
-        help_text=_("Empty: the job's."),
+        help_text=_("Empty: same as the job."),
     )
     own_priority = models.PositiveSmallIntegerField(
-        _("own priority"), null=True, blank=True, validators=[MaxValueValidator(100)], help_text=_("Empty: the job's.")
+        _("own priority"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(100)],
+        help_text=_("Empty: same as the job."),
     )
-    own_enabled = models.BooleanField(_("enabled here"), null=True, blank=True, help_text=_("Empty: the job's."))
+    own_enabled = models.BooleanField(_("enabled here"), null=True, blank=True, help_text=_("Empty: same as the job."))
 
     # Written only by the engine; `run_requested_at` by `request_run`.
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)

@@ -29,7 +29,7 @@ class DecoderField(serializers.CharField):
         if name not in RAW_DECODERS:
             known = ", ".join(RAW_DECODERS)
             raise serializers.ValidationError(
-                _("“%(name)s” is no way to read a value. There are: %(known)s.") % {"name": name, "known": known}
+                _("Unknown decoder “%(name)s”. Known decoders: %(known)s.") % {"name": name, "known": known}
             )
         return name
 
@@ -107,7 +107,7 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise serializers.ValidationError(
-                _("Each raw OID needs a name of its own: %(names)s is there twice.") % {"names": ", ".join(twice)}
+                _("Each raw OID needs a unique name: %(names)s is repeated.") % {"names": ", ".join(twice)}
             )
         return oids
 
@@ -162,7 +162,7 @@ class TrySerializer(JobSerializer):
         if not olt.enabled:
             raise serializers.ValidationError({"olt": _("%(olt)s is disabled. Enable it first.") % {"olt": olt}})
         if olt.brand != attrs["brand"]:
-            said = _("%(olt)s is not of this brand. Choose an OLT of the brand of the job.") % {"olt": olt}
+            said = _("%(olt)s has another brand. Choose an OLT with the brand of the job.") % {"olt": olt}
             raise serializers.ValidationError({"olt": said})
         return attrs
 
@@ -180,7 +180,7 @@ class FollowersWish(serializers.Serializer[Any]):
     followers = serializers.ChoiceField(
         choices=SnmpJob.Followers.choices,
         required=False,
-        help_text="`delete`: they are deleted, too. `detach`: each keeps its interval and gets its own schedule.",
+        help_text="`delete`: they are deleted too. `detach`: each one keeps its interval and gets its own schedule.",
     )
 
 
@@ -214,10 +214,10 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
     olt_name = serializers.CharField(source="olt.name", read_only=True)
     job_name = serializers.CharField(source="job.name", read_only=True)
     kind = serializers.ChoiceField(source="job.kind", choices=SnmpJob.Kind.choices, read_only=True)
-    is_chained = serializers.SerializerMethodField(help_text="Runs behind its master, and has no schedule of its own.")
-    interval_seconds = serializers.IntegerField(read_only=True, help_text="The interval that counts.")
-    priority = serializers.IntegerField(read_only=True, help_text="The priority that counts.")
-    enabled = serializers.BooleanField(read_only=True, help_text="Whether it counts as enabled.")
+    is_chained = serializers.SerializerMethodField(help_text="Runs after its master and has no schedule of its own.")
+    interval_seconds = serializers.IntegerField(read_only=True, help_text="Effective interval, in seconds.")
+    priority = serializers.IntegerField(read_only=True, help_text="Effective priority.")
+    enabled = serializers.BooleanField(read_only=True, help_text="Whether the node is enabled in effect.")
     warnings = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=WARNINGS)
     remarks = serializers.ListField(child=serializers.CharField(), read_only=True, help_text=REMARKS)
 
@@ -258,7 +258,7 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
                 self.instance, name
             ):
                 raise serializers.ValidationError(
-                    {name: _("A node stays where it is. Apply the job to the other OLT, and delete this node.")}
+                    {name: _("A node cannot be moved. Apply the job to the other OLT and delete this node.")}
                 )
         return super().validate(attrs)
 

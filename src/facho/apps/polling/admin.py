@@ -40,7 +40,7 @@ STATUS_COLOURS = {
 class ChainFilter(RadioFilter):
     """Masters with their chains folded, unless filtered."""
 
-    title = _("place in the chain")
+    title = _("position in the chain")
     parameter_name = "part"
     all_option = ["", _("Masters")]
 
@@ -91,7 +91,7 @@ class RunLines:
             or "-"
         )
 
-    @display(description=_("sizes of requests"), empty_value="-")
+    @display(description=_("request sizes"), empty_value="-")
     def size_list(self, execution: Execution) -> str:
         return ", ".join(f"{table}: {size}" for table, size in execution.sizes.items())
 
@@ -99,11 +99,11 @@ class RunLines:
     def column_list(self, execution: Execution) -> str:
         return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.column_lines()))
 
-    @display(description=_("ports that failed"))
+    @display(description=_("failed ports"))
     def failed_ports(self, execution: Execution) -> str:
         return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.failure_lines()))
 
-    @display(description=_("ONUs that failed"), empty_value="-")
+    @display(description=_("failed ONUs"), empty_value="-")
     def failed_onu_list(self, execution: Execution) -> str:
         return ", ".join(execution.failed_onus)
 
@@ -253,7 +253,7 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
     def duration_seconds(self, execution: Execution) -> float | None:
         return _rounded(execution.duration)
 
-    @display(description=_("where the lateness went"))
+    @display(description=_("causes of the delay"))
     def lateness_parts(self, execution: Execution) -> str:
         lines = ((f"{seconds:.3f} s", PART_LABELS.get(name, name)) for name, seconds in execution.parts.items())
         return format_html_join(mark_safe("<br>"), "{}: {}", lines) or "-"

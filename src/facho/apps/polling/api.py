@@ -96,7 +96,7 @@ class StatsHistoryView(StrictView):
         parameters=[PeriodSerializer],
         responses={
             200: PoolHistorySerializer,
-            400: OpenApiResponse(description="The time makes no sense, or is more than a month."),
+            400: OpenApiResponse(description="The period is invalid or longer than a month."),
         },
     )
     def get(self, request: Request) -> Response:
@@ -116,8 +116,8 @@ class OltStatsView(StrictView):
         parameters=[OltStatsQuerySerializer],
         responses={
             200: OltStatsSerializer,
-            400: OpenApiResponse(description="The time or the step is not possible; the answer says why."),
-            404: OpenApiResponse(description="There is no such OLT."),
+            400: OpenApiResponse(description="The period or the step is invalid; the answer has the reason."),
+            404: OpenApiResponse(description="Unknown OLT."),
         },
     )
     def get(self, request: Request, olt_id: int) -> Response:
@@ -136,8 +136,8 @@ class RunNodeView(StrictView):
         request=None,
         responses={
             202: RunSerializer,
-            404: OpenApiResponse(description="There is no such node."),
-            409: OpenApiResponse(description="The node or its OLT is disabled, or changed meanwhile; see `detail`."),
+            404: OpenApiResponse(description="Unknown node."),
+            409: OpenApiResponse(description="The node or its OLT is disabled or was changed; see `detail`."),
         },
     )
     def post(self, request: Request, node_id: int) -> Response:
@@ -146,7 +146,7 @@ class RunNodeView(StrictView):
             return Response({"detail": reason}, status=status.HTTP_409_CONFLICT)
         is_new = node.request_run()
         if node.run_requested_at is None:
-            detail = _("%(node)s has just started, or was disabled or deleted meanwhile. Look at it again.")
+            detail = _("%(node)s has just started, or it was disabled or deleted. Reload the page.")
             return Response({"detail": detail % {"node": node}}, status=status.HTTP_409_CONFLICT)
         answer = RunSerializer(
             {"node": node.pk, "run_requested_at": node.run_requested_at, "already_requested": not is_new}

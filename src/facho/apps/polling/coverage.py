@@ -22,7 +22,7 @@ def _column_line(name: str, counts: Mapping[str, int]) -> str:
     ports = counts["complete"] + counts["partial"] + counts["empty"]
     rows = ngettext("%(name)s: %(rows)d row", "%(name)s: %(rows)d rows", counts["rows"])
     whole = ngettext(
-        "read to the end on %(whole)d of %(ports)d port", "read to the end on %(whole)d of %(ports)d ports", ports
+        "read completely on %(whole)d of %(ports)d port", "read completely on %(whole)d of %(ports)d ports", ports
     )
     known = {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
     return f"{rows}; {whole}" % known

@@ -13,7 +13,7 @@ class ExecutionFilter(FilterSet):
     master = IdFilter(field_name="master_execution_id", label="the execution of the master")
     is_master = YesNoFilter(field_name="master_execution", lookup_expr="isnull", label="is_master")
     is_retrying = YesNoFilter(
-        field_name="retry_at", lookup_expr="isnull", exclude=True, label="whether it waits for a further attempt"
+        field_name="retry_at", lookup_expr="isnull", exclude=True, label="whether it is waiting for another attempt"
     )
     slot_after = MomentFilter(field_name="slot", lookup_expr="gte", label="slot, from")
     slot_before = MomentFilter(field_name="slot", lookup_expr="lt", label="slot, until before")

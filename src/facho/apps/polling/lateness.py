@@ -21,7 +21,7 @@ PART_LABELS: dict[str, Any] = {
     Cause.BROKER_UNAVAILABLE.value: _("Redis was unavailable"),
     Cause.CLOCK_SET.value: _("the clock was set forward"),
     STARTING: _("it was being started"),
-    IN_CHAIN: _("the links before it were running"),
+    IN_CHAIN: _("previous links of the chain were running"),
 }
 
 

@@ -34,7 +34,7 @@ CAUSE_CHOICES = [
     (Cause.BROKER_UNAVAILABLE.value, _("Redis was unavailable")),
     (Cause.CLOCK_SET.value, _("the clock was set forward")),
 ]
-TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("by hand"))]
+TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("manual"))]
 
 
 class Execution(models.Model):
@@ -57,7 +57,7 @@ class Execution(models.Model):
     status = models.CharField(_("status"), max_length=12, choices=STATUS_CHOICES, default=Status.PENDING)
     cause = models.CharField(_("cause"), max_length=20, choices=CAUSE_CHOICES, blank=True)
     error = models.TextField(_("error"), blank=True)
-    error_class = models.CharField(_("kind of error"), max_length=60, blank=True)
+    error_class = models.CharField(_("error type"), max_length=60, blank=True)
     # Seconds by cause; they add up to the time from slot to claim.
     waits = models.JSONField(_("waited"), default=dict)
     claimed_at = models.DateTimeField(_("claimed"), null=True)
@@ -75,7 +75,7 @@ class Execution(models.Model):
         _("completeness"), max_length=10, blank=True, choices=[(item.value, item.value) for item in Completeness]
     )
     pdus = models.PositiveIntegerField(_("requests"), default=0)
-    retransmissions = models.PositiveIntegerField(_("repeated requests"), default=0)
+    retransmissions = models.PositiveIntegerField(_("retransmitted requests"), default=0)
     varbinds = models.PositiveIntegerField(_("values"), default=0)
     bytes_sent = models.PositiveBigIntegerField(_("octets sent"), default=0)
     bytes_received = models.PositiveBigIntegerField(_("octets received"), default=0)
@@ -87,7 +87,7 @@ class Execution(models.Model):
     sizes = models.JSONField(_("sizes of requests"), default=dict)
     # `apps/polling/coverage.py` describes its format.
     coverage = models.JSONField(_("coverage"), default=dict)
-    failed_onus = models.JSONField(_("ONUs that failed"), default=list)
+    failed_onus = models.JSONField(_("failed ONUs"), default=list)
 
     class Meta:
         db_table = "snmp_executions"
@@ -162,7 +162,7 @@ class ExecutionAttempt(models.Model):
     execution = models.ForeignKey(Execution, models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField(_("attempt"))
     status = models.CharField(_("status"), max_length=12, choices=STATUS_CHOICES)
-    error_class = models.CharField(_("kind of error"), max_length=60, blank=True)
+    error_class = models.CharField(_("error type"), max_length=60, blank=True)
     error = models.TextField(_("error"), blank=True)
     started_at = models.DateTimeField(_("started"))
     ended_at = models.DateTimeField(_("ended"), null=True)
@@ -196,7 +196,7 @@ class Poller(models.Model):
     links = models.PositiveSmallIntegerField(_("links"), null=True)
     busy_since = models.DateTimeField(_("busy since"), null=True)
     busy_time = models.FloatField(_("time busy (s)"), default=0)
-    total_time = models.FloatField(_("time in all (s)"), default=0)
+    total_time = models.FloatField(_("total time (s)"), default=0)
     tasks_completed = models.PositiveBigIntegerField(_("composites run"), default=0)
     tasks_delayed = models.PositiveBigIntegerField(_("of these late"), default=0)
     # When the process of this poller started.

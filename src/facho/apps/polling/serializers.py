@@ -36,24 +36,26 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     trigger = serializers.ChoiceField(choices=TRIGGER_CHOICES, read_only=True)
     cause = serializers.CharField(read_only=True, help_text="Why it was skipped or interrupted; empty if it was not.")
     completeness = serializers.CharField(read_only=True, help_text="COMPLETE, PARTIAL or EMPTY; empty until it ended.")
-    duration = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds it ran.")
-    lateness = serializers.FloatField(read_only=True, allow_null=True, help_text="Seconds from its slot to its start.")
+    duration = serializers.FloatField(read_only=True, allow_null=True, help_text="Duration in seconds.")
+    lateness = serializers.FloatField(
+        read_only=True, allow_null=True, help_text="Delay: seconds from its slot to its start."
+    )
     sizes: serializers.DictField = serializers.DictField(
-        child=serializers.IntegerField(), read_only=True, help_text="What requests ended up with, by table."
+        child=serializers.IntegerField(), read_only=True, help_text="Request sizes reached, by table."
     )
     waits: serializers.DictField = serializers.DictField(
-        child=serializers.FloatField(), read_only=True, help_text="Seconds it waited, by cause."
+        child=serializers.FloatField(), read_only=True, help_text="Waiting time in seconds, by cause."
     )
     parts: serializers.DictField = serializers.DictField(
         child=serializers.FloatField(),
         read_only=True,
-        help_text="Where its lateness went, in seconds: scheduler_late, breaker_open, olt_busy, no_free_poller, "
-        "database_unavailable, broker_unavailable, in_chain, starting. They add up to `lateness`; before the start, to "
-        "what it has waited.",
+        help_text="Delay by cause, in seconds: scheduler_late, breaker_open, olt_busy, no_free_poller, "
+        "database_unavailable, broker_unavailable, in_chain, starting. The sum is `lateness`; before the "
+        "start, it is the waiting time so far.",
     )
-    attempts_made = serializers.IntegerField(read_only=True, help_text="How often it was tried.")
+    attempts_made = serializers.IntegerField(read_only=True, help_text="Number of attempts.")
     retry_at = serializers.DateTimeField(
-        read_only=True, allow_null=True, help_text="When it is tried again; null unless it waits for that."
+        read_only=True, allow_null=True, help_text="Time of the next attempt; null if none is planned."
     )
 
     class Meta:
@@ -128,7 +130,7 @@ class LinkSerializer(ExecutionSerializer):
 
     coverage = CoverageSerializer(read_only=True)
     failed_onus = serializers.ListField(
-        child=serializers.CharField(), read_only=True, help_text="The first ONUs of which something could not be read."
+        child=serializers.CharField(), read_only=True, help_text="The first ONUs that could not be read completely."
     )
 
     class Meta(ExecutionSerializer.Meta):
@@ -193,9 +195,9 @@ class PollerSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(allow_null=True, help_text="When the process of this poller started.")
     updated_at = serializers.DateTimeField(allow_null=True, help_text="When it last reported.")
     worker = serializers.CharField(
-        allow_blank=True, help_text="The worker that it belongs to; empty where everything is one process."
+        allow_blank=True, help_text="Worker of this poller; empty if everything runs in one process."
     )
-    host = serializers.CharField(allow_blank=True, help_text="The machine of that worker.")
+    host = serializers.CharField(allow_blank=True, help_text="Machine of the worker.")
 
 
 class TotalsSerializer(NewsSerializer):
@@ -227,11 +229,11 @@ class QueuedSerializer(serializers.Serializer[Any]):
     olt_id = serializers.IntegerField()
     olt = serializers.CharField()
     slot = serializers.DateTimeField()
-    late = serializers.FloatField(help_text="Seconds past its slot.")
+    late = serializers.FloatField(help_text="Delay after its slot, in seconds.")
     priority = serializers.IntegerField()
     trigger = serializers.ChoiceField(choices=TRIGGER_CHOICES)
     links = serializers.IntegerField()
-    attempt = serializers.IntegerField(help_text="1, unless it is tried again.")
+    attempt = serializers.IntegerField(help_text="Number of the attempt; 1 for the first one.")
     waiting_for = serializers.CharField(allow_null=True)
 
 
@@ -239,7 +241,7 @@ class QueueQuerySerializer(serializers.Serializer[Any]):
     """How much of the queue is wanted."""
 
     limit = serializers.IntegerField(
-        default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="The length of `next_nodes`."
+        default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="Number of entries in `next_nodes`."
     )
 
 
@@ -247,7 +249,7 @@ class QueueSerializer(NewsSerializer):
     """The queue at one moment, the most urgent first."""
 
     size = serializers.IntegerField()
-    delayed = serializers.IntegerField(help_text="Nodes that are more than 5 s behind their slot.")
+    delayed = serializers.IntegerField(help_text="Nodes that are more than 5 s late.")
     is_overload = serializers.BooleanField(default=False, help_text="More nodes are delayed than there are pollers.")
     next = QueuedSerializer(many=True, help_text=f"The first {QUEUE_SHOWN}.")
     next_nodes = QueuedSerializer(many=True, help_text="The first `limit`.")
@@ -264,17 +266,17 @@ class StatsSerializer(TotalsSerializer):
 class PeriodSerializer(serializers.Serializer[Any]):
     """What part of a history is asked for: the last day, unless it is said otherwise."""
 
-    since = serializers.DateTimeField(required=False, help_text="A day before `until`, if it is left out.")
-    until = serializers.DateTimeField(required=False, help_text="Now, if it is left out.")
+    since = serializers.DateTimeField(required=False, help_text="If omitted: one day before `until`.")
+    until = serializers.DateTimeField(required=False, help_text="If omitted: now.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         until = attrs.get("until") or timezone.now()
         since = attrs.get("since") or until - min(DAY, until - EARLIEST)
         if since >= until:
-            raise serializers.ValidationError({"since": _("This must lie before the end.")})
+            raise serializers.ValidationError({"since": _("This must be before the end.")})
         if until - since > LONGEST:
             raise serializers.ValidationError(
-                {"since": _("No more than %(days)d days can be asked for at once.") % {"days": LONGEST.days}}
+                {"since": _("The maximum period is %(days)d days.") % {"days": LONGEST.days}}
             )
         return {"since": since, "until": until}
 
@@ -299,15 +301,15 @@ class StepField(serializers.Field[timedelta, str, str, Any]):
 class OltStatsQuerySerializer(serializers.Serializer[Any]):
     """The time and the step of the figures of an OLT: the last day, unless it is given."""
 
-    step = StepField(required=False, help_text="Such as 5m, 1h or 1d. Left out, it is chosen by the time asked for.")
+    step = StepField(required=False, help_text="Such as 5m, 1h or 1d. If omitted, it depends on the period.")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         # Not attributes: `from` is a keyword.
         return {
             "from": serializers.DateTimeField(
-                source="since", required=False, help_text="A day before `to`, if it is left out."
+                source="since", required=False, help_text="If omitted: one day before `to`."
             ),
-            "to": serializers.DateTimeField(source="until", required=False, help_text="Now, if it is left out."),
+            "to": serializers.DateTimeField(source="until", required=False, help_text="If omitted: now."),
             **super().get_fields(),
         }
 
@@ -315,17 +317,20 @@ class OltStatsQuerySerializer(serializers.Serializer[Any]):
         until = attrs.get("until") or timezone.now()
         since = attrs.get("since") or until - min(DAY, until - EARLIEST)
         if since >= until:
-            raise serializers.ValidationError({"from": _("This must lie before the end.")})
+            raise serializers.ValidationError({"from": _("This must be before the end.")})
         if until - since > olt_stats.LONGEST:
             raise serializers.ValidationError(
-                {"from": _("No more than %(days)d days can be asked for at once.") % {"days": olt_stats.LONGEST.days}}
+                {"from": _("The maximum period is %(days)d days.") % {"days": olt_stats.LONGEST.days}}
             )
         step = attrs.get("step") or olt_stats.step_for(until - since)
         points = ceil((until - since) / step)
         if points > olt_stats.MOST_POINTS:
             known = {"points": points, "most": olt_stats.MOST_POINTS}
             raise serializers.ValidationError(
-                {"step": _("That makes %(points)d points. At most %(most)d are possible: use a longer step.") % known}
+                {
+                    "step": _("The result would have %(points)d points; the maximum is %(most)d. Use a longer step.")
+                    % known
+                }
             )
         return {"since": olt_stats.first_bucket(since, step), "until": until, "step": step}
 
@@ -333,22 +338,25 @@ class OltStatsQuerySerializer(serializers.Serializer[Any]):
 class OltPointSerializer(serializers.Serializer[Any]):
     """The executions of one step, by their slot. Everything is null in a step in which nothing ended."""
 
-    at = serializers.DateTimeField(help_text="When the step begins.")
+    at = serializers.DateTimeField(help_text="Start of the step.")
     completed = serializers.IntegerField(allow_null=True, help_text="Runs that ended in SUCCESS or PARTIAL.")
     failed = serializers.IntegerField(allow_null=True)
     interrupted = serializers.IntegerField(allow_null=True)
     success_rate = serializers.FloatField(
-        allow_null=True, help_text="Percentage: completed of completed, failed and interrupted. Null without any run."
+        allow_null=True,
+        help_text="Percentage of completed runs among completed, failed and interrupted ones. Null without runs.",
     )
-    duration_mean = serializers.FloatField(allow_null=True, help_text="Seconds, of the completed runs.")
-    duration_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, of the completed runs.")
+    duration_mean = serializers.FloatField(allow_null=True, help_text="Seconds, for the completed runs.")
+    duration_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, for the completed runs.")
     round_trip_p50 = serializers.FloatField(
-        allow_null=True, help_text="Seconds: the median of each run, averaged with the requests of the run as weight."
+        allow_null=True, help_text="Seconds: mean of the medians of the runs, weighted by their requests."
     )
-    round_trip_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, averaged in the same way.")
+    round_trip_p95 = serializers.FloatField(allow_null=True, help_text="Seconds, computed in the same way.")
     pdus = serializers.IntegerField(allow_null=True, help_text="Requests sent.")
-    retransmissions = serializers.IntegerField(allow_null=True, help_text="Requests sent again for lack of an answer.")
-    retries = serializers.IntegerField(allow_null=True, help_text="Attempts after the first of their execution.")
+    retransmissions = serializers.IntegerField(
+        allow_null=True, help_text="Requests retransmitted because there was no answer."
+    )
+    retries = serializers.IntegerField(allow_null=True, help_text="Attempts after the first one of each execution.")
     retry_gap_mean = serializers.FloatField(
         allow_null=True, help_text="Seconds from the end of an attempt to the start of the next."
     )
@@ -377,15 +385,15 @@ class OltStatsSerializer(serializers.Serializer[Any]):
 class PoolPointSerializer(serializers.Serializer[Any]):
     """Some minutes of the pool in a row."""
 
-    at = serializers.DateTimeField(help_text="When it begins.")
-    minutes = serializers.IntegerField(help_text="Of how many minutes something is known.")
-    total_pollers = serializers.IntegerField(help_text="The fewest that there were.")
-    free_pollers = serializers.IntegerField(help_text="The fewest that were free.")
+    at = serializers.DateTimeField(help_text="Start of the point.")
+    minutes = serializers.IntegerField(help_text="Number of minutes with data.")
+    total_pollers = serializers.IntegerField(help_text="Minimum number of pollers.")
+    free_pollers = serializers.IntegerField(help_text="Minimum number of free pollers.")
     busy_percentage = serializers.FloatField(help_text="The mean.")
-    busiest = serializers.FloatField(help_text="The busiest minute, in percent.")
-    queue_size = serializers.IntegerField(help_text="The longest that the queue was.")
-    delayed = serializers.IntegerField(help_text="The most that were delayed at once.")
-    is_saturated = serializers.BooleanField(help_text="Whether it was in any of these minutes.")
+    busiest = serializers.FloatField(help_text="Load of the busiest minute, in percent.")
+    queue_size = serializers.IntegerField(help_text="Maximum length of the queue.")
+    delayed = serializers.IntegerField(help_text="Maximum number of delayed nodes.")
+    is_saturated = serializers.BooleanField(help_text="Whether the pool was saturated in any of these minutes.")
 
 
 class PoolHistorySerializer(serializers.Serializer[Any]):

@@ -94,7 +94,15 @@ class OnuAdmin(EnginesAdmin):
     ]
     search_fields = ["name", "serial", "mac", "description"]
     list_per_page = 50
-    readonly_fields = ["replaced_onus", "read_at", "state_at", "power_at", "readings"]
+    readonly_fields = [
+        "admin_state_label",
+        "down_cause_label",
+        "replaced_onus",
+        "read_at",
+        "state_at",
+        "power_at",
+        "readings",
+    ]
     fieldsets = [
         (
             None,
@@ -114,8 +122,8 @@ class OnuAdmin(EnginesAdmin):
             {
                 "classes": ["tab"],
                 "fields": [
-                    ("state", "admin_state"),
-                    "down_cause",
+                    ("state", "admin_state_label"),
+                    "down_cause_label",
                     ("last_up", "last_down"),
                     "state_at",
                     ("missing_since", "misses"),
@@ -173,6 +181,14 @@ class OnuAdmin(EnginesAdmin):
     def read(self, onu: Onu) -> str | None:
         return exactly(onu.read_at)
 
+    @display(description=_("administrative state"), empty_value="-")
+    def admin_state_label(self, onu: Onu) -> str:
+        return onu.admin_state_text
+
+    @display(description=_("down cause"), empty_value="-")
+    def down_cause_label(self, onu: Onu) -> str:
+        return onu.down_cause_text
+
     @display(description=_("last read"))
     def read_at(self, onu: Onu) -> str | None:
         return exactly(onu.read_at)
@@ -196,11 +212,12 @@ class OnuAdmin(EnginesAdmin):
         now = timezone.now()
         rows = series(onu.pk, list(FIELDS), now - timedelta(days=1), now)[: -SHOWN_READINGS - 1 : -1]
         names = {field.name: field.verbose_name for field in Onu._meta.concrete_fields}
+        states = dict(Onu.State.choices)
         return render_to_string(
             "telemetry/readings.html",
             {
                 "headings": [_("read"), *(names[name] for name in FIELDS)],
-                "rows": [[exactly(row["at"]), *(row[name] for name in FIELDS)] for row in rows],
+                "rows": [[exactly(row["at"]), *(states.get(row[name], row[name]) for name in FIELDS)] for row in rows],
             },
         )
 

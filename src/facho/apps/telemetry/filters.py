@@ -10,13 +10,16 @@ class OnuFilter(FilterSet):
     """By place, state, serial and received power."""
 
     state = AnyOfFilter(choices=Onu.State.choices, label="state, may be repeated")
-    serial = django_filters.CharFilter(lookup_expr="iexact", label="the whole serial, in small or capital letters")
+    serial = django_filters.CharFilter(lookup_expr="iexact", label="the complete serial, in upper or lower case")
     has_power = YesNoFilter(
         field_name="rx_dbm", lookup_expr="isnull", exclude=True, label="whether a received power is known"
     )
 
     is_missing = YesNoFilter(
-        field_name="missing_since", lookup_expr="isnull", exclude=True, label="whether discoveries do not find it"
+        field_name="missing_since",
+        lookup_expr="isnull",
+        exclude=True,
+        label="whether it is missing: discoveries do not find it",
     )
     is_replaced = django_filters.BooleanFilter(
         field_name="replaced_by", lookup_expr="isnull", exclude=True, label="whether another ONU was found at its place"

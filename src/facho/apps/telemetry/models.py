@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt
+from facho.apps.telemetry import words
 
 # Own time of an ONU that was never read, although its port was.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,13 +84,13 @@ class Onu(models.Model):
     mac = models.CharField(_("MAC"), max_length=17, null=True)
     name = models.CharField(_("name"), max_length=255, null=True)
     description = models.CharField(_("description"), max_length=255, null=True)
-    admin_state = models.CharField(_("set by the admin"), max_length=12, null=True)
+    admin_state = models.CharField(_("administrative state"), max_length=12, null=True)
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.UNKNOWN)
     rx_dbm = models.FloatField(_("received power (dBm)"), null=True)
     tx_dbm = models.FloatField(_("sent power (dBm)"), null=True)
     olt_rx_dbm = models.FloatField(_("received by the OLT (dBm)"), null=True)
     distance_m = models.FloatField(_("distance (m)"), null=True)
-    down_cause = models.CharField(_("why it went down"), max_length=40, null=True)
+    down_cause = models.CharField(_("down cause"), max_length=40, null=True)
     last_up = models.DateTimeField(_("last up"), null=True)
     last_down = models.DateTimeField(_("last down"), null=True)
     model = models.CharField(_("model"), max_length=100, null=True)
@@ -180,6 +181,14 @@ class Onu(models.Model):
         return "ONU " + "/".join("-" if part is None else str(part) for part in (self.slot, self.port, self.onu))
 
     @property
+    def admin_state_text(self) -> str:
+        return str(words.ADMIN_STATES.get(self.admin_state or "", self.admin_state or ""))
+
+    @property
+    def down_cause_text(self) -> str:
+        return words.down_cause(self.down_cause or "")
+
+    @property
     def is_missing(self) -> bool:
         return self.missing_since is not None
 
@@ -206,7 +215,7 @@ class OnuEvent(models.Model):
         SERIAL = "serial", _("serial")
         MAC = "mac", _("MAC")
         STATE = "state", _("state")
-        DOWN_CAUSE = "down_cause", _("why it went down")
+        DOWN_CAUSE = "down_cause", _("down cause")
 
     class Presence(models.TextChoices):
         PRESENT = "present", _("present")
@@ -253,11 +262,13 @@ class OnuEvent(models.Model):
             return gettext("replaced by %(onu)s") % {"onu": self.cause.removeprefix(REPLACED_BY)}
         if self.cause.startswith(REPLACES):
             return gettext("replaces %(onu)s") % {"onu": self.cause.removeprefix(REPLACES)}
-        return str(CAUSES.get(self.cause, self.cause))
+        return str(CAUSES[self.cause]) if self.cause in CAUSES else words.down_cause(self.cause)
 
     def _text(self, value: str) -> str:
-        words = {"state": Onu.State.choices, "presence": self.Presence.choices}.get(self.field, [])
-        return str(dict(words).get(value, value))
+        if self.field == self.Field.DOWN_CAUSE:
+            return words.down_cause(value)
+        labels = {"state": Onu.State.choices, "presence": self.Presence.choices}.get(self.field, [])
+        return str(dict(labels).get(value, value))
 
 
 # Causes found by Facho; the last two are followed by the serial, MAC or index of the other ONU.

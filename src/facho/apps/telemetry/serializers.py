@@ -39,7 +39,8 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     state = serializers.ChoiceField(choices=Onu.State.choices, read_only=True)
     is_missing = serializers.BooleanField(read_only=True)
     missing_cause = serializers.CharField(
-        read_only=True, help_text="Why it is missing, such as `replaced by HWTC12345678`. Empty if it is not missing."
+        read_only=True,
+        help_text="Reason why it is missing, such as `replaced by HWTC12345678`. Empty if it is not missing.",
     )
     replaced_by = OtherOnuSerializer(
         read_only=True, allow_null=True, help_text="The ONU that was found at its place. Null again when it is found."
@@ -78,8 +79,8 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "power_at",
         ]
         extra_kwargs = {
-            "misses": {"help_text": "Discoveries in a row that did not find it though they read its port to the end."},
-            "moved_from": {"help_text": "The place that it had before; empty if it never moved."},
+            "misses": {"help_text": "Discoveries in a row that read its port completely and did not find it."},
+            "moved_from": {"help_text": "Its previous place; empty if it never moved."},
         }
 
 
@@ -95,10 +96,10 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
         model = OnuEvent
         fields = ["id", "at", "olt", "olt_name", "onu", "onu_name", "onu_serial", "field", "old", "new", "cause"]
         extra_kwargs = {
-            "old": {"help_text": "The value before. Of `presence`: `present`, `missing` or `replaced`."},
+            "old": {"help_text": "The previous value. For `presence`: `present`, `missing` or `replaced`."},
             "cause": {
-                "help_text": "Of a state the down cause that was read with it; of others such as `found`, `moved` or "
-                "`replaced by HWTC12345678`, and for that other ONU `replaces HWTC87654321`."
+                "help_text": "For a state: the down cause read with it. For other fields: `found`, `moved`, "
+                "`replaced by HWTC12345678`, or `replaces HWTC87654321` for the other ONU."
             },
         }
 
@@ -157,7 +158,7 @@ class FieldNames(serializers.ListField):
     def to_internal_value(self, data: Any) -> list[str]:
         names = [name.strip() for text in data for name in str(text).split(",")]
         if unknown := [name for name in names if name not in FIELDS]:
-            said = _("There is no history of %(name)s. Fields: %(fields)s.")
+            said = _("The field %(name)s has no history. Valid fields: %(fields)s.")
             raise serializers.ValidationError(said % {"name": unknown[0], "fields": ", ".join(FIELDS)})
         return [name for name in FIELDS if name in names]
 
@@ -184,17 +185,18 @@ class HistoryWish(serializers.Serializer[Any]):
         min_value=0,
         max_value=LONGEST_HISTORY,
         error_messages={"invalid": _("Write a number of hours, such as 24.")},
-        help_text="The hours before `to`. Not together with `from`.",
+        help_text="Number of hours before `to`. Cannot be combined with `from`.",
     )
     field = FieldNames(
-        required=False, help_text="The fields wanted: repeated, or with commas between them. All if left out."
+        required=False, help_text="Fields to return: repeat the parameter, or separate them by commas. All if omitted."
     )
-    to = serializers.DateTimeField(required=False, help_text="The end of the time wanted. Now if left out.")
+    to = serializers.DateTimeField(required=False, help_text="End of the period. Now if omitted.")
     step = StepField(
         required=False,
-        help_text="The length of a bucket: seconds, or like `5m`, `1h`, `1d`. Then a result is a bucket that begins at "
-        "`at`: minimum, mean and maximum of a field, the growth of a counter, the last state. Buckets are counted from "
-        "1970-01-01T00:00:00Z. Steps of whole days use daily values, which are kept longer than readings.",
+        help_text="Length of a bucket: seconds, or a form like `5m`, `1h`, `1d`. Each result is then a bucket that "
+        "starts at `at`, with the minimum, mean and maximum of a field, the growth of a counter, or the "
+        "last state. Buckets are counted from 1970-01-01T00:00:00Z. Steps of whole days use daily values, "
+        "which are kept longer than readings.",
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -205,14 +207,14 @@ class HistoryWish(serializers.Serializer[Any]):
     def validate(self, wish: dict[str, Any]) -> dict[str, Any]:
         """Return what is wanted as `since`, `until`, `fields` and `step`."""
         if "from" in wish and "hours" in self.initial_data:
-            raise serializers.ValidationError({"hours": [_("Write hours or from, not both.")]})
+            raise serializers.ValidationError({"hours": [_("Use hours or from, not both.")]})
         until = wish.get("to") or timezone.now()
         try:
             since = wish.get("from") or until - timedelta(hours=wish["hours"])
         except OverflowError:
-            raise serializers.ValidationError({"to": [_("This is too long ago.")]}) from None
+            raise serializers.ValidationError({"to": [_("This date is too far in the past.")]}) from None
         if since > until:
-            raise serializers.ValidationError({"from": [_("This must lie before the end.")]})
+            raise serializers.ValidationError({"from": [_("This must be before the end.")]})
         return {"since": since, "until": until, "fields": wish.get("field") or list(FIELDS), "step": wish.get("step")}
 
 

@@ -12,10 +12,8 @@ from facho.runtime.commands.screen import out, plural, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--check", type=Path, metavar="FILE", help="say what is wrong with a profile, or that it is well"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of a table")
+    parser.add_argument("--check", type=Path, metavar="FILE", help="check a profile file and report its errors")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -33,15 +33,15 @@ class Cost:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_arguments(parser, timeout=TIMEOUT)
     parser.add_argument(
-        "--columns", type=_names, default=(), metavar="A,B,…", help="what to read of each ONU (default: everything)"
+        "--columns", type=_names, default=(), metavar="A,B,…", help="columns to read of each ONU (default: all)"
     )
     parser.add_argument(
         "--window",
         type=_window,
         metavar="N",
-        help="requests in flight, at most (default: what suits the OLT, up to the limit of its brand)",
+        help="maximum number of requests in flight (default: adapted to the OLT, up to the limit of its brand)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of a table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _window(text: str) -> int:
     number = target.whole(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("at least 1 request has to be in flight")
+        raise argparse.ArgumentTypeError("at least 1 request must be in flight")
     return number
 
 
@@ -157,7 +157,7 @@ def describe(name: str, brand: Brand, collected: Collected, cost: Cost) -> str:
     counts = ", ".join(f"{count:,} {state}" for state, count in states.most_common() if state)
     onus = plural(len(collected.readings), "ONU") + (f" ({counts})" if counts else "")
     traffic = collected.traffic
-    again = f", {traffic.retransmissions:,} of them again" if traffic.retransmissions else ""
+    again = f", {traffic.retransmissions:,} retransmitted" if traffic.retransmissions else ""
     return (
         f"{name}, {brand.label}: {collected.completeness.value}, {onus} in {span(cost.seconds)}, "
         f"{plural(traffic.pdus, 'PDU')}{again}, {span(cost.cpu_seconds)} of CPU"

@@ -20,29 +20,41 @@ MOST_POLLERS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--olts", type=int, metavar="N", help="a made-up fleet; without it, the OLTs of the database")
     parser.add_argument(
-        "--pollers", type=int, metavar="N", help="default: FACHO_POLLERS, or as many as the fleet needs"
+        "--olts",
+        type=int,
+        metavar="N",
+        help="number of OLTs of an imaginary fleet (default: use the OLTs of the database)",
     )
-    parser.add_argument("--hours", type=float, default=24.0, metavar="H", help="how long (default %(default)g)")
-    parser.add_argument("--dead", type=float, default=0.0, metavar="PERCENT", help="OLTs that answer nothing")
+    parser.add_argument(
+        "--pollers",
+        type=int,
+        metavar="N",
+        help="number of pollers (default: FACHO_POLLERS, or as many as the fleet needs)",
+    )
+    parser.add_argument(
+        "--hours", type=float, default=24.0, metavar="H", help="hours to simulate (default %(default)g)"
+    )
+    parser.add_argument(
+        "--dead", type=float, default=0.0, metavar="PERCENT", help="percentage of OLTs that do not answer"
+    )
     parser.add_argument(
         "--job",
         action="append",
         default=[],
         metavar="NAME:INTERVAL:SECONDS[:PRIORITY]",
-        help="a job of the made-up fleet instead of the usual ones, or one more on every OLT of the database;"
-        " times as 300, 5min or 6h",
+        help="a job of the imaginary fleet instead of the default ones, or an additional job on every OLT of "
+        "the database; times as 300, 5min or 6h",
     )
-    parser.add_argument("--seed", type=int, default=1, help="of the chance in it (default %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of tables")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random numbers (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
 def run(options: argparse.Namespace) -> int:
     _check(options)
     wish = _wish(options)
     if not wish.fleet.nodes:
-        raise CommandError("Nothing is polled here: there is no enabled job on an enabled OLT. Try --olts 100.")
+        raise CommandError("There is nothing to poll: no job is enabled on an enabled OLT. Try --olts 100.")
     began = time.monotonic()
     result = forecasting.forecast(wish, _progress(wish.hours))
     result["took_seconds"] = round(time.monotonic() - began, 1)
@@ -57,9 +69,9 @@ def _check(options: argparse.Namespace) -> None:
     for name, least, most in (("olts", 1, 100_000), ("pollers", 1, MOST_POLLERS), ("hours", 1 / 60, 24 * 31)):
         value = getattr(options, name)
         if value is not None and not least <= value <= most:
-            raise CommandError(f"--{name} is between {least:g} and {most:g}, not {value:g}")
+            raise CommandError(f"--{name} must be between {least:g} and {most:g}, not {value:g}")
     if not 0 <= options.dead <= 100:
-        raise CommandError(f"--dead is a percentage, not {options.dead:g}")
+        raise CommandError(f"--dead must be a percentage, not {options.dead:g}")
 
 
 def _wish(options: argparse.Namespace) -> forecasting.Wish:
@@ -145,7 +157,7 @@ def _progress(hours: float) -> forecasting.Progress:
 
 
 def _print(result: dict[str, Any]) -> None:
-    dead = f", {result['dead']} of them dead" if result["dead"] else ""
+    dead = f", {result['dead']} not answering" if result["dead"] else ""
     out(
         f"{plural(result['olts'], 'OLT')}{dead}, {plural(result['nodes'], 'node')}, "
         f"{plural(result['pollers'], 'poller')}, {result['hours']:g} h"
@@ -157,11 +169,14 @@ def _print(result: dict[str, Any]) -> None:
     _print_tables(result)
     pool = result["pool"]
     if pool["pollers"] > result["pollers"]:
-        out(f"It takes {pool['pollers']} pollers to begin {pool['on_time']:g} % of the slots within 5 s.")
+        out(f"{pool['pollers']} pollers are needed to start {pool['on_time']:g} % of the slots within 5 s.")
     else:
-        out(f"{plural(pool['pollers'], 'poller')} would do: {pool['on_time']:g} % of the slots begin within 5 s then.")
+        out(
+            f"{plural(pool['pollers'], 'poller')} would be enough "
+            f"to start {pool['on_time']:g} % of the slots within 5 s."
+        )
     if pool["reachable"] < 95:
-        out(f"No pool does better than {pool['reachable']:g} %: OLTs are busy with a job when the next one is due.")
+        out(f"More pollers cannot exceed {pool['reachable']:g} %: OLTs are busy with one job when the next one is due.")
     note(f"forecast in {span(result['took_seconds'])}")
 
 
@@ -169,12 +184,12 @@ def _print_sums(result: dict[str, Any]) -> None:
     late, violations = result["lateness"], result["violations"]
     told = ", ".join(f"{count} {severity}" for severity, count in violations.items()) or "none"
     lost = ", ".join(f"{count} {cause}" for cause, count in result["lost"].items()) or "none"
-    answering = ", of OLTs that answer" if result["dead"] else ""
+    answering = ", counting only OLTs that answer" if result["dead"] else ""
     rows = [
         ("quota", f"{result['compliance']:g} % ({result['completed']:,} of {result['required']:,} slots)"),
         ("violations", told),
         ("not completed", lost),
-        ("on time", f"{result['on_time']:g} % begin within 5 s of their slot{answering}"),
+        ("on time", f"{result['on_time']:g} % start within 5 s of their slot{answering}"),
         ("lateness", f"50 %: {late['p50']} s, 95 %: {late['p95']} s, 99 %: {late['p99']} s, at most {late['max']} s"),
         ("pollers busy", f"{result['busy']:g} %, saturated for {span(60 * result['saturated_minutes'])}"),
     ]
@@ -188,7 +203,7 @@ def _print_failures(failures: Sequence[dict[str, Any]]) -> None:
         errors = f", {each['failed']} of them with an error" if each["failed"] else ""
         out(f"{each['olt']} answered {each['answered']} of {plural(each['runs'], 'run')}{errors}")
     if failures:
-        out("Runs fail in this forecast as they did in the last day.")
+        out("Runs fail in this forecast at the rate of the last 24 hours.")
         out()
 
 

@@ -16,7 +16,7 @@ TIMEOUT = 120
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_arguments(parser, timeout=TIMEOUT)
-    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of a report")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a report")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +44,7 @@ async def _work(session: OltSession, options: argparse.Namespace, named: Brand |
     brand = identity.brand
     measured = None
     if brand is not None:
-        progress.show(f"{options.host}: asking its tables")
+        progress.show(f"{options.host}: reading its tables")
         measured = await measure(
             session.agent, brand, snmp=session.snmp, clock=session.clock, deadline=session.deadline
         )
@@ -84,7 +84,7 @@ def _facts(host: str, identity: Identity, measured: Measured | None) -> list[tup
     facts = [("OLT", f"{identity.sys_name or 'without a name'} ({host})")]
     if brand is not None:
         facts.append(("brand", f"{brand.label} [{brand.id}]{' (experimental)' if brand.experimental else ''}"))
-    facts.append(("says", identity.sys_descr or "nothing of itself"))
+    facts.append(("says", identity.sys_descr or "not reported"))
     facts.append(("object id", identity.sys_object_id or "none"))
     facts.append(("uptime", span(identity.uptime)))
     if measured is not None:

@@ -22,18 +22,16 @@ TIMEOUT = 3600
 SYSTEM_GROUP = parse("1.3.6.1.2.1.1")
 # Types of a missing variable.
 ABSENT = frozenset({Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW})
-IN_CIRCLES = "the agent goes round in circles"
+IN_CIRCLES = "the agent returns the same rows again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_arguments(parser, timeout=TIMEOUT)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
-    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument(
         "--anonymise",
         action="store_true",
-        help="replace serials, MAC addresses, names and descriptions by others of the same shape",
+        help="replace serials, MAC addresses, names and descriptions with values of the same format",
     )
 
 
@@ -166,8 +164,8 @@ class Recorder:
         try:
             await self.asker.get([SYS_UP_TIME])
         except NoAnswer:
-            reason = "stopped answering" if self.asker.has_time else "did not come to its end in time"
-            raise OltUnreachable(f"the OLT {reason}; what it said until then is kept") from None
+            reason = "stopped answering" if self.asker.has_time else "did not finish in time"
+            raise OltUnreachable(f"the OLT {reason}; the answers until then are kept") from None
         except BadAnswer:
             # An unreadable answer also proves that the agent is alive.
             return

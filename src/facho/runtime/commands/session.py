@@ -12,7 +12,7 @@ from facho.engine.errors import OltUnreachable, Refused
 from facho.engine.snmp import Agent
 from facho.runtime.commands.screen import STOPPED, UNREACHABLE, CommandError
 
-STOPPED_EARLY = "stopped by Ctrl-C before it was through"
+STOPPED_EARLY = "stopped by Ctrl-C before the end"
 
 
 class OltSession:

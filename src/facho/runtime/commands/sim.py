@@ -22,27 +22,29 @@ from facho.simulator.stdin import watch_stdin
 
 PORT = 16161
 STDIN = 0
-HELP = f"""Lines that are typed here change it while it runs:
-    loss=5% latency=0.2   faults, by the names of their options; `none` takes one away, `well` all of them
-    log                   what it was asked so far
+HELP = f"""Commands you can type while it runs:
+    loss=5% latency=0.2   set faults by option name; `none` as value removes one, `well` removes all
+    log                   requests received so far
     {", ".join(USAGE.values())}
-Ctrl-C ends it."""
+Ctrl-C stops it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--brand", choices=sorted(MAKERS), default="huawei", help="its maker (default %(default)s)")
-    what.add_argument("--recording", type=Path, metavar="FILE", help="answer what a .snmprec file says instead")
+    what.add_argument(
+        "--brand", choices=sorted(MAKERS), default="huawei", help="brand of the OLT (default %(default)s)"
+    )
+    what.add_argument("--recording", type=Path, metavar="FILE", help="answer from a .snmprec file instead")
     parser.add_argument(
-        "--keep-order", action="store_true", help="answer it in the order of the file, even where that goes backwards"
+        "--keep-order", action="store_true", help="keep the order of the recording, even where OIDs decrease"
     )
     parser.add_argument("--port", type=_port, default=PORT, help="UDP port on 127.0.0.1 (default %(default)s)")
-    parser.add_argument("--onus", type=_count, default=256, metavar="N", help="how many ONUs (default %(default)s)")
-    parser.add_argument("--name", default="OLT-CENTRAL-01", help="what it calls itself (default %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed makes other ONUs (default %(default)s)")
-    parser.add_argument("--community", default="public", help="whom it answers (default %(default)s)")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="write a line of JSON for each request to this file")
-    faults = parser.add_argument_group("faults", "what is wrong with it")
+    parser.add_argument("--onus", type=_count, default=256, metavar="N", help="number of ONUs (default %(default)s)")
+    parser.add_argument("--name", default="OLT-CENTRAL-01", help="name of the OLT, its sysName (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed for generating the ONUs (default %(default)s)")
+    parser.add_argument("--community", default="public", help="SNMP community that it accepts (default %(default)s)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write one line of JSON per request to this file")
+    faults = parser.add_argument_group("faults", "faults to simulate")
     for option in FAULT_OPTIONS:
         name, dest = f"--{option.name.replace('_', '-')}", f"fault_{option.name}"
         # A percent sign would be read as a format.
@@ -56,14 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _count(text: str) -> int:
     number = whole(text)
     if number < 0:
-        raise argparse.ArgumentTypeError("there cannot be fewer than 0")
+        raise argparse.ArgumentTypeError("must be 0 or more")
     return number
 
 
 def _port(text: str) -> int:
     number = whole(text)
     if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError("ports lie between 0 and 65535; 0 is any free one")
+        raise argparse.ArgumentTypeError("the port must be between 0 and 65535; 0 selects a free port")
     return number
 
 
@@ -106,16 +108,16 @@ async def _serve(spec: OltSpec, log: PduLog) -> None:
             # The end of the input does not stop it: there may never have been any.
             watch_stdin(loop, lambda line: _obey(control, line), lambda: None)
         await stop.wait()
-    note(f"{spec.name} was asked {plural(log.count(), 'time')}.")
+    note(f"{spec.name} received {plural(log.count(), 'request')}.")
 
 
 def _introduce(olt: SimulatedOlt) -> None:
     spec = olt.spec
     what = f"as recorded in {spec.recording}" if spec.recording else f"{spec.brand} with {plural(spec.onus, 'ONU')}"
     if spec.port not in (0, olt.port):
-        note(f"Port {spec.port} is taken.")
+        note(f"Port {spec.port} is in use; another port was chosen.")
     community = "" if spec.community == "public" else f" --community {spec.community}"
-    out(f"{spec.name}, {what}, answers on {olt.host}:{olt.port}. Ask it from another terminal:")
+    out(f"{spec.name}, {what}, answers on {olt.host}:{olt.port}. Read it from another terminal:")
     out(f"\n    facho collect {olt.host}:{olt.port}{community}\n")
     out(HELP)
     sys.stdout.flush()

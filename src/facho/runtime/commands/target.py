@@ -67,23 +67,25 @@ def add_arguments(parser: argparse.ArgumentParser, *, timeout: int) -> None:
         metavar="HOST[:PORT]",
         help=f"address of the OLT; [2001:db8::1]:161 for IPv6, port {DEFAULT_PORT} if none is given",
     )
-    parser.add_argument("--brand", help="the OLT's brand, instead of finding out (see `facho brands`)")
+    parser.add_argument("--brand", help="brand of the OLT (default: detected; see `facho brands`)")
     parser.add_argument(
         "--timeout",
         type=positive,
         default=timeout,
         metavar="SECONDS",
-        help="end after so long with what there is (default %(default)s)",
+        help="time limit in seconds; prints the values read until then (default %(default)s)",
     )
     group = parser.add_argument_group("credentials")
-    group.add_argument("--version", choices=VERSIONS, default="2c", help="of SNMP (default %(default)s)")
-    group.add_argument("--community", help=f"of SNMP 1 and 2c (default {COMMUNITY} of the environment, or public)")
+    group.add_argument("--version", choices=VERSIONS, default="2c", help="SNMP version (default %(default)s)")
+    group.add_argument(
+        "--community", help=f"community for SNMP 1 and 2c (default: the environment variable {COMMUNITY}, or public)"
+    )
     group.add_argument(
         "--user",
-        help=f"of SNMP 3. Its passwords come from {AUTH_KEY} and {PRIV_KEY} of the environment, or are asked for",
+        help=f"user for SNMP 3; the passwords come from {AUTH_KEY} and {PRIV_KEY} of the environment, or from a prompt",
     )
-    group.add_argument("--auth", choices=AUTHENTICATIONS, default="", help="how the user signs")
-    group.add_argument("--priv", choices=PRIVACIES, default="", help="how the user encrypts")
+    group.add_argument("--auth", choices=AUTHENTICATIONS, default="", help="authentication protocol of the user")
+    group.add_argument("--priv", choices=PRIVACIES, default="", help="privacy protocol of the user")
 
 
 def positive(text: str) -> float:
@@ -112,7 +114,7 @@ def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.enviro
     if version is Version.V3:
         return Agent(host, port, version, _user(options, environ, ask or _prompt))
     if options.user:
-        raise CommandError("--user is for SNMP 3: add --version 3, or leave the user out")
+        raise CommandError("--user is for SNMP 3: add --version 3, or remove --user")
     community = options.community if options.community is not None else environ.get(COMMUNITY) or "public"
     return Agent(host, port, version, Community(community))
 
@@ -122,7 +124,7 @@ def split_address(text: str) -> tuple[str, int]:
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise CommandError(f"{text!r} is no address: an IPv6 address with a port is written [2001:db8::1]:161")
+            raise CommandError(f"{text!r} is not an address: an IPv6 address with a port is written [2001:db8::1]:161")
         return _host(host, text), _port(rest[1:], text)
     if text.count(":") > 1:
         return text, DEFAULT_PORT
@@ -132,17 +134,17 @@ def split_address(text: str) -> tuple[str, int]:
 
 def _host(host: str, text: str) -> str:
     if not host or host != host.strip():
-        raise CommandError(f"{text!r} names no host: write a name or an address, like 192.0.2.10 or 192.0.2.10:161")
+        raise CommandError(f"{text!r} has no host: write a name or an address, like 192.0.2.10 or 192.0.2.10:161")
     return host
 
 
 def _port(text: str, address: str) -> int:
     if not text:
         if address.endswith(":"):
-            raise CommandError(f"{address!r} ends where a port is expected")
+            raise CommandError(f"{address!r} has no port after the colon")
         return DEFAULT_PORT
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
-        raise CommandError(f"{text!r} is no port: ports are numbers from 1 to 65535")
+        raise CommandError(f"{text!r} is not a port: ports are numbers from 1 to 65535")
     return int(text)
 
 
@@ -150,9 +152,9 @@ def _user(options: argparse.Namespace, environ: Mapping[str, str], ask: Ask) -> 
     if not options.user:
         raise CommandError("SNMP 3 needs a user: add --user")
     if options.community is not None:
-        raise CommandError("SNMP 3 has no community: leave --community out")
+        raise CommandError("SNMP 3 has no community: remove --community")
     if options.priv and not options.auth:
-        raise CommandError("SNMP 3 encrypts only what is signed: add --auth")
+        raise CommandError("SNMP 3 privacy requires authentication: add --auth")
     auth_key = (environ.get(AUTH_KEY) or ask("Authentication password: ")) if options.auth else ""
     priv_key = (environ.get(PRIV_KEY) or ask("Privacy password: ")) if options.priv else ""
     return User(options.user, options.auth, auth_key, options.priv, priv_key)
@@ -160,7 +162,7 @@ def _user(options: argparse.Namespace, environ: Mapping[str, str], ask: Ask) -> 
 
 def _prompt(question: str) -> str:
     if not sys.stdin.isatty():
-        raise CommandError(f"a password is needed, and nobody is there to type it: set {AUTH_KEY} and {PRIV_KEY}")
+        raise CommandError(f"a password is needed, and there is no terminal to type it: set {AUTH_KEY} and {PRIV_KEY}")
     return getpass.getpass(question)
 
 

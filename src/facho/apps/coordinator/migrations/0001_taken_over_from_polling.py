@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                         ('quota_failed', models.PositiveIntegerField(default=0, verbose_name='failed')),
                         ('quota_skipped', models.PositiveIntegerField(default=0, verbose_name='skipped')),
                         ('quota_pending', models.PositiveIntegerField(default=0, verbose_name='pending')),
-                        ('total_duration_ms', models.PositiveBigIntegerField(default=0, verbose_name='time in all (ms)')),
+                        ('total_duration_ms', models.PositiveBigIntegerField(default=0, verbose_name='total time (ms)')),
                         ('status', models.CharField(default='IN_PROGRESS', max_length=20, verbose_name='status')),
                         ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='quotas', to='inventory.olt')),
                     ],

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='executionplan',
             name='reason',
-            field=models.CharField(blank=True, choices=[('hour', 'a new hour'), ('changed', 'the jobs were changed'), ('durations', 'runs take longer or shorter than planned'), ('reachability', 'the OLT stopped or started answering'), ('failures', 'several runs failed')], default='', max_length=12, verbose_name='reason'),
+            field=models.CharField(blank=True, choices=[('hour', 'new hour'), ('changed', 'jobs changed'), ('durations', 'runs take longer or shorter than planned'), ('reachability', 'the OLT stopped or started answering'), ('failures', 'several runs failed')], default='', max_length=12, verbose_name='reason'),
         ),
         migrations.AlterField(
             model_name='executionplan',

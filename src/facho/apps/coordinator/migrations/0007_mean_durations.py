@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="quotatracker",
             name="avg_duration_ms",
-            field=models.PositiveBigIntegerField(null=True, verbose_name="mean time of a run (ms)"),
+            field=models.PositiveBigIntegerField(null=True, verbose_name='mean duration of a run (ms)'),
         ),
         migrations.RunPython(fill, migrations.RunPython.noop, elidable=True),
         migrations.AddIndex(

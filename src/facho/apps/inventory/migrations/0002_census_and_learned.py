@@ -22,6 +22,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='olt',
             name='brand',
-            field=models.CharField(blank=True, choices=facho.apps.inventory.models.olt_brand_choices, default='', help_text='Left open, Facho asks the OLT itself, and applies the usual jobs of its maker.', max_length=40, verbose_name='brand'),
+            field=models.CharField(blank=True, choices=facho.apps.inventory.models.olt_brand_choices, default='', help_text='If empty, Facho identifies the OLT and applies the default jobs of its brand.', max_length=40, verbose_name='brand'),
         ),
     ]

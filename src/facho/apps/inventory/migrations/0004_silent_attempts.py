@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='olt',
             name='failures',
-            field=models.PositiveIntegerField(default=0, editable=False, verbose_name='silent attempts in a row'),
+            field=models.PositiveIntegerField(default=0, editable=False, verbose_name='attempts in a row without an answer'),
         ),
     ]

@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('pending', 'pending'), ('running', 'running'), ('answered', 'answered'), ('failed', 'failed'), ('expired', 'expired')], default='pending', max_length=10, verbose_name='state')),
                 ('answer', models.JSONField(default=dict, verbose_name='answer')),
                 ('error', models.TextField(blank=True, default='', verbose_name='error')),
-                ('asked_at', models.DateTimeField(verbose_name='asked')),
+                ('asked_at', models.DateTimeField(verbose_name='requested values')),
                 ('answered_at', models.DateTimeField(null=True, verbose_name='answered')),
                 ('expires_at', models.DateTimeField(verbose_name='expires')),
                 ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='olt',
             name='max_in_flight',
-            field=models.PositiveSmallIntegerField(blank=True, help_text='How many requests the OLT may have to answer at once. Empty: Facho finds out, up to the limit of the brand. A number is a hard limit.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(64)], verbose_name='requests in flight'),
+            field=models.PositiveSmallIntegerField(blank=True, help_text='Maximum number of requests in flight to the OLT. Empty: adjusted automatically, up to the limit of the brand.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(64)], verbose_name='requests in flight'),
         ),
         migrations.RunPython(make_automatic, migrations.RunPython.noop),
     ]

@@ -19,11 +19,11 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='snmpjob',
             name='retries',
-            field=models.PositiveSmallIntegerField(default=2, help_text='Further attempts at a run that failed, before its next slot comes.', validators=[django.core.validators.MaxValueValidator(10)], verbose_name='retries'),
+            field=models.PositiveSmallIntegerField(default=2, help_text='Additional attempts after a failed run, before the next slot.', validators=[django.core.validators.MaxValueValidator(10)], verbose_name='retries'),
         ),
         migrations.AlterField(
             model_name='snmpjob',
             name='retry_delay_seconds',
-            field=models.PositiveIntegerField(default=120, help_text='Meanwhile neither a poller nor the OLT is held.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='delay between retries (s)'),
+            field=models.PositiveIntegerField(default=120, help_text='The poller and the OLT are free during this time.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='delay between retries (s)'),
         ),
     ]

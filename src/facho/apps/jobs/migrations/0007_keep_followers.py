@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='snmpjob',
             name='follows',
-            field=models.ForeignKey(blank=True, help_text='Runs right behind this job, in the same poller, and has no schedule of its own.', null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='followers', to='jobs.snmpjob', verbose_name='follows'),
+            field=models.ForeignKey(blank=True, help_text='Runs right after this job, in the same poller, without its own schedule.', null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='followers', to='jobs.snmpjob', verbose_name='follows'),
         ),
     ]

@@ -16,12 +16,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='execution',
             name='failed_onus',
-            field=models.JSONField(default=list, verbose_name='ONUs that failed'),
+            field=models.JSONField(default=list, verbose_name='failed ONUs'),
         ),
         migrations.AddField(
             model_name='execution',
             name='peak_in_flight',
-            field=models.PositiveIntegerField(default=0, verbose_name='most in flight'),
+            field=models.PositiveIntegerField(default=0, verbose_name='maximum in flight'),
         ),
         migrations.AddField(
             model_name='execution',
@@ -31,6 +31,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='execution',
             name='sizes',
-            field=models.JSONField(default=dict, verbose_name='sizes of requests'),
+            field=models.JSONField(default=dict, verbose_name='request sizes'),
         ),
     ]

@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField(verbose_name='time')),
-                ('field', models.CharField(choices=[('presence', 'presence'), ('place', 'place'), ('serial', 'serial'), ('mac', 'MAC'), ('state', 'state'), ('down_cause', 'why it went down')], max_length=12, verbose_name='field')),
+                ('field', models.CharField(choices=[('presence', 'presence'), ('place', 'place'), ('serial', 'serial'), ('mac', 'MAC'), ('state', 'state'), ('down_cause', 'down cause')], max_length=12, verbose_name='field')),
                 ('old', models.CharField(max_length=120, verbose_name='before')),
                 ('new', models.CharField(max_length=120, verbose_name='after')),
                 ('cause', models.CharField(max_length=160, verbose_name='cause')),
