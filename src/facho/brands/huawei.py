@@ -204,8 +204,8 @@ HUAWEI = Brand(
     space=SPACE,
     columns={column.field: column for column in COLUMNS},
     discovery=("serial", "name", "line_profile", "service_profile"),
-    # Seen below it: 115 MA5680T, 123 MA5603T (R), 133 MA5683T, 248 MA5608T, 381 MA5801 (C1).
-    # Switches and routers of the maker are there as well; the probe tells.
+    # Seen below it: 115 MA5680T, 123 MA5603T (R), 133 MA5683T, 248 MA5608T, 381 MA5801 (C1). The vendor's switches and
+    # routers are there as well; the probe excludes them.
     sys_object_ids=(parse("1.3.6.1.4.1.2011.2"),),
     sys_descr=re.compile(r"Huawei Integrated Access Software"),  # R
     probe=ONTS_OF_PORT,

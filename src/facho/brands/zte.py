@@ -211,8 +211,8 @@ COLUMNS = (
     _optical("tx_dbm", "1012.3.50.12.1.1.14", ONU_DBM),  # C2
     _optical("voltage_v", "1012.3.50.12.1.1.17", VOLTS),  # C2
     _optical("temperature_c", "1012.3.50.12.1.1.19", CELSIUS),  # C2
-    # It stands in the 1015 tree, where the optics of the ports themselves count from 0 as IF-MIB does, but it has the
-    # index of the 1012 tree: whoever asks for it does so with the {pon}.{onu} of the phase state (C2, four of them).
+    # It is in the 1015 tree, where the optics of the ports count from 0 like IF-MIB, but it has the index of the 1012
+    # tree: all sources request it with the {pon}.{onu} of the phase state (C2, four of them).
     _optical("olt_rx_dbm", "1015.1010.11.2.1.2", OLT_DBM, SPACE),  # C2
     # In the 1015 tree too, with one number for each ONU (C1).
     _column("in_octets", "1015.1010.5.56.1.1.2", counter, XPON_SPACE),  # C1
@@ -222,7 +222,7 @@ COLUMNS = (
 TEMPLATES = (
     DISCOVERY,
     STATE,
-    # In a space of its own, where nothing is asked for by index.
+    # In a separate space, in which nothing is requested by index.
     replace(TRAFFIC, kind=JobKind.WALK),
     JobTemplate(
         "Optical power",

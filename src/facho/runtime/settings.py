@@ -138,7 +138,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_THROTTLE_RATES": {"login": "10/min"},
-    # Trusts the client address from our proxy if there is one, otherwise from nobody.
+    # Trusts the client address from our proxy, if there is one.
     "NUM_PROXIES": 1 if CONFIG.public_url else 0,
 }
 # A name that starts with = must not become a spreadsheet formula.

@@ -206,7 +206,7 @@ def demo_fleet(olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[i
         OltSpec(
             name=f"OLT-{DEMO_NAMES[number % len(DEMO_NAMES)]}-{number + 1:02d}",
             brand=brand,
-            # Nobody will see the ONUs of a mute one; it has some nevertheless, should it learn to speak.
+            # An OLT that does not answer has ONUs too, because its faults can be removed later.
             onus=64 if faults.mute else sizes[number],
             seed=seed * 1000 + number,
             faults=faults,

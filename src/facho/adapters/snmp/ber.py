@@ -9,7 +9,7 @@ from facho.engine.snmp import Missing, Tag, Value
 
 SEQUENCE = 0x30
 
-# What an unsigned type may fill. Whatever stands before these octets has to be padding.
+# Maximum octets of an unsigned type. Octets before these must be padding.
 UNSIGNED_OCTETS: dict[int, int] = {Tag.COUNTER32: 4, Tag.GAUGE32: 4, Tag.TIME_TICKS: 4, Tag.COUNTER64: 8}
 # Nine octets hold every number of 64 bits, with the zero that keeps an unsigned one positive.
 MAX_INTEGER_OCTETS = 9
@@ -46,10 +46,9 @@ def encode_value(tag: int, value: Value) -> bytes:
 
 
 def read_tlv(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return the tag of what begins at `at`, where its content begins, and where it ends.
+    """Return the tag of the element at `at`, and the start and end of its content.
 
-    The end may lie behind the data: it is what the length says. The caller
-    checks it against what surrounds it.
+    The end may be beyond the data, as given by the length. The caller checks it.
     """
     size = data[at + 1]
     start = at + 2

@@ -1,12 +1,10 @@
-"""SNMPv1 and v2c messages as bytes. No sockets, no clock: bytes in, values out, and back.
+"""Codec of SNMPv1 and v2c messages. No sockets, no clock: bytes in, values out, and back.
 
-What is asked again and again is encoded once (`prepare`) and only gets a new
-request id; what is answered is first compared with what was asked, byte by
-byte, and decoded only where it has to be.
+A repeated request is encoded once (`prepare`) and only gets a new request id. An answer is first compared with the
+last one, byte by byte, and decoded only if needed.
 
-Whatever bytes come in, the result is a value or BadAnswer. Bytes behind the
-end of a message are ignored, since some agents send their whole buffer; bytes
-that are left over *inside* a message are refused, since a length must be wrong.
+For any input the result is a value or BadAnswer. Bytes after the end of a message are ignored, because some agents
+send their whole buffer. Bytes left over *inside* a message are refused, because a length must be wrong.
 """
 
 from collections.abc import Iterable, Sequence
@@ -179,7 +177,7 @@ def _open(data: bytes) -> Envelope:
 
 
 class WireAnswer(Answer):
-    """An answer as it was received. Its variables are decoded when somebody looks at them, or by `read_answer`."""
+    """An answer as received. Its variables are decoded on access, or by `read_answer`."""
 
     __slots__ = ("_asked", "_digest", "_expected", "_variables")
 
@@ -252,7 +250,7 @@ class WireAnswer(Answer):
 
 DECODED = frozenset({"oids", "values", "tags"})
 
-# Tag and length of values that `read_value` takes whatever their content is.
+# Tag and length of values that `read_value` accepts with any content.
 PLAIN_HEADERS = frozenset(
     bytes((tag, size))
     for tag, sizes in {
@@ -283,7 +281,7 @@ def _check_is_answer(envelope: Envelope) -> None:
 
 
 def _read(answer: WireAnswer) -> WireAnswer:
-    """Decode the variables now, so that what is wrong with them shows here."""
+    """Decode the variables now, so that errors are raised here."""
     answer._decode()
     return answer
 
@@ -310,7 +308,7 @@ def _check_lengths(envelope: Envelope) -> None:
 
 
 def _numbers(data: bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Return the two numbers behind the request id, and where the variables begin: they fill what is left."""
+    """Return the two numbers after the request id, and the start of the variables, which fill the rest."""
     if data[at : at + 8] == NO_ERROR and at + 10 + int.from_bytes(data[at + 8 : at + 10], "big") == end:
         return 0, 0, at + 10
     first, at = read_integer(data, at, end)
@@ -402,7 +400,7 @@ def _known_variables(
 
 
 def _odd_variable(data: bytes, at: int, end: int, oids: list[Oid], values: list[Value], tags: bytearray) -> int:
-    """Read one variable in whatever form BER allows, and return where it ends."""
+    """Read one variable in any form of BER, and return its end."""
     at, stop = enter(data, at, SEQUENCE, end)
     start, at = enter(data, at, Tag.OBJECT_IDENTIFIER, stop)
     oid = checked_oid(data[start:at])

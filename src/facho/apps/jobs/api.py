@@ -47,7 +47,7 @@ NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetc
 
 
 class Conflict(APIException):
-    """What was asked for goes against how things stand now."""
+    """The request conflicts with the current state."""
 
     status_code = status.HTTP_409_CONFLICT
 

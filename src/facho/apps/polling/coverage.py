@@ -45,7 +45,7 @@ def _where(slot: int | None, port: int | None) -> str:
 
 
 def failure_at(coverage: Mapping[str, Any], fields: Collection[str], slot: int | None, port: int | None) -> str | None:
-    """Return why one of these columns was not read to its end on a port, or None if nothing says so."""
+    """Return the reason why one of these columns was not read to the end on a port, or None."""
     for each in coverage.get("failed", ()):
         is_here = (each["slot"], each["port"]) in ((slot, port), (None, None))
         if each["field"] in fields and is_here:

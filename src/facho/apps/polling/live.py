@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from facho.engine.ports import EventBus
 
-# Twice the tick and a little: a snapshot older than this says nothing about now.
+# Twice the tick and a little: an older snapshot is stale.
 STALE_AFTER = timedelta(seconds=5)
 
 EMPTY: Mapping[str, Any] = {
@@ -53,7 +53,7 @@ _bus: EventBus | None = None
 
 
 def attach(bus: EventBus | None) -> None:
-    """Say where the news comes from. Called once, by whoever puts the parts together."""
+    """Set the bus. Called once at the assembly."""
     global _bus
     _bus = bus
 

@@ -205,7 +205,7 @@ class HistoryWish(serializers.Serializer[Any]):
         return {**super().get_fields(), "from": since}
 
     def validate(self, wish: dict[str, Any]) -> dict[str, Any]:
-        """Return what is wanted as `since`, `until`, `fields` and `step`."""
+        """Return the parameters as `since`, `until`, `fields` and `step`."""
         if "from" in wish and "hours" in self.initial_data:
             raise serializers.ValidationError({"hours": [_("Use hours or from, not both.")]})
         until = wish.get("to") or timezone.now()

@@ -7,7 +7,7 @@ from facho.engine.batch import UNREAD, Batch, BatchLayout
 from facho.engine.collect.plan import Plan
 from facho.engine.model import JobKind, KnownOnu
 
-# States without light to measure: the OLT would wait for each of these ONUs in vain.
+# States without light to measure: the OLT would wait for each of these ONUs without success.
 DARK = frozenset({"offline", "los", "dying_gasp", "disabled"})
 
 

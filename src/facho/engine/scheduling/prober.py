@@ -37,7 +37,7 @@ TakeClaim = Callable[[], Awaitable[Claim | None]]
 
 
 class Gate(Protocol):
-    """Coordination with other requests: is told about probes and their results, and knows the busy OLTs."""
+    """Coordination with the pollers: receives the start and result of probes, and knows the busy OLTs."""
 
     def is_busy(self, olt_id: int) -> bool: ...
 
