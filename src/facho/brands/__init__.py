@@ -1,12 +1,11 @@
-"""Each maker of OLTs: OIDs, index to position and back, raw value to ours. A brand is data plus a few functions.
+"""Brands of OLTs: OIDs, index to place and back, decoding of values. A brand is data and a few functions.
 
-Most are profiles, in `profiles/`, written as an admin writes one; two need
-functions of their own. What is known of a maker has been seen in different
-places. Each fact keeps where it comes from, as a tag in a comment beside it:
+Most are profiles in `profiles/`, in the same format as an admin's own; two
+need functions. A tag in a comment beside each fact names its source:
 
     R   seen in a recording of a real device
-    M   in a MIB file of the maker
-    V   in a document of the maker
+    M   in a MIB file of the vendor
+    V   in a document of the vendor
     C2  the same in two or more independent programs that run in production
     C1  in one such source only
     X   sources disagree

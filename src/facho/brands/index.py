@@ -1,17 +1,17 @@
-"""Index to place and back, from a description of the numbers in it.
+"""Index layouts: conversion of an index to a place and back, from a description of its numbers.
 
-A layout has one line for each number of an index. A line names the parts of its
-number from the highest bit down, each as `name:bits`, or is a single name, or
-the number that must stand there:
+A layout has one line per number of an index. A line names the parts of its
+number from the highest bit down, each as `name:bits`, or is a single name or a
+fixed number:
 
     type:7=125 shelf:6 slot:6 port:5 spare:8=0
     onu=0..127
     1
 
-`+1` or `-1` behind the bits is added to what is read; `=125` or `=0..127` is
-what the result must be for the index to be one of ours. shelf, slot, port and
-onu make the place; any other part must be fixed, since an index has to be
-written back from the place alone.
+`+1` or `-1` after the bits is added to the value. `=125` or `=0..127` is the
+required result; other indexes do not match. shelf, slot, port and onu are the
+place. Any other part must be fixed, because the index has to be computed from
+the place alone.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Commands for a fleet that runs, as lines: `OLT-NORTE-02 loss=0.05 latency=0.2`, `* well`, `OLT-SUR-03 mute`.
+"""Commands for a running fleet, as lines: `OLT-NORTE-02 loss=0.05 latency=0.2`, `* well`, `OLT-SUR-03 mute`.
 
 The first word names an OLT, or `*` for all. What follows is one of these:
 

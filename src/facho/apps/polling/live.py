@@ -1,4 +1,4 @@
-"""The last news of the engine, for views. A view never holds the engine: it reads what was published.
+"""Last snapshot of the engine, for views. A view never calls the engine: it reads the published snapshot.
 
 The snapshot, published once a tick on the topic "snapshot":
 
@@ -17,7 +17,7 @@ Topic "readings": {olt_id, node_id, count} after they are committed.
 And in scale-out:
 
 Topic "worker": {worker, host, draining, cut_off, spooled, pollers} from each worker, once a second.
-Topic "interrupt": {olt_id} to all of them, when a person does not want any more what runs there.
+Topic "interrupt": {olt_id} to all of them, when its runs must be interrupted.
 """
 
 from collections.abc import Mapping

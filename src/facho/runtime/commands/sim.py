@@ -1,4 +1,4 @@
-"""`facho sim`: one simulated OLT on this machine, until Ctrl-C. Lines that are typed change what is wrong with it."""
+"""`facho sim`: simulates one OLT until Ctrl-C. Typed lines change its faults."""
 
 import argparse
 import asyncio
