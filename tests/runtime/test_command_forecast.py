@@ -152,10 +152,10 @@ def test_an_empty_installation_says_what_to_try(db, facho):
     ("options", "sentence"),
     [
         pytest.param(["--olts", "0"], "--olts must be between 1 and 100000, not 0", id="no OLTs"),
-        pytest.param(["--hours", "0"], "--hours is between", id="no time"),
+        pytest.param(["--hours", "0"], "--hours must be between", id="no time"),
         pytest.param(["--dead", "150"], "--dead must be a percentage, not 150", id="more than all of them"),
-        pytest.param(["--olts", "1", "--job", "State"], "'State' is no job: write NAME:", id="half a job"),
-        pytest.param(["--olts", "1", "--job", "State:often:3"], "'often' is no time", id="no interval"),
+        pytest.param(["--olts", "1", "--job", "State"], "'State' is not a job: write NAME:", id="half a job"),
+        pytest.param(["--olts", "1", "--job", "State:often:3"], "'often' is not a duration", id="no interval"),
         pytest.param(["--olts", "1", "--job", "State:5:3"], "at least 10 seconds", id="too often"),
         pytest.param(
             ["--olts", "1", "--job", "A:60:3", "--job", "A:90:3"], "two jobs have the same name", id="one name twice"

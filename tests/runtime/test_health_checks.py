@@ -180,7 +180,7 @@ class TestDatabase:
         watch = DatabaseWatch(thread, patience=0)
         try:
             for _ in range(3):
-                with pytest.raises(NotWell, match="no answer in 0 s"):
+                with pytest.raises(NotWell, match="did not answer within 0 s"):
                     await watch.checks[0].ask()
         finally:
             answer.set()
@@ -314,7 +314,7 @@ class TestScheduler:
 
     async def test_one_whose_slots_have_not_followed_the_clock_is_not_ready(self):
         assert await follows_clock(lambda: False).ask() == "ok"
-        with pytest.raises(NotWell, match="the slots have not been moved yet"):
+        with pytest.raises(NotWell, match="the schedule is not adjusted yet"):
             await follows_clock(lambda: True).ask()
 
     async def test_one_on_standby_is_ready_and_says_so(self, clock):
@@ -374,5 +374,5 @@ class TestLoop:
         await watch.step()
         clock.seconds += 11
 
-        with pytest.raises(NotWell, match="not turned for 11 s"):
+        with pytest.raises(NotWell, match="not run for 11 s"):
             await watch.check.ask()

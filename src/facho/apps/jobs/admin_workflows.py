@@ -107,7 +107,7 @@ class NodeInline(TabularInline):
             "seconds": node.interval_seconds,
             "priority": node.priority,
         }
-        return f"{said}, {gettext('faster than advised')}" if node.warnings else said
+        return f"{said}, {gettext('interval too short')}" if node.warnings else said
 
     @display(description=_("remarks"), empty_value="-")
     def remarks(self, node: WorkflowNode) -> str | None:
