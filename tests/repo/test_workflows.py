@@ -78,3 +78,22 @@ def test_hooks_are_programs_that_the_checks_run():
     programs = {Path(hook["entry"].split()[0]).name for repo in config["repos"] for hook in repo["hooks"]}
 
     assert programs == {"ruff", "mypy", "lint-imports"}
+
+
+def test_coverage_is_summed_up_by_folder():
+    def lines(all_of_them, ran):
+        return {"summary": {"num_statements": all_of_them, "covered_lines": ran}}
+
+    files = {
+        "src/facho/store/a.py": lines(30, 15),
+        "src/facho/store/b.py": lines(10, 10),
+        "src/facho/c.py": lines(10, 10),
+    }
+
+    table = [line.split() for line in run.by_folder(files).splitlines()]
+
+    assert table[1:] == [
+        ["src/facho", "10", "10", "100.0%"],
+        ["src/facho/store", "40", "25", "62.5%"],
+        ["total", "50", "35", "70.0%"],
+    ]
