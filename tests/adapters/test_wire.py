@@ -158,9 +158,11 @@ def spoiled(*path, value):
 @pytest.mark.parametrize(
     ("data", "names"),
     [
-        pytest.param("no claim", "is no Claim", id="another thing altogether"),
+        pytest.param("no claim", "is not of type Claim", id="another thing altogether"),
         pytest.param({"poller_id": 3}, "is missing composite, execution_ids, next_check", id="half of it"),
-        pytest.param(spoiled("poller_id", value="3"), "Claim.poller_id: '3' is no int", id="text for a number"),
+        pytest.param(
+            spoiled("poller_id", value="3"), "Claim.poller_id: '3' is not of type int", id="text for a number"
+        ),
         pytest.param(spoiled("poller_id", value=True), "Claim.poller_id", id="a yes for a number"),
         pytest.param(spoiled("attempt", value=None), "Claim.attempt", id="nothing for a number"),
         pytest.param(spoiled("execution_ids", value=101), "Claim.execution_ids", id="one for several"),

@@ -1,11 +1,13 @@
 """The cast as rows: three OLTs, their jobs, ONU 7, and people who may and may not."""
 
+from collections.abc import Iterator
+
 import pytest
 from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
 from facho.apps.inventory.models import Olt
@@ -18,6 +20,13 @@ from history_rows import add_reading
 @pytest.fixture(autouse=True)
 def _nobody_has_tried_to_log_in_yet() -> None:
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _each_test_starts_in_the_default_language() -> Iterator[None]:
+    yield
+    # The language of a request stays with the thread that answered it, which is the thread of the tests.
+    translation.deactivate()
 
 
 @pytest.fixture(autouse=True)

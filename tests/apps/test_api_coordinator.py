@@ -4,16 +4,9 @@ from datetime import timedelta
 
 import pytest
 from cast import T0, make_job, make_log, make_plan, make_quota, make_violation
-from django.utils import timezone, translation
+from django.utils import timezone
 
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def _the_next_test_begins_in_the_default_language():
-    yield
-    # The language of a request stays with the thread that answered it, and here that is ours.
-    translation.deactivate()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ SILENT = (
 
 # Written by the engine's own functions, so that a change of their words shows here.
 WRITTEN = {
-    "silence": (SILENT, "OLT-SUR-03 no respondió a 3 consultas en 15.0 s. Revise su dirección"),
+    "silence": (SILENT, "OLT-SUR-03 no respondió a 3 consultas en 15.0 s. Revise la dirección"),
     "one request": (SILENT.replace("3 requests", "1 request"), "OLT-SUR-03 no respondió a 1 consulta en 15.0 s."),
     "a column that never began": (
         engine.describe_stop("rx_dbm", engine.describe_failure(NoAnswer("no answer")), None, 0),

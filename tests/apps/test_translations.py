@@ -9,7 +9,6 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -100,13 +99,6 @@ def read_entry(block: str) -> Entry:
 
 def fixed(text: str) -> list[str]:
     return sorted(FIXED.findall(text))
-
-
-@pytest.fixture(autouse=True)
-def _the_next_test_begins_in_the_default_language() -> Iterator[None]:
-    yield
-    # The language of a request stays with the thread that answered it, and here that is ours.
-    translation.deactivate()
 
 
 @pytest.fixture(scope="module")

@@ -237,8 +237,10 @@ async def test_what_is_asked_with_privacy_cannot_be_read_on_the_way(snmp, start)
     ("user", "sentence"),
     [
         pytest.param(replace(OPERATOR, name="stranger"), "does not know user stranger", id="an unknown user"),
-        pytest.param(replace(OPERATOR, auth_key="an0ther-s3cret"), "signature of user operator", id="another password"),
-        pytest.param(replace(OPERATOR, auth="SHA256"), "signature of user operator", id="another hash"),
+        pytest.param(
+            replace(OPERATOR, auth_key="an0ther-s3cret"), "authentication of user operator", id="another password"
+        ),
+        pytest.param(replace(OPERATOR, auth="SHA256"), "authentication of user operator", id="another hash"),
         pytest.param(replace(OPERATOR, priv_key="an0ther-s3cret"), "cannot decrypt", id="another cipher key"),
     ],
 )

@@ -81,7 +81,7 @@ def _dataclass(kind: type) -> Codec:
 
     def read(data: Any) -> Any:
         if not isinstance(data, Mapping):
-            raise UnreadableMessage(f"{reprlib.repr(data)} is not a {kind.__name__}")
+            raise UnreadableMessage(f"{reprlib.repr(data)} is not of type {kind.__name__}")
         missing = [name for name in needed if name not in data]
         if missing:
             raise UnreadableMessage(f"a {kind.__name__} is missing {', '.join(missing)}")
@@ -145,7 +145,7 @@ def _or_unreadable(read: Callable[[Any], Any], data: Any) -> Any:
 def _checked(kind: type[T], data: Any) -> T:
     # bool is an int in Python, but not in JSON.
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
-        raise UnreadableMessage(f"{reprlib.repr(data)} is not a {kind.__name__}")
+        raise UnreadableMessage(f"{reprlib.repr(data)} is not of type {kind.__name__}")
     return data
 
 
