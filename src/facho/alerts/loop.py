@@ -55,7 +55,7 @@ class AlertLoop:
             await self.outbox.step()
         except Exception:
             # The database may be unavailable, or a row may have been deleted.
-            logger.exception("alerts could not be looked after")
+            logger.exception("evaluating alerts failed")
 
     async def _evaluate(self) -> None:
         now, seconds = self._clock.now(), self._clock.monotonic()

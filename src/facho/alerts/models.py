@@ -253,8 +253,8 @@ class Alert(models.Model):
     # Number of occurrences, including flaps.
     count = models.PositiveIntegerField(_("times"), default=1)
     # Times of messages about it, including held ones.
-    first_told_at = models.DateTimeField(_("first told"), null=True)
-    last_told_at = models.DateTimeField(_("last told"), null=True)
+    first_told_at = models.DateTimeField(_("first sent"), null=True)
+    last_told_at = models.DateTimeField(_("last sent"), null=True)
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True)
     acknowledged_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("acknowledged by")

@@ -90,7 +90,7 @@ class Outbox:
                 await self._send(parcel)
         except Exception:
             # The database may be unavailable. Claimed messages are due again later; other channels continue.
-            logger.exception("the messages of channel %d wait", channel_id)
+            logger.exception("sending the messages of channel %d failed, retrying later", channel_id)
         finally:
             del self._busy[channel_id]
 

@@ -236,7 +236,7 @@ class Event(Enum):
     )
 
     # Identification and presence.
-    OLT_IDENTIFIED = INFO, gettext_noop("%(olt)s is a %(brand)s; applied to it: %(tasks)s")
+    OLT_IDENTIFIED = INFO, gettext_noop("%(olt)s was identified as %(brand)s; jobs applied: %(tasks)s")
     ONUS_MOVED = (
         INFO,
         ngettext_lazy("%(olt)s: %(count)d ONU moved: %(names)s", "%(olt)s: %(count)d ONUs moved: %(names)s"),

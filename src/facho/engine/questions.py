@@ -123,7 +123,7 @@ class Answerer:
                     return await self._ask(question)
                 except OltBusy:
                     # A worker or another process holds the lease.
-                    logger.debug("OLT %d is held, question %d waits", question.olt_id, question.id)
+                    logger.debug("OLT %d is busy, question %d is waiting", question.olt_id, question.id)
                 finally:
                     self._gate.release(question.olt_id)
             if self._clock.monotonic() >= until:

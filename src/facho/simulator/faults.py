@@ -1,4 +1,4 @@
-"""Faults of real agents, as one value and as options."""
+"""The ways in which agents of real OLTs misbehave, as one value, and as options that people can write."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,28 +13,28 @@ Kind = TypeVar("Kind", bound=Enum)
 
 
 class Spoiling(Enum):
-    """Ways of spoiling an answer."""
+    """What is wrong with an answer that is spoiled."""
 
     # Random bytes.
     NOISE = "noise"
-    # The datagram is truncated.
+    # The datagram ends in the middle.
     CUT = "cut"
-    # No variables and no error.
+    # No variables at all, and no error.
     EMPTY = "empty"
     # Only the first half of the variables.
     HALF = "half"
-    # Another request id.
+    # Somebody else's request id.
     STRAY = "stray"
 
 
 class Disorder(Enum):
-    """Rows after one at which GETNEXT fails."""
+    """What follows a row that GETNEXT trips over."""
 
-    # The first row of its column, forever.
+    # The first row of its column, for ever.
     LOOP = "loop"
     # The row itself.
     REPEAT = "repeat"
-    # The next two rows in the wrong order; then it continues.
+    # The two rows behind it, in the wrong order; then it goes on.
     SWAP = "swap"
 
 
@@ -44,13 +44,13 @@ def seconds(written: str) -> float:
 
 
 def share(written: str) -> float:
-    """Return a share, such as 0.05 or 5%."""
+    """Return a part of all, like 0.05 or 5%."""
     number = _number(written.removesuffix("%"), "a share, like 0.05 or 5%")
     return number / 100 if written.endswith("%") else number
 
 
 def factor(written: str) -> float:
-    """Return a factor."""
+    """Return how many times as much."""
     return _number(written, "a factor, like 2.5")
 
 
@@ -62,7 +62,7 @@ def count(written: str) -> int:
 
 
 def flag(written: str) -> bool:
-    """Return yes or no. An option without a value means yes."""
+    """Return yes or no. An option that only stands there means yes."""
     words = {"": True, "yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
     if written.lower() not in words:
         raise ValueError("write yes or no")
@@ -70,9 +70,9 @@ def flag(written: str) -> bool:
 
 
 def place(written: str) -> Position:
-    """Return an ONU from slot/port/onu, or with the shelf in front.
+    """Return an ONU from slot/port/onu, or from those with the shelf in front.
 
-    A simulated OLT has one shelf, so its number is ignored.
+    A simulated OLT has one shelf, so nobody asks for its number.
     """
     parts = written.split("/")
     if len(parts) not in (3, 4):
@@ -87,12 +87,12 @@ def column(written: str) -> Oid:
 
 
 def disorder_kind(written: str) -> Disorder:
-    """Return a kind of disorder by name."""
+    """Return a kind of disorder by its word."""
     return _choice(Disorder, written)
 
 
 def spoiling_kind(written: str) -> Spoiling:
-    """Return a way of spoiling by name."""
+    """Return a way of spoiling by its word."""
     return _choice(Spoiling, written)
 
 
@@ -115,38 +115,44 @@ def _choice(kind: type[Kind], written: str) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Faults of an agent, frozen. Times are in seconds.
+    """What is wrong with an agent. Frozen: an agent that changes gets another one. Times are in seconds.
 
-    Rows are counted within their column, from 1, in index order. Each fault has its option format and its help text
-    beside its type.
+    Rows are counted within their column, from 1, in the order of the index.
+    Beside its type each fault has how people write it, and what it does.
     """
 
-    mute: Annotated[bool, flag, "nothing is ever answered"] = False
-    latency: Annotated[float, seconds, "each answer is late by so many seconds"] = 0.0
-    jitter: Annotated[float, seconds, "and by up to so many more"] = 0.0
-    loss: Annotated[float, share, "a share of answers that is lost"] = 0.0
-    # Work of the agent, one request after the other.
-    per_pdu: Annotated[float, seconds, "seconds of work for each request, one after the other"] = 0.0
-    per_varbind: Annotated[float, seconds, "seconds of work for each variable that is answered"] = 0.0
-    per_optical_row: Annotated[float, seconds, "seconds of work for each ONU whose optics are read, once a request"] = (
-        0.0
-    )
-    slow_by: Annotated[float, factor, "all its work takes so many times as long"] = 1.0
-    crowding: Annotated[float, share, "each request that waits makes the work for another longer by this share"] = 0.0
-    queue_limit: Annotated[int | None, count, "requests that may wait or be served; more are dropped in silence"] = None
-    too_big_above: Annotated[int | None, count, "a request for more variables than this is answered with tooBig"] = None
-    bulk_rows: Annotated[int | None, count, "a GETBULK is answered with no more rows than this"] = None
-    bulk_bytes: Annotated[int | None, count, "a GETBULK is answered with no more bytes than this"] = None
-    gen_err_at: Annotated[Position | None, place, "slot/port/onu that answers genErr to whatever touches it"] = None
-    silent_at: Annotated[Position | None, place, "slot/port/onu that silences whatever touches it"] = None
-    only_column: Annotated[Oid | None, column, "the OID of the only column where the two above are so"] = None
-    dies_at_row: Annotated[int | None, count, "from the row behind this one on there is no answer"] = None
+    mute: Annotated[bool, flag, "never answer"] = False
+    latency: Annotated[float, seconds, "delay of each answer, in seconds"] = 0.0
+    jitter: Annotated[float, seconds, "additional random delay of up to this many seconds"] = 0.0
+    loss: Annotated[float, share, "share of answers that are lost"] = 0.0
+    # The agent's own work, one request after the other.
+    per_pdu: Annotated[
+        float, seconds, "seconds of processing for each request; requests are processed one at a time"
+    ] = 0.0
+    per_varbind: Annotated[float, seconds, "seconds of processing for each variable in an answer"] = 0.0
+    per_optical_row: Annotated[
+        float, seconds, "seconds of processing for each ONU whose optical values are read, once per request"
+    ] = 0.0
+    slow_by: Annotated[float, factor, "factor on all processing times"] = 1.0
+    crowding: Annotated[float, share, "each waiting request makes processing slower by this share"] = 0.0
+    queue_limit: Annotated[
+        int | None, count, "maximum number of requests waiting or in process; more are dropped without an answer"
+    ] = None
+    too_big_above: Annotated[int | None, count, "answer tooBig to a request for more variables than this"] = None
+    bulk_rows: Annotated[int | None, count, "maximum number of rows in the answer to a GETBULK"] = None
+    bulk_bytes: Annotated[int | None, count, "maximum number of bytes in the answer to a GETBULK"] = None
+    gen_err_at: Annotated[Position | None, place, "slot/port/onu whose rows are answered with genErr"] = None
+    silent_at: Annotated[Position | None, place, "slot/port/onu whose rows get no answer"] = None
+    only_column: Annotated[Oid | None, column, "OID of the only column where the two options above apply"] = None
+    dies_at_row: Annotated[int | None, count, "no answer for rows after this one"] = None
     disorder: Annotated[Disorder | None, disorder_kind, "rows come out of order: loop, repeat or swap"] = None
-    disorder_at_row: Annotated[int, count, "the row behind which they do"] = 1
-    spoiled: Annotated[float, share, "a share of answers that is spoiled"] = 0.0
-    spoiling: Annotated[Spoiling, spoiling_kind, "in which way: noise, cut, empty, half or stray"] = Spoiling.NOISE
-    # A C300 hangs for this long on a GETBULK with 0 repetitions, and then returns nothing.
-    zero_repetitions_hang: Annotated[float, seconds, "seconds that a GETBULK for 0 repetitions keeps it busy"] = 0.0
+    disorder_at_row: Annotated[int, count, "row after which the disorder starts"] = 1
+    spoiled: Annotated[float, share, "share of answers that are corrupted"] = 0.0
+    spoiling: Annotated[Spoiling, spoiling_kind, "type of corruption: noise, cut, empty, half or stray"] = (
+        Spoiling.NOISE
+    )
+    # What a C300 does to a GETBULK that asks for no repetitions: it is busy for so long, and then brings nothing.
+    zero_repetitions_hang: Annotated[float, seconds, "seconds of processing for a GETBULK with 0 repetitions"] = 0.0
 
     def __post_init__(self) -> None:
         for name in ("loss", "spoiled"):
@@ -166,7 +172,7 @@ WELL = Faults()
 
 
 class FaultOption(NamedTuple):
-    """A fault as an option. `type` parses its value or raises ValueError; a flag needs none."""
+    """A fault as people write it. `type` reads its value from a text, or raises ValueError; a flag needs none."""
 
     name: str
     type: Callable[[str], Any]
@@ -185,7 +191,7 @@ _OPTIONS = {option.name: option for option in FAULT_OPTIONS}
 
 
 def faults_from(options: Mapping[str, str], base: Faults = WELL) -> Faults:
-    """Return `base` with these changes, such as {"loss": "0.05"}; `none` resets one to its default."""
+    """Return `base` with these changes, written as {"loss": "0.05"}; `none` takes one back to what is usual."""
     return replace(base, **{name.replace("-", "_"): _value(name, written) for name, written in options.items()})
 
 
@@ -202,7 +208,7 @@ def _value(name: str, written: str) -> Any:
 
 
 def to_options(faults: Faults) -> dict[str, str]:
-    """Return the faults in the form of `faults_from`, without defaults."""
+    """Return what is wrong, as `faults_from` would read it. What is as usual is left out."""
     return {
         option.name: _write(value)
         for option in FAULT_OPTIONS

@@ -20,7 +20,7 @@ class EngineAtWork(OltBusy):
     @property
     def for_roles(self) -> str:
         """Return the message for a role that was started beside an engine."""
-        return f"{self}: the roles of scale-out cannot work beside it. Stop it first."
+        return f"{self}: the roles of scale-out cannot run at the same time. Stop it first."
 
 
 def refuse_beside_engine() -> None:

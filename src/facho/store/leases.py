@@ -211,7 +211,7 @@ class DbLeases:
             token = await taking
         except (Error, OltBusy) as error:
             # If it was taken nevertheless, it expires.
-            logger.info("%s was not taken: %s", device, error)
+            logger.info("the lease of %s was not taken: %s", device, error)
             return
         if token is not None:
             await self._release(device, token)

@@ -146,7 +146,7 @@ def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
             parsed = oid.parse(row.oid)
         except ValueError as error:
             # Forms and API refuse it, so it was written directly. The rest of the fleet must continue.
-            logger.error("%s of job %d is left out: %s", row.name, row.job_id, error)
+            logger.error("%s of job %d is skipped: %s", row.name, row.job_id, error)
             continue
         raw_oids.setdefault(row.job_id, []).append(RawOid(row.name, parsed, row.decode, row.scalar))
     return raw_oids

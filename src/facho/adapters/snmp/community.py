@@ -181,7 +181,7 @@ class CommunitySnmp(SendByTask):
             heappush(self._deadlines, (waiting.deadline, waiting.request_id))
         if self._timer is None or waiting.deadline < self._timer.when():
             self._set_timer(loop)
-        error = f"Facho stopped before it asked {waiting.host}" if self._closed else ""
+        error = f"Facho stopped before it sent the request to {waiting.host}" if self._closed else ""
         if not self._closed:
             try:
                 self._sockets.send(datagram, peer, loop)
@@ -209,7 +209,7 @@ class CommunitySnmp(SendByTask):
             heappop(self._deadlines)
         self._set_timer(loop)
         for waiting in late:
-            self._fail(waiting, NoAnswer(f"{waiting.host} gave no answer in {waiting.timeout:g} s"))
+            self._fail(waiting, NoAnswer(f"{waiting.host} did not answer within {waiting.timeout:g} s"))
 
     def _fail(self, waiting: PendingRequest, error: NoAnswer) -> None:
         """End a request without an answer, unless it was cancelled meanwhile."""

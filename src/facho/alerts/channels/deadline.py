@@ -36,7 +36,7 @@ class Deadline:
 
     def connect(self, host: str, port: int) -> socket.socket:
         """Connect to the first address of a host that answers, within the deadline."""
-        failed: OSError = ConnectionError(0, "it has no address")
+        failed: OSError = ConnectionError(0, "the host has no address")
         for family, kind, protocol, _name, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             opened = socket.socket(family, kind, protocol)
             try:

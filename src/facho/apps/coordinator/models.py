@@ -49,9 +49,9 @@ class QuotaTracker(models.Model):
     quota_pending = models.PositiveIntegerField(pgettext_lazy("runs", "pending"), default=0)
     # Number of skipped or failed runs by cause, or by kind of error.
     causes = models.JSONField(_("causes"), default=dict)
-    total_duration_ms = models.PositiveBigIntegerField(_("time in all (ms)"), default=0)
+    total_duration_ms = models.PositiveBigIntegerField(_("total time (ms)"), default=0)
     # Mean of completed and failed runs; null without runs.
-    avg_duration_ms = models.PositiveBigIntegerField(_("mean time of a run (ms)"), null=True)
+    avg_duration_ms = models.PositiveBigIntegerField(_("mean duration of a run (ms)"), null=True)
     status = models.CharField(_("status"), max_length=20, choices=Status.choices, default=Status.IN_PROGRESS)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

@@ -43,7 +43,7 @@ def fields_read(job: SnmpJob) -> set[str]:
 
 def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Explain the age of an ONU's power."""
-    dark = _("The ONU is dark: there is no power to read.") if onu.state in DARK_STATES else ""
+    dark = _("The ONU is down: there is no power to read.") if onu.state in DARK_STATES else ""
     return _freshness(onu, onu.power_at, set(POWERS), rows, news, now, no_value=dark)
 
 

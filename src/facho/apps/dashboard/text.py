@@ -32,7 +32,7 @@ def _health() -> dict[str, object]:
 
 def figures() -> list[tuple[str, str, str]]:
     """Return the charts of an OLT: name, title, and text of an empty chart."""
-    nothing = _("Nothing ran in this time.")
+    nothing = _("Nothing ran in this period.")
     return [
         ("success", _("Successful runs (%)"), nothing),
         ("duration", _("Duration of runs (s)"), _("No run completed in this period.")),

@@ -44,7 +44,7 @@ def brand_label(brand: Brand) -> str:
 
 def olt_brand_choices() -> list[tuple[str, Any]]:
     """Return the brands, and "unknown": then the OLT is identified."""
-    return [("", _("to be found out")), *brand_choices()]
+    return [("", _("not identified yet")), *brand_choices()]
 
 
 def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str], arguments: dict[str, Any]) -> None:
@@ -174,7 +174,7 @@ class Olt(models.Model):
     # Start of an unconfirmed mass disappearance; the next discovery decides.
     suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
     # The breaker opens at FACHO_BREAKER_AFTER of them.
-    failures = models.PositiveIntegerField(_("silent attempts in a row"), default=0, editable=False)
+    failures = models.PositiveIntegerField(_("attempts in a row without an answer"), default=0, editable=False)
     # While open, the OLT is only probed. Independent of the admin's `enabled`.
     breaker_opened_at = models.DateTimeField(_("breaker open since"), null=True, editable=False)
     breaker_probed_at = models.DateTimeField(_("last probe"), null=True, editable=False)

@@ -237,7 +237,7 @@ class ColumnSerializer(serializers.Serializer[Any]):
     field = serializers.CharField()
     optical = serializers.BooleanField(help_text="Read live from each ONU: expensive for the OLT.")
     floor_seconds = serializers.IntegerField(
-        allow_null=True, help_text="Asked for more often than this, the OLT suffers. A job that does is warned about."
+        allow_null=True, help_text="Reading it more often overloads the OLT: such a job gets a warning."
     )
 
 

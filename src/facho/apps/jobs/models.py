@@ -389,7 +389,7 @@ class WorkflowNode(models.Model):
     # Written only by the engine; `run_requested_at` by `request_run`.
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
     last_run_at = models.DateTimeField(_("last run"), null=True, editable=False)
-    run_requested_at = models.DateTimeField(_("run asked for"), null=True, editable=False)
+    run_requested_at = models.DateTimeField(_("run requested"), null=True, editable=False)
     # Measured durations, used only by `engine/quota/durations.py`.
     durations = models.JSONField(default=dict, editable=False)
     # Consecutive runs without a value, by column or OID. Columns with a value are left out.

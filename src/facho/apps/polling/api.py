@@ -62,7 +62,7 @@ class PollersView(StrictView):
 
 
 class QueueView(StrictView):
-    """What waits for a poller or for its OLT, the most urgent first."""
+    """Composites that wait for a poller or for their OLT, the most urgent first."""
 
     permission_classes = (IsAuthenticated,)
     query_serializer = QueueQuerySerializer

@@ -82,9 +82,9 @@ class Execution(models.Model):
     rtt_p50 = models.FloatField(_("round trip, median (s)"), null=True)
     rtt_p95 = models.FloatField(_("round trip, 95 % (s)"), null=True)
     rtt_p99 = models.FloatField(_("round trip, 99 % (s)"), null=True)
-    peak_in_flight = models.PositiveIntegerField(_("most in flight"), default=0)
+    peak_in_flight = models.PositiveIntegerField(_("maximum in flight"), default=0)
     # Final request sizes, by table: repetitions of a walk, or rows of a GET.
-    sizes = models.JSONField(_("sizes of requests"), default=dict)
+    sizes = models.JSONField(_("request sizes"), default=dict)
     # `apps/polling/coverage.py` describes its format.
     coverage = models.JSONField(_("coverage"), default=dict)
     failed_onus = models.JSONField(_("failed ONUs"), default=list)

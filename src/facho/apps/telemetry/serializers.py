@@ -201,7 +201,7 @@ class HistoryWish(serializers.Serializer[Any]):
 
     def get_fields(self) -> dict[str, Any]:
         # `from` is a keyword.
-        since = serializers.DateTimeField(required=False, help_text="The beginning of the time wanted.")
+        since = serializers.DateTimeField(required=False, help_text="Start of the period.")
         return {**super().get_fields(), "from": since}
 
     def validate(self, wish: dict[str, Any]) -> dict[str, Any]:

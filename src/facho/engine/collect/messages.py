@@ -41,12 +41,12 @@ def describe_gaps(gaps: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def describe_left(field: str, reason: str, where: str) -> str:
     """Return the row after which the rest of a port was given up."""
-    return f"{field}: {reason} after {where}, the rest of its port was left out"
+    return f"{field}: {reason} after {where}, the rest of the port was skipped"
 
 
 def describe_rest(fields: Sequence[str], reason: str, unread: int, wanted: int) -> str:
     """Return the number of known ONUs that a run did not reach."""
-    return f"{', '.join(fields)}: {reason} with {unread:,} of {wanted:,} ONUs still to ask"
+    return f"{', '.join(fields)}: {reason} with {unread:,} of {wanted:,} ONUs not read yet"
 
 
 def limited(sentences: Sequence[str]) -> list[str]:

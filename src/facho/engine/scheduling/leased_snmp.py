@@ -12,7 +12,7 @@ from facho.engine.oid import Oid
 from facho.engine.ports import OltLeases, Snmp
 from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Done, Line, Operation
 
-OVER = "the lease of the OLT was over before the next request"
+OVER = "the lease of the OLT expired before the next request"
 
 
 @asynccontextmanager

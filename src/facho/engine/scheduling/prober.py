@@ -109,7 +109,7 @@ class Prober:
             is_there = await self.probe(olt_id)
         except (OltBusy, OltGone, LeaseLost):
             # The OLT is held by another process, or was disabled.
-            logger.debug("OLT %d was not probed: it is held, or gone", olt_id)
+            logger.debug("OLT %d was not probed: it is locked or deleted", olt_id)
         except Exception:
             # Any error: the next minute tries again.
             logger.exception("OLT %d could not be probed", olt_id)

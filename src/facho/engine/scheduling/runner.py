@@ -174,7 +174,7 @@ class Runner:
             await self._finish_rest(claim, lease, outcomes, _failed(error))
         except Exception:
             # Recovery ends them, as those of a dead engine.
-            logger.exception("%s: the rest of %s could not be ended", _called(claim), claim.execution_ids)
+            logger.exception("%s: the other executions of %s could not be closed", _called(claim), claim.execution_ids)
 
     async def _run_links(
         self, claim: Claim, olt: Olt, lease: Lease, watch: PollerWatch, outcomes: list[Outcome]

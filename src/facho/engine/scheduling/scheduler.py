@@ -261,7 +261,7 @@ class Scheduler:
                 await write()
             except Exception:
                 # The database may be unavailable. Nodes in memory continue; the next tick tries again.
-                logger.exception("the database could not be followed; going on with what is known")
+                logger.exception("reading changes from the database failed; continuing with the last known state")
         self.tick(self._clock.now())
         self.manager.tick()
         if self._prober is not None:
@@ -288,7 +288,7 @@ class Scheduler:
 
     def refused(self, composite: CompositeNode) -> None:
         """Read an OLT again whose node differs from memory. A withdrawn manual run changes nothing."""
-        logger.info("%s: the slot of %s was taken already", composite.master.olt_name, composite.master.name)
+        logger.info("%s: the slot of %s was already claimed", composite.master.olt_name, composite.master.name)
         if composite.trigger is Trigger.SCHEDULE:
             self._refused[composite.id] = composite
 

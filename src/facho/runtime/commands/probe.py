@@ -114,6 +114,6 @@ def describe_table(cost: TableCost) -> list[str]:
 
 def describe_job(job: Allowed) -> list[str]:
     """Return a line about the interval of a job."""
-    because = f"its maker's OLTs suffer below {span(job.floor)}" if job.floor == job.interval else ""
+    because = f"OLTs of this brand become slow below {span(job.floor)}" if job.floor == job.interval else ""
     every = span(job.interval) if job.interval else "less than daily"
     return [job.name, f"about {span(job.seconds)}", every, because]

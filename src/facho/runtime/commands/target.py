@@ -183,7 +183,7 @@ async def find_brand(
 
 async def ask_identity(session: OltSession, progress: ProgressLine) -> Identity:
     """Return the identity of the agent."""
-    progress.show(f"{session.agent.host}: finding out its brand")
+    progress.show(f"{session.agent.host}: detecting the brand")
     try:
         return await identify(
             session.agent,

@@ -105,7 +105,7 @@ class Waiting:
         self._look = look
         self._every = every
         # Last logged reason, and its time.
-        self._reason = "it has just started"
+        self._reason = "just started"
         self._said_at: float | None = None
 
     async def run(self, listener: socket.socket | None) -> bool:

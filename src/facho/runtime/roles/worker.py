@@ -139,7 +139,7 @@ class Worker:
         """Run a message of a queue to its end."""
         if datetime.fromisoformat(not_after) < self._clock.now():
             # It took too long to arrive. The scheduler sends another one if it is still needed.
-            logger.info("a composite that came too late was not run")
+            logger.info("a run arrived too late and was not started")
             return
         crew, loop = self._crew, self._loop
         if crew is not None and loop is not None:
@@ -166,7 +166,7 @@ class Worker:
         except Exception:
             # Without the loop no run can end, and Celery would wait forever. Its executions are recovered when the
             # leases have expired.
-            logger.exception("the worker cannot go on")
+            logger.exception("the worker stopped because of an unexpected error")
             self._end()
 
     @staticmethod
