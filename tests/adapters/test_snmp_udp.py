@@ -65,7 +65,7 @@ async def test_a_name_is_looked_up_once_and_again_when_it_is_old(resolver):
     ],
 )
 async def test_a_name_that_nobody_knows_is_no_answer_and_says_so(resolver, name):
-    with pytest.raises(NoAnswer, match=f"the name {name} is not known"):
+    with pytest.raises(NoAnswer, match=f"the name {name} could not be resolved"):
         await Names().find(name, 161, timeout=5)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from builders import T0, make_composite
@@ -65,7 +66,9 @@ async def embedded(stage):
 async def scaled_out(stage):
     """Run the chain on a worker, and see it as the scheduler publishes it."""
     crew = WorkerPollers(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=stage.runner, clock=stage.clock)
-    manager = PollerManager(pollers=0, runner=None, slots=stage.slots, clock=stage.clock, foreman=None)
+    manager = PollerManager(
+        pollers=0, runner=None, slots=stage.slots, clock=stage.clock, foreman=SimpleNamespace(next_due=None)
+    )
     fill(manager)
 
     def take():
@@ -224,7 +227,7 @@ def test_a_limit_that_makes_no_sense_is_refused(reader_api, limit):
 def test_the_queue_is_overloaded_when_more_nodes_are_delayed_than_there_are_pollers(seconds, is_overload):
     async def queue():
         clock = VirtualClock(T0)
-        manager = PollerManager(pollers=2, runner=None, slots=None, clock=clock, foreman=None)
+        manager = PollerManager(pollers=2, runner=None, slots=None, clock=clock, foreman=SimpleNamespace(next_due=None))
         fill(manager)
         await clock.sleep(seconds)
         return snapshot(manager, clock.now())["queue"]

@@ -56,4 +56,4 @@ def test_the_worked_retries_are_what_the_engine_does():
 
 
 def test_the_breaker_opens_when_the_page_says():
-    assert f"After {OPENS_AFTER} silent attempts in a row" in PAGE
+    assert f"After {OPENS_AFTER} consecutive attempts without an answer" in PAGE

@@ -232,10 +232,10 @@ def test_zte_traffic_is_placed_by_one_number_on_small_and_large_cards_and_by_pai
     ],
 )
 def test_a_position_that_cannot_be_is_refused_and_not_bent_into_another(space, position):
-    with pytest.raises(ValueError, match=r"is no (port|ONU)"):
+    with pytest.raises(ValueError, match=r"is not an? (valid )?(port|ONU)"):
         space.encode(position)
 
 
 def test_an_if_index_for_a_port_that_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="is no port"):
+    with pytest.raises(ValueError, match="is not a port"):
         zte.encode_if_index(Position(1, 0, 1))

@@ -97,7 +97,7 @@ def test_a_chore_that_does_not_come_to_an_end_is_named_once(virtually, clock, ca
 
     virtually(story())
 
-    assert caplog.messages == ["the chore sweep has been at work for 600 s"] * 2
+    assert caplog.messages == ["maintenance task sweep has been running for 600 s"] * 2
 
 
 def test_a_chore_that_fails_stops_no_other_and_is_tried_again(virtually, clock, caplog):

@@ -68,7 +68,7 @@ def test_a_forecast_of_an_installation_needs_nothing_but_the_command(migrated):
     nothing = facho("forecast", "--hours", "1", data=migrated)
 
     assert nothing.returncode == 2
-    assert nothing.stderr.startswith("facho: Nothing is polled here")
+    assert nothing.stderr.startswith("facho: There is nothing to poll")
 
 
 def test_a_forecast_of_a_database_that_is_not_there_says_what_to_do(tmp_path):
@@ -183,7 +183,7 @@ def test_keys_are_rotated_end_to_end(installed):
     rotated = facho("rotate-keys", data=installed)
 
     new, old = (installed / "secret.keys").read_text().split()
-    assert rotated.stdout.startswith("The secrets of 1 OLTs and channels are encrypted")
+    assert rotated.stdout.startswith("The secrets of 1 OLTs and channels are now encrypted")
     assert f"{old}\n" == before
     assert decrypts(installed, new)
     assert not decrypts(installed, old)

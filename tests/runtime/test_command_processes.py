@@ -77,7 +77,7 @@ def test_the_command_that_the_simulator_prints_works(tmp_path):
     assert (report["brand"], report["olt"]["sys_name"], len(report["onus"])) == ("zte_c300", "OLT-NORTE-02", 40)
     assert status == 0
     asked = report["stats"]["pdus"] + report["olt"]["identify_pdus"]
-    assert last == f"OLT-NORTE-02 was asked {asked} times.\n"
+    assert last == f"OLT-NORTE-02 received {asked} requests.\n"
 
 
 def test_faults_can_be_typed_while_it_runs(tmp_path):
@@ -132,7 +132,7 @@ def test_a_recording_is_served_as_it_was_made(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["--loss=2"], "loss is a share", id="a share above all"),
+        pytest.param(["--loss=2"], "loss must be a share", id="a share above all"),
         pytest.param(["--latency=soon"], "latency=soon: write a number of seconds", id="a word for a number"),
         pytest.param(["--recording=nobody.snmprec"], "nobody.snmprec", id="a recording that is not there"),
         pytest.param(["--brand=acme"], "invalid choice: 'acme'", id="a brand that cannot be simulated"),

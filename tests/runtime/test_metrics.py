@@ -4,6 +4,7 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from builders import T0
@@ -111,7 +112,9 @@ class TestPool:
         assert {name: registry.get_sample_value(name) for name in plain} == plain
 
     def test_a_snapshot_of_the_engine_itself_can_be_read(self):
-        manager = PollerManager(pollers=4, runner=None, slots=None, clock=Clock(0), foreman=None)
+        manager = PollerManager(
+            pollers=4, runner=None, slots=None, clock=Clock(0), foreman=SimpleNamespace(next_due=None)
+        )
 
         registry = pool(snapshot=lambda: snapshot(manager, T0))
 

@@ -82,7 +82,7 @@ async def test_it_is_said_at_once_what_is_waited_for_and_then_once_a_minute(cloc
     assert await waiting(Look(*[AWAY] * 64), clock).run(None) is True
 
     away = "the scheduler is waiting to start: the database cannot be reached (connection to db1 refused)"
-    assert said() == [away, away, away, "the scheduler goes on: what it waited for is there"]
+    assert said() == [away, away, away, "the scheduler continues starting: its dependencies are available"]
 
 
 async def test_another_reason_is_said_at_once(clock, said):

@@ -320,7 +320,9 @@ class PoolCollector:
 
     def collect(self) -> Iterator[Metric]:
         is_active = self._is_active()
-        yield _gauge("facho_scheduler_active", "1 if this process is the active scheduler, 0 on standby.", is_active)
+        yield _gauge(
+            "facho_scheduler_active", "Whether this process is the active scheduler (1) or a standby (0).", is_active
+        )
         if not is_active:
             return
         yield from _of_olts(self._standings())

@@ -288,4 +288,4 @@ def _v1_or_v2c(agent: Agent) -> tuple[Version, bytes]:
 
 
 def _unreadable(host: str, error: BadAnswer) -> BadAnswer:
-    return BadAnswer(f"{host} sent an answer that cannot be read: {error}")
+    return BadAnswer(f"{host} sent an answer that cannot be decoded: {error}")
