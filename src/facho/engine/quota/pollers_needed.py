@@ -33,7 +33,7 @@ class PoolNeed:
 
 def pollers_needed(works: Sequence[Work], hour: datetime, *, target: float = ON_TIME) -> PoolNeed:
     """Return how many pollers the works of all OLTs take, so that this share of their slots begins within 5 s."""
-    fleet = FleetHour(works, hour)
+    fleet = SimulatedHour(works, hour)
     if not fleet.slots:
         return PoolNeed(1, 1.0, 1.0)
     # More than one poller per OLT have nothing to do, and neither have more than ever run at once.
@@ -51,7 +51,7 @@ def pollers_needed(works: Sequence[Work], hour: datetime, *, target: float = ON_
     return PoolNeed(high, on_time, reachable)
 
 
-class FleetHour:
+class SimulatedHour:
     """The slots of all OLTs in an hour. How long the run of a slot takes does not depend on the pool."""
 
     def __init__(self, works: Sequence[Work], hour: datetime) -> None:
