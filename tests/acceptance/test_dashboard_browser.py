@@ -15,7 +15,7 @@ from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
-from facho.engine.quota import hour_of
+from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]

@@ -69,4 +69,4 @@ def test_three_olts_that_are_one_device_are_never_asked_at_once(facho: Installat
         "POST", "olts/", {**body, "name": "OLT-4", "host": "LOCALHOST.", "port": device["port"]}
     )
     assert status == 400
-    assert "OLT-0 is this device already" in refused["host"][0]
+    assert "OLT-0 already has this device" in refused["host"][0]

@@ -141,7 +141,7 @@ def test_the_api_says_that_a_node_changed_between_reading_and_requesting(api, no
         answer = api.post(f"/api/v1/pollers/nodes/{node.pk}/run/")
 
     assert answer.status_code == 409
-    assert "meanwhile" in answer.json()["detail"]
+    assert "has just started, or it was disabled or deleted" in answer.json()["detail"]
 
 
 # Costs

@@ -145,8 +145,8 @@ async def test_v1_surfaces_no_such_name(snmp, community):
     ("change", "sentence"),
     [
         pytest.param({"name": "stranger"}, "does not know user stranger", id="an unknown user"),
-        pytest.param({"auth_key": "an0ther-s3cret"}, "signature", id="another password"),
-        pytest.param({"auth": "SHA1"}, "signature", id="another hash"),
+        pytest.param({"auth_key": "an0ther-s3cret"}, "rejected the authentication", id="another password"),
+        pytest.param({"auth": "SHA1"}, "rejected the authentication", id="another hash"),
     ],
 )
 async def test_snmpd_refuses_who_it_does_not_know(snmp, community, change, sentence):

@@ -127,7 +127,7 @@ class TestDemonstration:
 
         assert list(Olt.objects.exclude(name="OLT-CENTRAL-01").order_by("pk").values()) == before
         assert not WorkflowNode.objects.exclude(olt__name="OLT-CENTRAL-01").exists()
-        assert "OLT-NORTE-02 is an OLT of yours" in capsys.readouterr().out
+        assert "OLT-NORTE-02 already exists as an OLT of your own" in capsys.readouterr().out
 
     def test_olts_of_a_demonstration_that_recorded_nothing_are_known_by_name(self):
         demo.set_up(FLEET)

@@ -81,7 +81,7 @@ async def test_one_that_takes_too_long_is_given_up(tmp_path):
 
     failed = Forecast.objects.get()
     assert failed.status == "FAILED"
-    assert failed.error.startswith("It was given up after 0.5 s.")
+    assert failed.error.startswith("The forecast was stopped after 0.5 s.")
 
 
 async def test_one_that_a_dead_engine_left_running_has_failed():

@@ -404,7 +404,7 @@ def test_a_damaged_chunk_is_left_out_and_reported_once(olt, onus, caplog):
     del left[chunk.field]
     assert rows == [[{"at": D0, **left}]] * 3
     assert [record.getMessage() for record in caplog.records] == [
-        f"row {chunk.pk} of onu_history_chunks is damaged and left out of the history: the checksum does not match"
+        f"row {chunk.pk} of onu_history_chunks is damaged and was skipped: the checksum does not match"
     ]
 
 
