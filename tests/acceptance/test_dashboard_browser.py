@@ -110,7 +110,7 @@ def test_old_news_is_called_old(bridge):
     page = bridge.open("/")
 
     expect(page.locator("#banner")).to_have_text("The engine has not reported for 12 s: it may be down.")
-    expect(page.locator("#engine-state")).to_contain_text("silent")
+    expect(page.locator("#engine-state")).to_contain_text("not reporting")
 
 
 def test_a_lost_connection_is_said_after_a_moment(bridge):
@@ -174,7 +174,7 @@ def test_run_now_asks_once_and_says_so(bridge, node):
     expect(page.locator(".toast")).to_contain_text("Requested.")
     button.click()
 
-    expect(page.locator(".toast").last).to_contain_text("asked for already")
+    expect(page.locator(".toast").last).to_contain_text("already requested")
     assert WorkflowNode.objects.get(pk=node.pk).run_requested_at is not None
 
 

@@ -96,7 +96,7 @@ def test_of_an_engine_that_is_silent_nothing_is_said_about_workers(bridge):
 
     page = bridge.open("/")
 
-    expect(page.locator("#banner")).to_contain_text("News is 5 min old")
+    expect(page.locator("#banner")).to_contain_text("The engine has not reported for 5 min")
     expect(page.locator("#pollers-empty")).to_have_text("No poller has reported yet.")
 
 
