@@ -1,5 +1,7 @@
 """How much of which column was read on which port, and whose absence means something."""
 
+from dataclasses import replace
+
 import pytest
 from collect_fakes import (
     COLUMNS,
@@ -22,7 +24,7 @@ from collect_fakes import (
     values_of,
 )
 
-from facho.engine.brand import Manners, PortTable, Position
+from facho.engine.brand import IndexSpace, Manners, PortTable, Position
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.coverage import ColumnCoverage, missing_by_count
 from facho.engine.collect.join import Harvest
@@ -133,6 +135,20 @@ async def test_a_gap_hides_nobody_but_the_onu_that_could_not_be_read(limit, faul
 
     assert index_of(poisoned) not in values_of(collected)
     assert absent(collected) == {index_of(onu) for onu in GONE}
+
+
+async def test_onus_that_answer_are_not_absent_from_an_empty_table_of_serials():
+    """The OLT reads serials from the ONUs, in a table that can only be walked. It has none now, but their powers."""
+    walked = IndexSpace(PLAIN.decode, PLAIN.encode, by_index=False)
+    serial = replace(COLUMNS["serial"], space=walked, optical=True)
+    agent = FakeAgent(FakeClock(), make_mib(ONUS, ["rx_dbm"]))
+    node = make_node(JobKind.DISCOVERY, "serial", "rx_dbm")
+
+    collected = await run(agent, node, onus=known(ONUS), brand=make_brand(columns=COLUMNS | {"serial": serial}))
+
+    assert {request.kind for request in agent.log} == {"get_bulk", "get"}
+    assert collected.absent == ()
+    assert values_of(collected) == {index_of(onu): {"serial": None, "rx_dbm": -21.53} for onu in ONUS}
 
 
 async def test_nobody_is_absent_from_a_port_whose_rest_was_given_up():
