@@ -29,7 +29,7 @@ from facho.adapters.snmp import codec
 from facho.adapters.snmp.codec import PduType
 from facho.engine.brand import PortTable
 from facho.engine.collect import Memory, collect
-from facho.engine.collect.memory import MAX_REPLAYS, Memories
+from facho.engine.collect.memory import FEW_REPLAYS, MAX_REPLAYS, Memories
 from facho.engine.errors import FachoError
 from facho.engine.model import Completeness, JobKind, RawOid
 from facho.engine.oid import Oid, parse
@@ -356,6 +356,14 @@ async def test_once_in_a_while_a_run_goes_the_careful_way():
     stage = Stage(JobKind.TABLE, "serial", onus=ONUS[:2])
     careful = [(await stage.run()).traffic.answers_unchanged == 0 for _ in range(MAX_REPLAYS + 3)]
     assert [run for run, was_careful in enumerate(careful) if was_careful] == [0, MAX_REPLAYS + 1]
+
+
+async def test_while_sizes_are_not_settled_runs_are_replayed_and_full_runs_come_sooner():
+    stage = Stage(JobKind.TABLE, "serial")
+    stage.memory = Memory(max_unsettled=2)
+    full = [(await stage.run()).traffic.answers_unchanged == 0 for _ in range(FEW_REPLAYS + 3)]
+    # The first run started without a size for its table, and ended with one.
+    assert [run for run, was_full in enumerate(full) if was_full] == [0, FEW_REPLAYS + 1]
 
 
 def test_the_memory_that_was_not_used_for_longest_goes_first():

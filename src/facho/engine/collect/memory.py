@@ -24,7 +24,9 @@ from facho.engine.snmp import Answer, Asked, Operation, Tag, Value, digest
 
 # Replays in a row before a run takes the full path, because only the full path tries other sizes.
 MAX_REPLAYS = 100
-# Maximum number of full runs because request sizes are not settled yet.
+# The same while request sizes are not settled: larger requests may read the same with fewer of them.
+FEW_REPLAYS = 5
+# Full runs after which the sizes count as settled.
 MAX_UNSETTLED = 2
 # Decoded values to keep per column of a brand. Powers have some hundreds, serials one per ONU.
 MAX_DECODED = 16_384
@@ -121,12 +123,14 @@ class Memory:
         learned = Learned(olt.learned)
         return (
             bool(self.steps)
-            and self._replays < MAX_REPLAYS
+            and self._replays < (MAX_REPLAYS if self._is_settled(olt) else FEW_REPLAYS)
             and not tuple(learned.poisoned)
-            and (self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes))
             and self._key == (plan, kind, olt.agent, brand)
             and self._knows(kind, known)
         )
+
+    def _is_settled(self, olt: Olt) -> bool:
+        return self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes)
 
     def _knows(self, kind: JobKind, known: Sequence[KnownOnu]) -> bool:
         """Return whether these are the ONUs of the run that is remembered. Mostly the same list comes again."""
