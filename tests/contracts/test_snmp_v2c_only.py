@@ -195,21 +195,6 @@ async def test_deadlines_of_answered_requests_do_not_pile_up(snmp, start, monkey
         await snmp.get(silent.agent, [SYS_NAME], timeout=NEVER)
 
 
-async def test_a_get_that_comes_again_is_encoded_once(snmp, start, monkeypatch):
-    encoded = []
-    encode = codec.prepare
-    monkeypatch.setattr(codec, "prepare", lambda *args: encoded.append(args) or encode(*args))
-    fresh = CommunitySnmp(prepared_limit=2)
-    olt = await start(NAMED)
-
-    for asked in ([SYS_NAME], [SYS_NAME], [POWER_OF_ONU_7], [SYS_NAME]):
-        await fresh.get(olt.agent, asked, timeout=SOON)
-
-    assert len(encoded) == 2
-    assert len({codec.decode_request(data).request_id for data in olt.received}) == 4
-    await fresh.close()
-
-
 @pytest.mark.parametrize(
     ("host", "count"),
     [

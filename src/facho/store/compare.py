@@ -41,6 +41,9 @@ Port = tuple[int | None, int | None]
 # Port number of an ONU without a port.
 NO_PORT = -1
 
+# The extra values of most ONUs: none. One object for all of them.
+NO_EXTRA: dict[str, Any] = {}
+
 # Times of a port, and the columns that update each of them. Any column updates `read_at`.
 TIMES: Mapping[str, frozenset[str]] = {"read_at": frozenset(), "state_at": frozenset({"state"}), "power_at": POWERS}
 
@@ -239,14 +242,14 @@ class _Comparison:
         found: dict[str, list[Any]] = {"index": list(new.indexes), "first_seen_at": [self._now] * len(new.indexes)}
         found |= {name: normals(PLACE[name], column) for name, column in new.places.items()}
         found["state"] = [Onu.State.UNKNOWN.value] * len(new.indexes)
-        found["extra"] = [{} for _ in new.indexes]
+        found["extra"] = [NO_EXTRA] * len(new.indexes)
         for name, column in new.columns.items():
             if name in FILLED:
                 found[name] = _stored(name, [None if value is UNREAD else value for value in column])
                 continue
-            for extra, value in zip(found["extra"], column, strict=True):
+            for entry, value in enumerate(column):
                 if value is not UNREAD:
-                    extra[name] = plain_value(value)
+                    found["extra"][entry] = {**found["extra"][entry], name: plain_value(value)}
         self._changes.found = found
         self._changes.found_ports = list(map(self._port_number, zip(found["slot"], found["port"], strict=True)))
         self._changes.events += [

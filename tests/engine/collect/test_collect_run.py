@@ -1,6 +1,8 @@
 """A whole run: what is harvested, how complete it is, what it cost, and how it fails."""
 
+import gc
 import logging
+import weakref
 from itertools import pairwise
 
 import pytest
@@ -294,3 +296,16 @@ async def test_rows_are_read_once_each_from_columns_of_any_width():
 
     assert values_of(collected) == all_of(ONUS, *columns)
     assert [reading.index for reading in collected.readings] == [index_of(onu) for onu in ONUS]
+
+
+async def test_a_run_leaves_no_cycle_behind():
+    onus = [*one_port(30), *one_port(40, port=2)]
+    agent = FakeAgent(FakeClock(), make_mib(onus))
+    is_alive = weakref.ref(agent)
+    gc.disable()
+    try:
+        await run(agent, make_node(JobKind.TABLE, "serial", "state", "rx_dbm"), onus=known(onus))
+        del agent
+        assert is_alive() is None
+    finally:
+        gc.enable()

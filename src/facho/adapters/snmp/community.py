@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any
 
@@ -15,8 +14,6 @@ from facho.engine.errors import BadAnswer, NoAnswer, SnmpError
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, Asked, Cancellable, Community, Done, Line, Operation, SendByTask, Version
 
-# Number of encoded requests to keep. One with 60 OIDs takes about 16 kB.
-PREPARED_LIMIT = 2048
 # Number of request ids drawn at a time: each system call costs as much as the rest of a request.
 IDS_AT_A_TIME = 512
 # A loop may count in milliseconds, in seconds. Its timer must not come too early for its own clock.
@@ -97,7 +94,7 @@ class CommunitySnmp(SendByTask):
     requested.
     """
 
-    def __init__(self, *, names: Names | None = None, prepared_limit: int = PREPARED_LIMIT) -> None:
+    def __init__(self, *, names: Names | None = None) -> None:
         self._names = names or Names()
         self._sockets = Sockets(self._receive)
         self._waiting: dict[int, PendingRequest] = {}
@@ -107,8 +104,6 @@ class CommunitySnmp(SendByTask):
         self._deadlines: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        # GETs of known ONUs repeat with every run; a GETBULK starts at another OID each time.
-        self._prepare_get = lru_cache(maxsize=prepared_limit)(codec.prepare)
         # Dropped datagrams, by reason.
         self.dropped: Counter[str] = Counter()
 
@@ -118,8 +113,7 @@ class CommunitySnmp(SendByTask):
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
         version, community = _v1_or_v2c(agent)
-        prepared = self._prepare_get(version, community, PduType.GET, tuple(oids))
-        return await self._ask(agent, prepared, timeout)
+        return await self._ask(agent, codec.prepare(version, community, PduType.GET, oids), timeout)
 
     async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
         version, community = _v1_or_v2c(agent)

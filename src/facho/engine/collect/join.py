@@ -110,7 +110,9 @@ class Harvest:
             if place is None or place in self._rows:
                 return self._rows[place] if place else None
             named = arcs if space is self._brand.space else self._brand.space.encode(place)
-            row = OnuRow(place, ".".join(map(str, named)), (space, index))
+            name = ".".join(map(str, named))
+            # The text of the inventory, so that the jobs of an OLT share one per ONU.
+            row = OnuRow(place, self._known[name].index if name in self._known else name, (space, index))
         except ValueError:
             # Truncated numbers, or numbers that no ONU can have.
             return None

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
@@ -204,14 +205,11 @@ class Run:
             learned=self._learned,
             known=[place for place in places if place is not None],
             ports=self._counts,
-            join=self._join,
+            # Not a method of this run: the cycle would keep all answers until garbage is collected.
+            join=partial(_join, self._harvest),
         )
         self._tables.append(table)
         await table.read()
-
-    def _join(self, walk: ColumnWalk) -> None:
-        """Add a finished part of a column to the harvest."""
-        walk.joined = self._harvest.add_column(walk.column, walk.rows)
 
     async def _count_onus(self) -> None:
         """Read the number of ONUs per port, if the brand's ports report it."""
@@ -500,3 +498,8 @@ class Run:
                 logger.warning("%s could not be decoded", scalar.name, exc_info=error)
                 remarks.append(f"{scalar.name}: could not be decoded")
         return values
+
+
+def _join(harvest: Harvest, walk: ColumnWalk) -> None:
+    """Add a finished part of a column to the harvest."""
+    walk.joined = harvest.add_column(walk.column, walk.rows)
