@@ -5,6 +5,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 from builders import ANSWERED, MIN, SILENT, StandInRunner
+from django.db import transaction
 
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
@@ -35,7 +36,8 @@ class BesideTheLoop:
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
         try:
-            return work()
+            with transaction.atomic():
+                return work()
         finally:
             asyncio._set_running_loop(loop)
 

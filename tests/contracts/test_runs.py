@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from builders import MIN, SEC, T0
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from worlds import OLD, RunDesk
 
@@ -292,7 +292,7 @@ def crashes_at(number, result):
         return run(statement, *arguments)
 
     try:
-        with connection.execute_wrapper(execute):
+        with connection.execute_wrapper(execute), transaction.atomic():
             store(result, Inventories())
     except Crash:
         return True

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from builders import MIN, SEC, T0
+from django.db import transaction
 
 from facho.engine.model import (
     Cause,
@@ -52,6 +53,14 @@ class Inline:
 
     async def run(self, work):
         return work()
+
+
+class InSavepoint:
+    """The same for work that is a transaction of its own."""
+
+    async def run(self, work):
+        with transaction.atomic():
+            return work()
 
 
 @dataclass(frozen=True)
@@ -283,10 +292,10 @@ class DbWorld(World):
         from facho.store.runs import DbResults, DbRuns
         from facho.store.slots import DbSlots
 
-        self.slots = DbSlots(Inline(), policy=policy)
+        self.slots = DbSlots(InSavepoint(), policy=policy)
         inventories = Inventories()
-        results = DbResults(Inline(), policy=policy, rules=rules, inventories=inventories)
-        self.runs = DbRuns(Inline(), Inline(), results, inventories)
+        results = DbResults(InSavepoint(), policy=policy, rules=rules, inventories=inventories)
+        self.runs = DbRuns(Inline(), InSavepoint(), results, inventories)
 
     def add_olt(self, name, *, host):
         from facho.apps.inventory.models import Olt

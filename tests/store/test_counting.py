@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from builders import MIN, SEC, T0
 from django.db import DataError
-from worlds import DbWorld, Inline, by_hand, done, scheduled
+from worlds import DbWorld, InSavepoint, by_hand, done, scheduled
 
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Cause, Collected, Completeness, Outcome, Reading, RunResult, Skipped, Status
@@ -51,8 +51,8 @@ def noted():
 @pytest.fixture
 def world(noted):
     world = DbWorld()
-    world.slots = DbSlots(Inline(), observer=noted)
-    world.runs = DbRuns(Inline(), Inline(), DbResults(Inline(), observer=noted))
+    world.slots = DbSlots(InSavepoint(), observer=noted)
+    world.runs = DbRuns(InSavepoint(), InSavepoint(), DbResults(InSavepoint(), observer=noted))
     return world
 
 

@@ -4,10 +4,11 @@ import asyncio
 
 import psycopg
 import pytest
-from django.db import IntegrityError, OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection, transaction
 
 from facho.apps.inventory.models import Olt
-from facho.store.runs import LARGEST_GROUP, GroupCommit
+from facho.apps.telemetry.models import PonPort
+from facho.store.group_commit import LARGEST_GROUP, GroupCommit
 
 
 def add(name):
@@ -28,9 +29,11 @@ class Counting:
     def __init__(self, thread):
         self._thread = thread
         self.calls = 0
+        self.is_asked = asyncio.Event()
 
     async def run(self, work):
         self.calls += 1
+        self.is_asked.set()
         return await self._thread.run(work)
 
 
@@ -53,8 +56,7 @@ async def test_work_that_comes_during_a_commit_shares_the_next_one(thread):
     counting = Counting(thread)
     group = GroupCommit(counting)
     first = asyncio.create_task(group.run(add("a")))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await counting.is_asked.wait()
 
     await asyncio.gather(first, *(group.run(add("a" * size)) for size in range(2, 6)))
 
@@ -73,6 +75,7 @@ async def test_a_group_is_bounded(thread):
 async def test_one_that_fails_does_not_undo_the_others(thread):
     group = GroupCommit(thread)
 
+    @transaction.atomic
     def fail():
         add("bb")()
         add("bb")()
@@ -130,3 +133,48 @@ async def test_a_group_that_met_a_deadlock_is_tried_again_one_by_one(thread):
     assert results == ["a", "bb", "ccc"]
     assert counting.calls == 4
     assert await thread.run(names) == results
+
+
+async def test_one_that_catches_its_own_error_does_not_undo_the_others(thread):
+    group = GroupCommit(thread)
+
+    def is_new(name):
+        def work():
+            try:
+                with transaction.atomic(savepoint=False):
+                    add(name)()
+            except IntegrityError:
+                return False
+            return True
+
+        return work
+
+    results = await asyncio.gather(*(group.run(is_new(name)) for name in ("a", "bb", "bb", "ccc")))
+
+    assert results == [True, True, False, True]
+    assert await thread.run(names) == ["a", "bb", "ccc"]
+
+
+async def test_an_error_that_shows_at_the_commit_does_not_undo_the_others(thread):
+    group = GroupCommit(thread)
+
+    def refers_to_nothing():
+        PonPort.objects.create(olt_id=10**6, slot=0, port=1)
+
+    results = await asyncio.gather(group.run(add("a")), group.run(refers_to_nothing), return_exceptions=True)
+
+    assert (results[0], type(results[1])) == ("a", IntegrityError)
+    assert await thread.run(names) == ["a"]
+
+
+async def test_work_that_is_ready_soon_shares_the_commit(thread):
+    counting = Counting(thread)
+    group = GroupCommit(counting, gathering=0.05)
+    first = asyncio.create_task(group.run(add("a")))
+    # It has begun to wait.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    await asyncio.gather(first, group.run(add("bb")))
+
+    assert counting.calls == 1

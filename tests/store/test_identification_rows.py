@@ -5,7 +5,7 @@ import logging
 import pytest
 from builders import MIN, T0
 
-from contracts.worlds import OLD, PRESENT, Inline, done, scheduled
+from contracts.worlds import OLD, PRESENT, Inline, InSavepoint, done, scheduled
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.jobs.templates import propose
@@ -27,8 +27,8 @@ class Desk:
     """OLT-CENTRAL-01 without a brand, and a running execution that asks what it is."""
 
     def __init__(self):
-        self.slots = DbSlots(Inline())
-        self.runs = DbRuns(Inline(), Inline(), DbResults(Inline()))
+        self.slots = DbSlots(InSavepoint())
+        self.runs = DbRuns(InSavepoint(), InSavepoint(), DbResults(InSavepoint()))
         Olt.objects.create(name="OLT-CENTRAL-01", host="127.0.0.1", community="public")
         WorkflowNode.objects.update(next_run_at=T0)
         (self.node,) = done(DbNodeSource(Inline()).states([self.olt.pk]))[self.olt.pk].nodes

@@ -2,9 +2,9 @@
 
 import pytest
 from builders import MIN, T0
-from django.db import DataError, connection
+from django.db import DataError, connection, transaction
 from django.test.utils import CaptureQueriesContext
-from worlds import Inline, RunDesk, done
+from worlds import InSavepoint, RunDesk, done
 
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu
@@ -41,7 +41,7 @@ def queries_of_onus(work):
 def elsewhere(desk):
     """Return the runs of another process on the same database."""
     inventories = Inventories()
-    return DbRuns(Inline(), Inline(), DbResults(Inline(), inventories=inventories), inventories)
+    return DbRuns(InSavepoint(), InSavepoint(), DbResults(InSavepoint(), inventories=inventories), inventories)
 
 
 def test_a_run_that_changes_nothing_neither_reads_nor_writes_an_onu(desk):
@@ -79,6 +79,24 @@ def test_a_result_that_could_not_be_stored_leaves_no_trace_in_memory(desk, monke
         with pytest.raises(DataError):
             desk.deliver(desk.result(onu(1, rx_dbm=-25.0), scalars={"uptime": 1}))
     desk.write(onu(1, rx_dbm=-25.0), now=T0 + 5 * MIN)
+
+    assert Onu.objects.get().rx_dbm == -25.0
+
+
+def test_a_result_that_failed_halfway_is_complete_when_it_is_tried_again(desk, monkeypatch):
+    """As in a group commit, which repeats each result in its own transaction after a failure."""
+    desk.write(onu(1, rx_dbm=-20.0))
+    inventories = Inventories()
+    result = desk.result(onu(1, rx_dbm=-25.0), scalars={"uptime": 1})
+
+    def fail(*_):
+        raise DataError("value out of range")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "merge_scalars", fail)
+        with pytest.raises(DataError), transaction.atomic():
+            runs.store(result, inventories)
+    runs.store(result, inventories)
 
     assert Onu.objects.get().rx_dbm == -25.0
 

@@ -24,9 +24,10 @@ from facho.engine.model import (
     Traffic,
 )
 from facho.store import runs
+from facho.store.group_commit import GroupCommit
 from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
-from facho.store.runs import DbResults, DbRuns, GroupCommit
+from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
 from facho.store.spool import ResultDelivery, Spool
 from history_rows import stored

@@ -40,13 +40,14 @@ from facho.store.breakers import BreakerPolicy
 from facho.store.database import DbThread, is_away
 from facho.store.devices import DeviceWatch
 from facho.store.events import EventRows, Journal, Pool
+from facho.store.group_commit import GATHERING, GroupCommit
 from facho.store.history import Closing
 from facho.store.inventory import Inventories, Inventory
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
 from facho.store.questions import DbQuestions
 from facho.store.retention import Sweep, rules
-from facho.store.runs import DbResults, DbRuns, GroupCommit
+from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
 from facho.store.spool import MEGABYTE, ResultDelivery, Spool, import_old
 
@@ -105,9 +106,16 @@ def make_policy(config: Config) -> BreakerPolicy:
 def make_delivery(
     config: Config, writer: DbThread, disk: DbThread, meters: Meters, inventories: Inventories
 ) -> ResultDelivery:
-    """Return the delivery of results to the database, for a process that runs composites."""
+    """Return the delivery of results to the database, for a worker."""
+    return make_group_delivery(config, GroupCommit(writer), disk, meters, inventories)
+
+
+def make_group_delivery(
+    config: Config, commits: GroupCommit, disk: DbThread, meters: Meters, inventories: Inventories
+) -> ResultDelivery:
+    """Return the delivery of results for a process whose claims share commits with them."""
     results = DbResults(
-        GroupCommit(writer),
+        commits,
         rules=Rules(config.misses, config.mass_vanishing),
         policy=make_policy(config),
         observer=meters,
@@ -129,8 +137,9 @@ def engine(config: Config) -> Engine:
     names = ("read", "write", "chores", "alerts", "spool")
     reader, writer, helper, watcher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
     inventories = Inventories()
-    delivery = make_delivery(config, writer, disk, meters, inventories)
-    slots = DbSlots(writer, policy=make_policy(config), settle=delivery.flush, observer=meters)
+    commits = GroupCommit(writer, GATHERING)
+    delivery = make_group_delivery(config, commits, disk, meters, inventories)
+    slots = DbSlots(writer, claims=commits, policy=make_policy(config), settle=delivery.flush, observer=meters)
     snmp, leases, nodes, worker = (
         SnmpByVersion(observer=meters),
         LocalLeases(),
@@ -142,7 +151,7 @@ def engine(config: Config) -> Engine:
     logs.add_events(events)
     ports: Ports = {
         "nodes": nodes,
-        "runs": DbRuns(reader, writer, delivery, inventories),
+        "runs": DbRuns(reader, commits, delivery, inventories),
         "leases": leases,
         "snmp": snmp,
         "clock": clock,

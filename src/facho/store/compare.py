@@ -132,16 +132,20 @@ class _Comparison:
         self._replaced_at: dict[str, str] = {}
 
     def run(self, census: Census, known: "KnownOnus | None") -> InventoryChanges:
-        holders = self._inventory.positions
-        if known is not None:
-            holders = self._presence(census, known)
-        self._positions = list(map(holders.get, self._read.indexes))
+        indexes = self._read.indexes
+        if known is None:
+            self._positions = self._inventory.positions_of(indexes)
+        else:
+            self._positions = list(map(self._presence(census, known).get, indexes))
         met, new = self._read, None
-        if None in self._positions:
-            entries = range(len(self._positions))
-            new = self._read.only([entry for entry in entries if self._positions[entry] is None])
-            met = self._read.only([entry for entry in entries if self._positions[entry] is not None])
-        self._met = [position for position in self._positions if position is not None]
+        if isinstance(self._positions, range):
+            self._met: Sequence[int] = self._positions
+        else:
+            if None in self._positions:
+                entries = range(len(self._positions))
+                new = self._read.only([entry for entry in entries if self._positions[entry] is None])
+                met = self._read.only([entry for entry in entries if self._positions[entry] is not None])
+            self._met = [position for position in self._positions if position is not None]
         self._compare(met)
         if new is not None:
             self._find(new)
@@ -214,7 +218,7 @@ class _Comparison:
 
     def _differing(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
         """Return the positions and new values where a column differs."""
-        old = list(map(self._inventory.columns[name].__getitem__, self._met))
+        old = self._inventory.column_at(name, self._met)
         if old == column:
             return []
         entries = compress(count(), map(ne, old, column))
@@ -275,20 +279,23 @@ class _Comparison:
 
     def _move_times(self, met: Columns, new: Columns | None) -> None:
         """Update the times of the ports that were read. ONUs that were left out keep their times."""
-        everyone = set(range(len(self._inventory.ids)))
-        readers_of_any = set(self._met)
+        every = set(self._met)
+        ports_of_every = self._ports_of(every)
+        left_out_of_every = set(range(len(self._inventory.ids))) - every
         for time, fields in TIMES.items():
-            readers = _readers(met, fields, self._met, readers_of_any)
+            readers, ports, left_out = every, ports_of_every, left_out_of_every
+            if not isinstance(entries := _entries(met, fields), range):
+                readers = {self._met[entry] for entry in entries}
+                ports, left_out = self._ports_of(readers), left_out | (every - readers)
             found = set(_entries(new, fields)) if new is not None else set()
-            port_after = self._port_after if self._changes.port_of else self._inventory.port_of.__getitem__
-            ports = set(map(port_after, readers)) | {self._changes.found_ports[entry] for entry in found}
+            ports = ports | {self._changes.found_ports[entry] for entry in found}
             self._changes.moved_times[time] = ports
             own = self._inventory.columns[f"own_{time}"]
             for position in compress(count(), own):
                 if position in readers:
                     self._changes.cells[position][f"own_{time}"] = None
             if ports or self._changes.port_of:
-                for position in everyone - readers:
+                for position in left_out:
                     self._keep_time(time, position, ports)
             if new is not None:
                 covered = ports | {number for number, at in enumerate(self._inventory.port_times[time]) if at}
@@ -296,6 +303,12 @@ class _Comparison:
                     NEVER if entry not in found and number in covered else None
                     for entry, number in enumerate(self._changes.found_ports)
                 ]
+
+    def _ports_of(self, positions: set[int]) -> set[int]:
+        """Return the ports on which these ONUs are after the run."""
+        if not self._changes.port_of and len(positions) == len(self._inventory.port_of):
+            return set(self._inventory.port_of)
+        return set(map(self._port_after, positions))
 
     def _port_after(self, position: int) -> int:
         return self._changes.port_of.get(position, self._inventory.port_of[position])
@@ -419,8 +432,3 @@ def _entries(read: Columns, fields: Collection[str]) -> Iterable[int]:
     if any(UNREAD not in column for column in columns):
         return range(len(read.indexes))
     return {entry for column in columns for entry, value in enumerate(column) if value is not UNREAD}
-
-
-def _readers(read: Columns, fields: Collection[str], positions: Sequence[int], every: set[int]) -> set[int]:
-    entries = _entries(read, fields)
-    return every if isinstance(entries, range) else {positions[entry] for entry in entries}

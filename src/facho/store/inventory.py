@@ -1,8 +1,9 @@
 """Inventory: the ONUs of an OLT in columns, as in the database, kept between runs."""
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from operator import eq
 from typing import Any
 
 from django.db import models
@@ -48,6 +49,8 @@ class Inventory:
         self.columns: dict[str, list[Any]] = {}
         # Position of the holder of each index.
         self.positions: dict[str, int] = {}
+        # Indexes of the last run in its order, and their positions: mostly the next run has the same.
+        self._last: tuple[Sequence[str], Sequence[int | None]] = ((), ())
         # Ports by number: ids and times.
         self.port_numbers: dict[Port, int] = {}
         self.port_ids: list[int] = []
@@ -141,7 +144,28 @@ class Inventory:
         self.port_ids.append(pk)
         return self.port_numbers.setdefault(port, len(self.port_numbers))
 
+    def positions_of(self, indexes: Sequence[str]) -> Sequence[int | None]:
+        """Return the position of the ONU at each index; None where there is none. All of them in order are a range."""
+        last, positions = self._last
+        if last is not indexes:
+            positions = list(map(self.positions.get, indexes))
+            everyone = range(len(self.ids))
+            positions = everyone if len(positions) == len(everyone) and all(map(eq, positions, everyone)) else positions
+            self._last = indexes, positions
+        return positions
+
+    def ids_of(self, indexes: Sequence[str]) -> list[int]:
+        """Return the ids of the ONUs at these indexes, all of which are known."""
+        positions = self.positions_of(indexes)
+        return self.ids if isinstance(positions, range) else [self.ids[each] for each in positions if each is not None]
+
+    def column_at(self, name: str, positions: Sequence[Any]) -> list[Any]:
+        """Return a column for the ONUs at these positions. It must not be changed."""
+        column = self.columns[name]
+        return column if isinstance(positions, range) else list(map(column.__getitem__, positions))
+
     def _index(self) -> None:
+        self._last = (), ()
         taken = self.columns["place_taken"]
         self.positions = {index: each for each, index in enumerate(self.columns["index"]) if not taken[each]}
 

@@ -23,6 +23,8 @@ from facho.store.breakers import Breaker, BreakerPolicy, BreakerTurn
 MOST_FAILED = 100
 LONGEST_REASON = 300
 
+COMPLETENESS_KEYS = {each: each.value.lower() for each in Completeness}
+
 
 def summary(coverage: Sequence[Coverage]) -> dict[str, Any]:
     """Return the coverage of a run for `Execution.coverage`; empty if there is none."""
@@ -31,7 +33,7 @@ def summary(coverage: Sequence[Coverage]) -> dict[str, Any]:
     columns: dict[str, dict[str, int]] = {}
     for each in coverage:
         counts = columns.setdefault(each.field, {"complete": 0, "partial": 0, "empty": 0, "rows": 0})
-        counts[each.completeness.value.lower()] += 1
+        counts[COMPLETENESS_KEYS[each.completeness]] += 1
         counts["rows"] += each.rows
     failed = [each for each in coverage if each.completeness is Completeness.PARTIAL]
     return {

@@ -22,6 +22,9 @@ NO_INDEX = "~"
 NAMED = 5
 
 
+# Columns that have a value where an ONU was not found.
+ABSENCE = ("misses", "missing_since")
+
 # Fields for a census, besides those of every comparison.
 FIELDS = ("name", "state", "serial", "mac")
 
@@ -75,16 +78,13 @@ def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Seque
     named = [name for name in ("serial", "mac") if name in read.columns]
     if kind is not JobKind.DISCOVERY and not named:
         return True
-    if absent or inventory.is_suspect or not inventory.positions.keys() >= set(read.indexes):
+    positions = inventory.positions_of(read.indexes)
+    if absent or inventory.is_suspect or None in positions:
         return False
-    positions = [inventory.positions[index] for index in read.indexes]
     inventory.ensure(named)
-    columns = inventory.columns
-    if kind is JobKind.DISCOVERY and any(
-        columns["misses"][each] or columns["missing_since"][each] for each in positions
-    ):
+    if kind is JobKind.DISCOVERY and any(any(inventory.column_at(name, positions)) for name in ABSENCE):
         return False
-    return all([columns[name][each] for each in positions] == read.columns[name] for name in named)
+    return all(inventory.column_at(name, positions) == read.columns[name] for name in named)
 
 
 def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:

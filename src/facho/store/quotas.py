@@ -1,5 +1,6 @@
 """Quotas as rows: counted when executions start and end, judged when the hour is over."""
 
+import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,6 +52,8 @@ KEYS_PER_QUERY = 1000
 
 COUNTS = ("quota_completed", "quota_failed", "quota_skipped", "quota_pending")
 DURATIONS = ("total_duration_ms", "avg_duration_ms")
+# Columns needed for counting.
+READ = ("id", "olt_id", "task_type", "period_start", *COUNTS, "causes", "total_duration_ms", "status")
 WRITTEN = ("quota_required", *COUNTS, "causes", *DURATIONS, "status", "updated_at")
 
 
@@ -147,14 +150,23 @@ def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
     if not keys:
         return {}
     olts, tasks, hours = (list(set(part)) for part in zip(*keys, strict=True))
-    # Every run does this; see `bulk`.
-    question = (
-        f"SELECT * FROM quota_tracker WHERE period_start IN {sql.marks(hours)} AND task_type IN {sql.marks(tasks)}"  # noqa: S608 - no values
-        f" AND olt_id IN {sql.marks(olts)} ORDER BY id{sql.locked('quota_tracker')}"
+    found = sql.fetch(
+        f"SELECT {', '.join(READ)} FROM quota_tracker q"  # noqa: S608 - names of columns
+        f" WHERE period_start IN {sql.marks(hours)} AND task_type IN {sql.marks(tasks)}"
+        f" AND olt_id IN {sql.marks(olts)} ORDER BY id{sql.locked('q')}",
+        *hours,
+        *tasks,
+        *olts,
     )
-    found = QuotaTracker.objects.raw(question, [*map(adapted, hours), *tasks, *olts])
-    by_key = {key_of(row): row for row in found}
+    by_key = {key_of(row): row for row in map(_row, found)}
     return {key: row for key, row in by_key.items() if key in keys}
+
+
+def _row(values: tuple[Any, ...]) -> QuotaTracker:
+    """Return a row of `READ`."""
+    found = dict(zip(READ, values, strict=True))
+    found |= {"period_start": sql.moment(found["period_start"]), "causes": json.loads(found["causes"])}
+    return QuotaTracker(**found)
 
 
 def key_of(row: QuotaTracker) -> Key:

@@ -4,13 +4,12 @@ A result may be delivered any number of times. The locked row of the execution, 
 decides whether it is new.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from django.db import IntegrityError, transaction
 
@@ -28,17 +27,13 @@ from facho.engine.presence import USUAL_RULES, Rules
 from facho.store import history, leases, outcomes, sql
 from facho.store.breakers import USUAL_POLICY, BreakerPolicy, BreakerTurn
 from facho.store.compare import Columns, compare
-from facho.store.database import DbThread, is_away, is_conflict
+from facho.store.database import DbThread
+from facho.store.group_commit import GroupCommit
 from facho.store.inventory import Inventories, Inventory
 from facho.store.outcomes import OpenExecution
 from facho.store.presence import PresenceVerdict, follow_moves, is_settled, take_discovery, tell_census
 from facho.store.slots import count_ended
 from facho.store.sql import plain
-
-# Maximum results per commit, to limit the time under the write lock.
-LARGEST_GROUP = 16
-
-T = TypeVar("T")
 
 
 class Results(Protocol):
@@ -54,7 +49,11 @@ class DbRuns:
     """Runs of one process. Nothing starts before pending results are stored."""
 
     def __init__(
-        self, reader: DbThread, writer: DbThread, results: Results, inventories: Inventories | None = None
+        self,
+        reader: DbThread,
+        writer: DbThread | GroupCommit,
+        results: Results,
+        inventories: Inventories | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -78,7 +77,7 @@ class DbResults:
 
     def __init__(
         self,
-        thread: "DbThread | GroupCommit",
+        thread: DbThread | GroupCommit,
         *,
         rules: Rules = USUAL_RULES,
         policy: BreakerPolicy = USUAL_POLICY,
@@ -132,7 +131,7 @@ class Stored:
             tell_identified(result.node, result.identification.brand, self.jobs)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def store(
     result: RunResult, inventories: Inventories, rules: Rules = USUAL_RULES, policy: BreakerPolicy = USUAL_POLICY
 ) -> Stored:
@@ -162,7 +161,7 @@ def store(
 
 def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None) -> bool:
     try:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             if leases.is_superseded(lease):
                 # The call was delayed, and another process holds the OLT now.
                 return False
@@ -215,94 +214,12 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
         raise OltBusy(f"{lease.device or lease.olt_id} has another execution running") from error
 
 
-@dataclass(eq=False, slots=True)
-class _Job:
-    """Work that is ready to be committed, and the future of its caller."""
-
-    work: Callable[[], Any]
-    done: "asyncio.Future[Any]"
-
-
-class GroupCommit:
-    """Runs work in a `DbThread`; work that is ready together shares one commit.
-
-    Work that arrives during a commit is collected for the next one. Each piece has a savepoint: a failure does not
-    undo the others. If the commit fails, all have failed. After a deadlock with another process, the pieces are
-    repeated one by one.
-    """
-
-    def __init__(self, thread: DbThread) -> None:
-        self._thread = thread
-        self._ready: list[_Job] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def run(self, work: Callable[[], T]) -> T:
-        job = _Job(work, asyncio.get_running_loop().create_future())
-        self._ready.append(job)
-        if self._task is None:
-            self._task = asyncio.create_task(self._commit_all(), name="group-commit")
-        # Submitted work is done, even if its caller is cancelled.
-        done: T = await asyncio.shield(job.done)
-        return done
-
-    async def _commit_all(self) -> None:
-        try:
-            while self._ready:
-                jobs, self._ready = self._ready[:LARGEST_GROUP], self._ready[LARGEST_GROUP:]
-                await self._commit(jobs)
-        finally:
-            self._task = None
-
-    async def _commit(self, jobs: Sequence[_Job]) -> None:
-        try:
-            outcomes = await self._thread.run(lambda: _together([job.work for job in jobs]))
-        except BaseException as error:
-            if len(jobs) > 1 and is_conflict(error):
-                for job in jobs:
-                    await self._commit([job])
-                return
-            for job in jobs:
-                _resolve(job.done, error)
-            if not isinstance(error, Exception):
-                raise
-        else:
-            for job, outcome in zip(jobs, outcomes, strict=True):
-                _resolve(job.done, outcome)
-
-
-def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
-    if future.done():
-        return
-    if isinstance(outcome, BaseException):
-        future.set_exception(outcome)
-        # Its caller may have been cancelled.
-        future.exception()
-    else:
-        future.set_result(outcome)
-
-
-def _together(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run several pieces of work in one transaction, and return the result or error of each."""
-    if len(works) == 1:
-        return [works[0]()]
-    outcomes: list[Any] = []
-    with transaction.atomic():
-        for work in works:
-            try:
-                with transaction.atomic():
-                    outcomes.append(work())
-            except Exception as error:
-                if is_away(error):
-                    raise
-                # Undone by its savepoint; its caller gets the error.
-                outcomes.append(error)
-    return outcomes
-
-
 def write_collected(
     inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime
 ) -> PresenceVerdict | None:
     """Write the readings of a run in the open transaction. A discovery also decides which ONUs are present."""
+    # Not valid while it is changed: a result that fails halfway may be tried again.
+    version, inventory.version = inventory.version or 0, None
     verdict = None
     read = Columns.of(collected.readings)
     inventory.ensure(read.columns)
@@ -318,8 +235,8 @@ def write_collected(
     if collected.scalars:
         merge_scalars(node.olt_id, collected.scalars)
     changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
-    inventory.version = (inventory.version or 0) + 1
-    sql.set_columns(Olt, [node.olt_id], inventory_version=inventory.version, **changed)
+    sql.set_columns(Olt, [node.olt_id], inventory_version=version + 1, **changed)
+    inventory.version = version + 1
     return verdict
 
 
@@ -344,8 +261,7 @@ def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: P
     inventory.apply(compare(inventory, read, now, *decided))
     columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
     if columns and read.indexes:
-        ids = [inventory.ids[inventory.positions[index]] for index in read.indexes]
-        history.append(inventory.olt_id, now, ids, columns)
+        history.append(inventory.olt_id, now, inventory.ids_of(read.indexes), columns)
 
 
 logger = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ from facho.engine.scheduling.due import missed_slots, next_check
 from facho.store import breakers, leases, outcomes, quotas, sql
 from facho.store.breakers import USUAL_POLICY, BreakerPolicy
 from facho.store.database import DbThread
+from facho.store.group_commit import GroupCommit
 from facho.store.outcomes import OpenExecution
 from facho.store.recovery import recover
 
@@ -68,12 +69,15 @@ class DbSlots:
         self,
         thread: DbThread,
         *,
+        claims: DbThread | GroupCommit | None = None,
         policy: BreakerPolicy = USUAL_POLICY,
         fence: Fence | None = None,
         settle: Callable[[], Awaitable[None]] = nothing_to_settle,
         observer: Observer | None = None,
     ) -> None:
         self._thread = thread
+        # Claims of several composites may share a commit.
+        self._claims = claims or thread
         self._policy = policy
         self._fence = fence or Fence()
         self._settle = settle
@@ -106,7 +110,9 @@ class DbSlots:
         self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         await self._settle()
-        claimed = await self._write(lambda: _claim(composite, self._runs_it(poller_id), now, waits))
+        claimed = await self._claims.run(
+            lambda: self._fenced(lambda: _claim(composite, self._runs_it(poller_id), now, waits))
+        )
         if claimed is None:
             return None
         self._count(claimed.skipped)
@@ -228,7 +234,7 @@ def _claim(
 ) -> Claimed | None:
     """Claim a slot; None if it is taken or not due."""
     try:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             if not _take(composite, now):
                 return None
             check, skipped = None, []

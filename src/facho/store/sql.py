@@ -164,10 +164,9 @@ def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tup
     in_arrays = connection.vendor == "postgresql" and len(rows) >= FEWEST_IN_ARRAYS
     with prepared() as cursor:
         if in_arrays:
-            cursor.execute(_update_from_arrays(model, columns), list(map(_array, zip(*rows, strict=True))))
+            cursor.execute(_update_from_arrays(model, tuple(columns)), list(map(_array, zip(*rows, strict=True))))
         else:
-            assigned = ", ".join(f"{_names([column])} = %s" for column in columns)
-            statement = f"UPDATE {_names([model._meta.db_table])} SET {assigned} WHERE id = %s"  # noqa: S608 - names are ours
+            statement = f"{_update(model, tuple(columns))} WHERE id = %s"
             if len(rows) == 1:
                 cursor.execute(statement, rows[0])
             else:
@@ -176,20 +175,31 @@ def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tup
 
 def set_columns(model: type[models.Model], ids: Sequence[int], **values: Any) -> None:
     """Set columns of rows, by id, to the same values."""
-    same = tuple(map(adapted, values.values()))
-    update(model, tuple(values), [(*same, id_) for id_ in ids])
+    if ids:
+        execute(f"{_update(model, tuple(values))} WHERE id IN {marks(ids)}", *values.values(), *ids)
+
+
+@cache
+def _update(model: type[models.Model], columns: tuple[str, ...]) -> str:
+    assigned = ", ".join(f"{_names([column])} = %s" for column in columns)
+    return f"UPDATE {_names([model._meta.db_table])} SET {assigned}"  # noqa: S608 - names are ours
 
 
 def insert(model: type[models.Model], **values: Any) -> int:
     """Insert a row, with the defaults of the model for all other columns, and return its id."""
     values = {**_defaults(model), **{name: adapted(value) for name, value in values.items()}}
-    statement = f"INSERT INTO {_names([model._meta.db_table])} ({_names(values)}) VALUES {marks(list(values))}"  # noqa: S608 - names are ours
+    statement = _insert(model, tuple(values))
     with prepared() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"{statement} RETURNING id", list(values.values()))
             return int(cursor.fetchone()[0])
         cursor.execute(statement, list(values.values()))
         return int(cursor.lastrowid)
+
+
+@cache
+def _insert(model: type[models.Model], columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {_names([model._meta.db_table])} ({_names(columns)}) VALUES {marks(columns)}"  # noqa: S608 - names are ours
 
 
 @cache
@@ -243,7 +253,8 @@ def locked(alias: str) -> str:
     return f" FOR UPDATE OF {alias}" if connection.vendor == "postgresql" else ""
 
 
-def _update_from_arrays(model: type[models.Model], columns: Sequence[str]) -> str:
+@cache
+def _update_from_arrays(model: type[models.Model], columns: tuple[str, ...]) -> str:
     fields: list[Any] = [model._meta.get_field(column) for column in (*columns, "id")]
     arrays = ", ".join(f"%s::{field.db_type(connection)}[]" for field in fields)
     assigned = ", ".join(f"{_names([column])} = new.{_names([column])}" for column in columns)
