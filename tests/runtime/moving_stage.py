@@ -41,7 +41,11 @@ def fill():
 
 
 def values(model, number):
-    fields = [field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)]
+    fields = [
+        field
+        for field in model._meta.concrete_fields
+        if not isinstance(field, models.AutoField | models.GeneratedField)
+    ]
     return {field.attname: value(field, number) for field in fields}
 
 

@@ -43,7 +43,7 @@ SMALL_BATCHES = REPLACED.format(replacement="migrate_to.BATCH = 2")
 ROWS = """
     genuine = migrate_to._rows
     def rows(model):
-        names = [field.attname for field in model._meta.concrete_fields]
+        names = [field.attname for field in model._meta.concrete_fields if not field.generated]
         for row in genuine(model):
             row = dict(zip(names, row))
             {change}

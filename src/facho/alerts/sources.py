@@ -97,7 +97,7 @@ def _known_onus(olt_ids: Collection[int], world: World) -> Mapping[tuple[int, in
 def low_power(rules: Sequence[Rule], world: World) -> Firings:
     """Return one alert per port: a splice or a splitter affects all ONUs behind it."""
     highest = max(rule.setting("below_dbm") + rule.setting("hysteresis_db") for rule in rules)
-    lit = _present(Onu.objects.filter(rx_dbm__lt=highest).exclude(state__in=DARK), world)
+    lit = _present(Onu.objects.below(highest).exclude(state__in=DARK), world)
     counts = {}
     for rule in rules:
         below = rule.setting("below_dbm")

@@ -57,9 +57,14 @@ def _references(model: Model) -> set[Model]:
     return {other._meta.concrete_model for other in related if isinstance(other, type) and other._meta.concrete_model}
 
 
+def _stored(model: Model) -> "list[models.Field[Any, Any]]":
+    """Return the fields of a table, without those that the database computes."""
+    return [field for field in model._meta.concrete_fields if not field.generated]
+
+
 def copy(model: Model, on_batch: Callable[[int], None]) -> None:
     """Copy a table in the open transaction; `on_batch` gets the number of copied rows."""
-    fields = model._meta.concrete_fields
+    fields = _stored(model)
     columns, forms = tuple(str(field.column) for field in fields), [_form(field) for field in fields]
     _check_references(is_later=model in _references(model))
     rows, size = _rows(model), min(BATCH, PACKED_BATCH) if _is_packed(model) else BATCH
@@ -75,7 +80,7 @@ def copy(model: Model, on_batch: Callable[[int], None]) -> None:
 
 
 def _rows(model: Model) -> Iterator[tuple[Any, ...]]:
-    names = [field.attname for field in model._meta.concrete_fields]
+    names = [field.attname for field in _stored(model)]
     rows = model._base_manager.using(SOURCE).order_by("pk").values_list(*names)
     return iter(rows.iterator(chunk_size=PACKED_BATCH if _is_packed(model) else 2000))
 
@@ -131,7 +136,7 @@ def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...
     line = re.search(r"line (\d+)(?:, column (\w+))?", getattr(diagnosis, "context", None) or "")
     if line is None:
         return f"{model._meta.db_table} cannot be copied: {reason}"
-    names = [field.attname for field in model._meta.concrete_fields]
+    names = [field.attname for field in _stored(model)]
     key = batch[int(line[1]) - 1][names.index(str(model._meta.pk and model._meta.pk.attname))]
     where = f", column {line[2]}" if line[2] else ""
     return f"Row {key} of {model._meta.db_table}{where} cannot be copied: {reason}"
@@ -173,7 +178,7 @@ def compare(model: Model) -> Comparison:
 def _account(model: Model, using: str) -> dict[str, Any]:
     """Return figures of each column, computed by the database."""
     measures: dict[str, Any] = {ROWS: Count("*")}
-    for field in model._meta.concrete_fields:
+    for field in _stored(model):
         name = field.attname
         measures |= {f"{kind}_of_{name}": measure for kind, measure in _measures(field, name).items()}
     return model._base_manager.using(using).aggregate(**measures)

@@ -122,6 +122,8 @@ def _is_no_number(value: Any) -> bool:
 
 # With fewer rows, single statements are faster on PostgreSQL, because they are sent together.
 FEWEST_IN_ARRAYS = 20
+# A COPY costs as much to set up as some ten rows.
+FEWEST_TO_COPY = 16
 
 
 def prepared() -> Any:
@@ -140,7 +142,7 @@ def write(rows: Rows) -> None:
     """Insert rows in the open transaction, all or none."""
     if not rows.values:
         return
-    if connection.vendor == "postgresql":
+    if connection.vendor == "postgresql" and len(rows.values) >= FEWEST_TO_COPY:
         copy(rows, rows.table)
         return
     marks = ", ".join(["%s"] * len(rows.columns))

@@ -152,7 +152,7 @@ def ports(olt_id: int) -> list[PortRow]:
 
 def weakest_onus(limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs with the lowest power that are not dark."""
-    return _with_olt(Onu.objects.filter(IS_WEAK)).order_by("rx_dbm", "id")[:limit]
+    return _with_olt(Onu.objects.below(RX_WEAK).filter(IS_WEAK)).order_by("rx_level", "rx_dbm", "id")[:limit]
 
 
 def latest_dark_onus(limit: int = 6) -> QuerySet[Onu]:
