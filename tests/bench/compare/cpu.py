@@ -32,11 +32,16 @@ def machine_seconds() -> float:
     return (sum(fields) - fields[3] - fields[4]) / TICKS
 
 
+def megabytes(pids: Iterable[int]) -> float:
+    """Return the sum of the resident sizes of these processes."""
+    return sum(_kilobytes(pid, "VmRSS:") for pid in pids) / KILOBYTE
+
+
 def peak_megabytes(pids: Iterable[int]) -> float:
     """Return the sum of the largest resident sizes of these processes."""
-    return sum(_peak(pid) for pid in pids) / KILOBYTE
+    return sum(_kilobytes(pid, "VmHWM:") for pid in pids) / KILOBYTE
 
 
-def _peak(pid: int) -> int:
+def _kilobytes(pid: int, name: str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))

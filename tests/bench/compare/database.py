@@ -13,6 +13,8 @@ from facho.runtime.cli import prepare
 
 # About as long as Facho takes to start. Slots that are due before are skipped.
 FIRST_AFTER = timedelta(seconds=5)
+# Seconds over which the first discoveries of a fleet are spread.
+FIRST_DISCOVERIES = 600
 STORED = ("SUCCESS", "PARTIAL")
 
 
@@ -30,6 +32,38 @@ def make(olts: list[dict[str, Any]], columns: list[str], jobs: int) -> None:
         for number in range(jobs):
             job = SnmpJob.objects.create(name=f"Table {number + 1}", brand="huawei", kind="table", columns=columns)
             job.apply_to(rows)
+
+
+def make_usual(olts: list[dict[str, Any]]) -> None:
+    """Create the tables and the OLTs with the usual jobs. Discoveries come first, spread over some minutes."""
+    from django.core.management import call_command
+    from django.db import transaction
+    from django.utils import timezone
+
+    from facho.apps.inventory.models import Olt
+    from facho.apps.jobs.models import WorkflowNode
+    from facho.apps.jobs.templates import apply_usual_jobs
+
+    call_command("migrate", verbosity=0, interactive=False)
+    first = (timezone.now() + FIRST_AFTER).replace(microsecond=0)
+    with transaction.atomic():
+        rows = [Olt.objects.create(brand="huawei", community="public", **olt) for olt in olts]
+        apply_usual_jobs("huawei", rows)
+        for place, row in enumerate(rows):
+            for node in WorkflowNode.objects.filter(olt=row, master=None).select_related("job"):
+                spread = min(node.job.interval_seconds, FIRST_DISCOVERIES)
+                wait = 0 if node.job.kind == "discovery" else FIRST_DISCOVERIES
+                due = first + timedelta(seconds=wait + place * spread // len(rows))
+                WorkflowNode.objects.filter(pk=node.pk).update(next_run_at=due)
+
+
+def values(start: float, end: float) -> int:
+    """Return how many values were read by runs that ended between two times: ONUs times columns of the job."""
+    from facho.apps.polling.models import Execution
+
+    ended = Execution.objects.filter(status__in=STORED, ended_at__gte=moment(start), ended_at__lt=moment(end))
+    rows = ended.order_by().values_list("readings", "node__job__columns")
+    return sum((readings or 0) * len(columns or ()) for readings, columns in rows)
 
 
 def schedule(jobs: int, interval: int) -> None:
@@ -116,7 +150,7 @@ def moment(seconds: float) -> datetime:
 
 def main() -> None:
     prepare()
-    known = {each.__name__: each for each in (make, schedule, polled_since, count, sizes, versions)}
+    known = {each.__name__: each for each in (make, make_usual, schedule, polled_since, count, values, sizes, versions)}
     for line in sys.stdin:
         task = json.loads(line)
         print(json.dumps(known[task.pop("do")](**task)), flush=True)

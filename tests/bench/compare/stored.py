@@ -170,12 +170,18 @@ class Installation:
         self.simulator.stop()
         self.simulator.start(drift=CHANGED * jobs / interval)
         self.helper.ask("schedule", jobs=jobs, interval=interval)
+        with self.started():
+            self.await_round()
+            yield
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Run all processes of Facho."""
         try:
             for role in self._roles:
                 role.launch()
             for role in self._roles:
                 role.await_ready()
-            self.await_round()
             yield
         finally:
             for role in self._roles:
@@ -233,7 +239,9 @@ class Growth:
 
 
 @contextmanager
-def installed(mode: str, program: str | None, shape: Shape, folder: Path) -> Iterator[Installation]:
+def installed(
+    mode: str, program: str | None, shape: Shape, folder: Path, *, usual_jobs: bool = False
+) -> Iterator[Installation]:
     """Make an installation, its database filled with the OLTs and jobs; nothing of Facho runs yet."""
     folder.mkdir()
     with ExitStack() as stack:
@@ -249,7 +257,10 @@ def installed(mode: str, program: str | None, shape: Shape, folder: Path) -> Ite
         helper = stack.enter_context(Helper(settings))
         addresses = enumerate(simulator.addresses)
         olts = [{"name": f"OLT-{number + 1}", "host": host, "port": port} for number, (host, port) in addresses]
-        helper.ask("make", olts=olts, columns=list(COLUMNS), jobs=MOST_JOBS)
+        if usual_jobs:
+            helper.ask("make_usual", olts=olts)
+        else:
+            helper.ask("make", olts=olts, columns=list(COLUMNS), jobs=MOST_JOBS)
         roles = list(_roles(mode, settings, folder))
         for role in roles:
             stack.callback(role.remove)
