@@ -28,7 +28,7 @@ from facho.engine.model import (
 )
 from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.scheduling.changes import OltState, fingerprint
-from facho.engine.scheduling.due import missed_slots, next_check
+from facho.engine.scheduling.grid import missed_slots, next_check
 from facho.engine.snmp import Agent, Community, Version
 
 

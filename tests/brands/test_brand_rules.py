@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.brands.rules import (
+from facho.brands.decode import (
     RULES,
     cause_from_state,
     chain,

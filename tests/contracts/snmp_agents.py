@@ -21,7 +21,7 @@ from snmp.v3.message import (
     SNMPv3WireMessage,
 )
 
-from facho.adapters.snmp import ber, codec, usm_keys
+from facho.adapters.snmp import codec, usm_keys
 from facho.engine import oid as oids
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Community, Missing, Tag, User, Value, Version
@@ -235,7 +235,7 @@ class UsmAgent(ScriptedAgent):
             requestID=context.scopedPDU.pdu.requestID,
             errorStatus=said.error_status,
             errorIndex=said.error_index,
-            variableBindings=VarBindList.decodeExact(ber.tlv(ber.SEQUENCE, varbinds)),
+            variableBindings=VarBindList.decodeExact(codec.tlv(codec.SEQUENCE, varbinds)),
         )
         level = noAuthNoPriv if self.unsigned else context.header.flags.securityLevel
         header = HeaderData(context.header.msgID, 65507, MessageFlags(level), SecurityModel.USM)

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from snmp_agents import CommunityAgent, Said, ScriptedAgent, UsmAgent, mute, table
 
+from facho.adapters.snmp.client import CommunitySnmp, SnmpByVersion
 from facho.adapters.snmp.codec import PduType
-from facho.adapters.snmp.community import CommunitySnmp
-from facho.adapters.snmp.dispatch import SnmpByVersion
 from facho.adapters.snmp.usm import UsmSnmp
 from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer, SnmpError

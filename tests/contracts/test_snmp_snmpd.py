@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.engine import oid as oids
 from facho.engine.errors import NoAnswer, Refused
 from facho.engine.snmp import Agent, Community, Missing, Tag, User, Version

@@ -7,9 +7,9 @@ import pytest
 import uvloop
 from snmp_agents import LOOPBACK, CommunityAgent, Said, mute, table
 
-from facho.adapters.snmp import codec, community
+from facho.adapters.snmp import client, codec
+from facho.adapters.snmp.client import CommunitySnmp
 from facho.adapters.snmp.codec import PduType
-from facho.adapters.snmp.community import CommunitySnmp
 from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer
 from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Tag, User, Version
@@ -183,7 +183,7 @@ async def test_each_request_ends_at_its_own_time(snmp, start):
 
 
 async def test_deadlines_of_answered_requests_do_not_pile_up(snmp, start, monkeypatch):
-    monkeypatch.setattr(community, "MANY_DEADLINES", 4)
+    monkeypatch.setattr(client, "MANY_DEADLINES", 4)
     olt = await start(NAMED)
 
     for _ in range(40):

@@ -15,7 +15,7 @@ from runner_stage import Stage
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.model import Cause, Status
 from facho.engine.scheduling.chores import Chore, Chores
-from facho.engine.scheduling.due import free_slot
+from facho.engine.scheduling.grid import free_slot
 from facho.engine.scheduling.pollers import Poller
 from facho.engine.scheduling.snapshot import snapshot
 

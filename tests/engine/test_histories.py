@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from facho.engine.model import Cause, Status, Trigger
-from facho.engine.scheduling.due import next_check
+from facho.engine.scheduling.grid import next_check
 
 WHAT = ("olt", "node", "interval", "wish", "wish", "dark", "dark", "move", "away", "slow", "asleep", "handover")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.engine.model import JobKind
-from facho.engine.scheduling.due import first_check, group_chains, missed_slots, next_check, regrid, urgency
+from facho.engine.scheduling.grid import first_check, group_chains, missed_slots, next_check, regrid, urgency
 
 
 @pytest.mark.parametrize(

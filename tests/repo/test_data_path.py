@@ -41,7 +41,7 @@ SUPPORT = {
 }
 
 # Lower it when two files of the path become one. It never rises.
-MOST_FILES = 30
+MOST_FILES = 20
 
 # What the datum is, until there is a value.
 SHAPES = (Node, CompositeNode, QueuedNode, Claim, RunResult)

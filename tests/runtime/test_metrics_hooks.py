@@ -7,7 +7,7 @@ import pytest
 from builders import T0, make_node
 from metrics_stage import Counts
 
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.engine import oid
 from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer, OltBusy, Refused
 from facho.engine.model import Cause, Collected, Completeness, Lease, Olt, Outcome, RunResult, Status, Traffic

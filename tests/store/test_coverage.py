@@ -1,13 +1,13 @@
 "What a run covered, as it is kept: counts by column, and the first failed ports."
 
 from facho.engine.model import Completeness, Coverage
-from facho.store import outcomes
+from facho.store import runs
 
 COMPLETE, PARTIAL, EMPTY = Completeness.COMPLETE, Completeness.PARTIAL, Completeness.EMPTY
 
 
 def test_each_column_counts_its_ports_and_rows():
-    kept = outcomes.summary(
+    kept = runs.summary(
         [
             Coverage("state", 0, 1, COMPLETE, 32),
             Coverage("state", 0, 2, COMPLETE, 8),
@@ -27,7 +27,7 @@ def test_each_column_counts_its_ports_and_rows():
 
 
 def test_a_run_in_which_all_failed_is_kept_in_part():
-    kept = outcomes.summary([Coverage("rx_dbm", 0, port, PARTIAL, 0, "x\0" * 999) for port in range(150)])
+    kept = runs.summary([Coverage("rx_dbm", 0, port, PARTIAL, 0, "x\0" * 999) for port in range(150)])
 
     assert (len(kept["failed"]), kept["more"]) == (100, 50)
     assert kept["columns"]["rx_dbm"]["partial"] == 150
@@ -35,8 +35,8 @@ def test_a_run_in_which_all_failed_is_kept_in_part():
 
 
 def test_a_run_that_covers_nothing_has_nothing_to_keep():
-    assert outcomes.summary(()) == {}
+    assert runs.summary(()) == {}
 
 
 def test_of_thousands_of_onus_that_failed_the_first_are_named():
-    assert outcomes.first(f"ONU 0/1/{number}\0" for number in range(5000)) == [f"ONU 0/1/{n}" for n in range(100)]
+    assert runs.first(f"ONU 0/1/{number}\0" for number in range(5000)) == [f"ONU 0/1/{n}" for n in range(100)]

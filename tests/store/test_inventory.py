@@ -16,8 +16,7 @@ from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Reading
 from facho.engine.presence import Census, Rules, find_moves, take_census
-from facho.store.compare import Columns, compare
-from facho.store.inventory import Inventory
+from facho.store.inventory import Columns, Inventory, compare
 from facho.store.runs import write_collected
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from facho.apps.polling.models import Execution
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Outcome, Skipped, Status
 from facho.engine.quota.quota import SHARES, by_hour, hour_of, slots_between
-from facho.engine.scheduling.due import first_check, missed_slots, next_check
+from facho.engine.scheduling.grid import first_check, missed_slots, next_check
 from facho.store.quotas import open_hour, settle
 
 pytestmark = pytest.mark.django_db

@@ -6,19 +6,22 @@ from functools import lru_cache
 
 from facho.brands.decode import (
     UNKNOWN,
+    Row,
     cause,
     choice,
     counter,
     date,
     date_text,
+    disabled_by_admin,
     mac,
+    no_optics_when_off,
     power,
     scaled,
     serial,
+    state_by_cause,
     text,
     whole,
 )
-from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off, state_by_cause
 from facho.brands.templates import DISCOVERY, STATE, TRAFFIC
 from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, PortTable, Position
 from facho.engine.model import JobKind

@@ -12,10 +12,13 @@ from datetime import timedelta
 from facho.brands.decode import (
     NO_VALUE_16,
     UNKNOWN,
+    Row,
     cause,
     choice,
     counter,
     date,
+    disabled_by_admin,
+    no_optics_when_off,
     power,
     scaled,
     serial,
@@ -23,7 +26,6 @@ from facho.brands.decode import (
     text,
     whole,
 )
-from facho.brands.rules import Row, disabled_by_admin, no_optics_when_off
 from facho.brands.templates import DISCOVERY, STATE, TRAFFIC
 from facho.engine.brand import Brand, Column, Decoder, IndexSpace, JobTemplate, Manners, PortTable, Position
 from facho.engine.model import JobKind

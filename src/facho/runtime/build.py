@@ -11,7 +11,7 @@ from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.resolver import Resolver
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
 from facho.brands import BRANDS, brand, candidates

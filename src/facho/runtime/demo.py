@@ -190,7 +190,7 @@ def _start_soon(olt_ids: list[int]) -> None:
 
     from facho.apps.jobs.models import WorkflowNode
     from facho.engine.model import JobKind
-    from facho.engine.scheduling.due import GOLDEN_RATIO
+    from facho.engine.scheduling.grid import GOLDEN_RATIO
 
     now = timezone.now()
     for node in WorkflowNode.objects.filter(olt_id__in=olt_ids, master__isnull=True).select_related("job"):

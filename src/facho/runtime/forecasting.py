@@ -22,7 +22,7 @@ from facho.engine.quota.durations import USUAL, Prediction
 from facho.engine.quota.hour_plan import HOUR, Work
 from facho.engine.quota.pollers_needed import pollers_needed
 from facho.engine.scheduling.breaker import OPENS_AFTER
-from facho.engine.scheduling.due import GOLDEN_RATIO, first_check, group_chains
+from facho.engine.scheduling.grid import GOLDEN_RATIO, first_check, group_chains
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
 

@@ -12,7 +12,7 @@ ALSO = (
     "facho.engine.quota.quota.HOUR",
     "facho.engine.quota.quota.Severity",
     "facho.engine.quota.quota.hour_of",
-    "facho.engine.scheduling.due.next_check",
+    "facho.engine.scheduling.grid.next_check",
     "datetime.datetime",
     "datetime.timedelta",
     "django.db.models.Avg",

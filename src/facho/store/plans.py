@@ -23,7 +23,7 @@ from facho.engine.quota.durations import Prediction
 from facho.engine.quota.hour_plan import SEVERAL_FAILURES, HourPlan, Work, is_material, needed_seconds, plan_hour
 from facho.engine.quota.quota import GRACE, HOUR, SHARES, Share, hour_of
 from facho.engine.scheduling.changes import fingerprint
-from facho.engine.scheduling.due import group_chains
+from facho.engine.scheduling.grid import group_chains
 from facho.store import measured_runs, sql
 from facho.store.database import DbThread
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, tell
-from facho.engine.model import Collected, JobKind, KnownOnu, Node, Reading
+from facho.engine.model import Collected, KnownOnu, Node, Reading
 from facho.engine.presence import Census, Move, Rules, Vanishing, find_moves, take_census
-from facho.store.compare import Columns, place_name
-from facho.store.inventory import Inventory
+from facho.store.inventory import Inventory, place_name
 
 logger = logging.getLogger(__name__)
 
@@ -20,10 +19,6 @@ NO_INDEX = "~"
 
 # Maximum number of ONU names in an event.
 NAMED = 5
-
-
-# Columns that have a value where an ONU was not found.
-ABSENCE = ("misses", "missing_since")
 
 # Fields for a census, besides those of every comparison.
 FIELDS = ("name", "state", "serial", "mac")
@@ -68,23 +63,6 @@ class PresenceVerdict:
     census: Census
     known: KnownOnus
     readings: Sequence[Reading]
-
-
-def is_settled(inventory: Inventory, kind: JobKind, read: Columns, absent: Sequence[str]) -> bool:
-    """Return whether a run finds every ONU at its index with its serial: then there is nothing to decide.
-
-    This is the case in most runs, and saves checking each ONU.
-    """
-    named = [name for name in ("serial", "mac") if name in read.columns]
-    if kind is not JobKind.DISCOVERY and not named:
-        return True
-    positions = inventory.positions_of(read.indexes)
-    if absent or inventory.is_suspect or None in positions:
-        return False
-    inventory.ensure(named)
-    if kind is JobKind.DISCOVERY and any(any(inventory.column_at(name, positions)) for name in ABSENCE):
-        return False
-    return all(inventory.column_at(name, positions) == read.columns[name] for name in named)
 
 
 def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:

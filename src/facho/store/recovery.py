@@ -15,7 +15,7 @@ from facho.engine.events import Event, tell
 from facho.engine.model import Cause, LeftOver, Recovery, Status, Trigger
 from facho.engine.ports import Clock
 from facho.engine.scheduling.grid import Gap
-from facho.store import leases, outcomes
+from facho.store import leases, runs
 
 COLUMNS = ("id", "olt_id", "node_id", "master_execution_id", "slot", "claimed_at", "trigger", "status", "retry_at")
 
@@ -34,7 +34,7 @@ def recover(now: datetime, *, is_shared: bool) -> Recovery:
         else:
             dead.append(composite)
     lost = Execution.objects.filter(pk__in=_ids(dead), status__in=OPEN_STATUSES)
-    interrupted = len(outcomes.interrupt(lost, Cause.ENGINE_DOWN, now))
+    interrupted = len(runs.interrupt(lost, Cause.ENGINE_DOWN, now))
     _wait(_ids(waiting), now)
     attempts = _attempts(_ids([*running, *waiting]))
     left = [_left_over(rows, attempts, now, is_running=True) for rows in running]
@@ -106,7 +106,7 @@ def reap(now: datetime, gap: Gap | None = None) -> int:
     with transaction.atomic():
         left = _left(now, gap)
         if left:
-            outcomes.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
+            runs.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
     if left:
         logger.warning("%d executions without an owner were marked as interrupted", len(left))
     return len(left)
@@ -171,7 +171,7 @@ class LeaseReaper:
             self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
             dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]
             rows = Execution.objects.filter(pk__in=dead, status__in=OPEN_STATUSES)
-            ended = outcomes.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
+            ended = runs.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
         self._looked_at = looked_at
         if ended:
             tell(logger, Event.EXECUTIONS_REAPED, executions=len(ended))

@@ -14,13 +14,13 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.engine.model import Cause, Claim, CompositeNode, Outcome, Recovery, Skipped, Status, Trigger
 from facho.engine.observer import Observer
-from facho.engine.scheduling.due import missed_slots, next_check
-from facho.store import breakers, leases, outcomes, quotas, sql
+from facho.engine.scheduling.grid import missed_slots, next_check
+from facho.store import breakers, leases, quotas, runs, sql
 from facho.store.breakers import USUAL_POLICY, BreakerPolicy
 from facho.store.database import DbThread
 from facho.store.group_commit import GroupCommit
-from facho.store.outcomes import OpenExecution
 from facho.store.recovery import recover
+from facho.store.runs import OpenExecution
 
 # Nodes per statement when a whole fleet is put on the grid.
 AT_ONCE = 250
@@ -104,7 +104,7 @@ class DbSlots:
         return await self._thread.run(lambda: _taken(node_ids, after))
 
     async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
-        await self._write(lambda: outcomes.move_waiting(execution_ids, by))
+        await self._write(lambda: runs.move_waiting(execution_ids, by))
 
     async def claim(
         self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
@@ -128,11 +128,11 @@ class DbSlots:
 
     async def close(self, execution_ids: Sequence[int], outcome: Outcome, *, now: datetime) -> None:
         ended = await self._write(lambda: _close(execution_ids, outcome, self._policy, now))
-        count_ended(self._observer, ended, outcome)
+        runs.count_ended(self._observer, ended, outcome)
 
     async def abort(self, *, olt_ids: Collection[int] = (), node_ids: Collection[int] = (), now: datetime) -> int:
         ended = await self._write(lambda: _abort(olt_ids, node_ids, now))
-        count_ended(self._observer, ended, Outcome(Status.INTERRUPTED, Cause.DISABLED))
+        runs.count_ended(self._observer, ended, Outcome(Status.INTERRUPTED, Cause.DISABLED))
         return len(ended)
 
     async def answered(self, olt_id: int, *, now: datetime) -> bool:
@@ -152,15 +152,6 @@ class DbSlots:
         recovery = await self._write(lambda: recover(now, is_shared=self._fence.is_shared))
         self._observer.slots_ended(Status.INTERRUPTED, Cause.ENGINE_DOWN, recovery.interrupted)
         return recovery
-
-
-def count_ended(observer: Observer, ended: Sequence[OpenExecution], outcome: Outcome) -> None:
-    """Report executions that ended to an observer. Called after the commit."""
-    manual = sum(row.trigger == Trigger.MANUAL for row in ended)
-    if manual:
-        observer.manual_runs_ended(outcome.status, manual)
-    if len(ended) > manual:
-        observer.slots_ended(outcome.status, outcome.cause, len(ended) - manual)
 
 
 def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> Sequence[Skipped]:
@@ -307,8 +298,8 @@ def _reclaim(claim: Claim, poller_id: int | None) -> bool:
 
 def _close(execution_ids: Sequence[int], outcome: Outcome, policy: BreakerPolicy, now: datetime) -> list[OpenExecution]:
     with transaction.atomic():
-        rows = outcomes.ours(execution_ids, None)
-        turns = outcomes.close(rows, outcome, policy, now)
+        rows = runs.ours(execution_ids, None)
+        turns = runs.close(rows, outcome, policy, now)
     for turn in turns:
         turn.tell()
     return rows
@@ -324,7 +315,7 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
         running = Execution.objects.filter(olt__in=olt_ids, status=Status.RUNNING)
         held = running.exclude(device=None).exclude(lease_token=None).values_list("device", "lease_token")
         leases.revoke((device or "", token or 0) for device, token in held)
-        ended = outcomes.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
+        ended = runs.interrupt(Execution.objects.filter(unwanted, status__in=OPEN_STATUSES), Cause.DISABLED, now)
         concerned = {*olt_ids, *(row.breaker.olt_id for row in ended)}
         concerned |= set(WorkflowNode.objects.filter(pk__in=node_ids).values_list("olt_id", flat=True))
         concerned |= quotas.orphaned(now)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from facho.adapters.clock import SystemClock
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.brands import BRANDS
 from facho.engine.collect import collect
-from facho.engine.collect.memory import Memory
+from facho.engine.collect.replay import Memory
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.snmp import Agent, Community, Version
 from facho.runtime.commands.session import new_loop

@@ -73,8 +73,7 @@ def measure(onus: int, rounds: int) -> dict[str, dict[str, tuple[float, float]]]
     from django.db import transaction
 
     from facho.apps.inventory.models import Olt
-    from facho.store.compare import Columns, compare
-    from facho.store.inventory import Inventory
+    from facho.store.inventory import Columns, Inventory, compare
 
     costs = {}
     for case, change in CASES.items():

@@ -45,7 +45,7 @@ from collect_fakes import (
 from collect_olts import known_of, make_stage
 
 from facho.engine.brand import Manners, Position
-from facho.engine.collect.columns import DARK
+from facho.engine.collect.plan import DARK
 from facho.engine.model import Completeness, JobKind
 from facho.simulator.faults import Disorder, Spoiling
 

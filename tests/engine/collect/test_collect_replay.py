@@ -29,7 +29,7 @@ from facho.adapters.snmp import codec
 from facho.adapters.snmp.codec import PduType
 from facho.engine.brand import PortTable
 from facho.engine.collect import Memory, collect
-from facho.engine.collect.memory import FEW_REPLAYS, MAX_REPLAYS, Memories
+from facho.engine.collect.replay import FEW_REPLAYS, MAX_REPLAYS, Memories
 from facho.engine.errors import FachoError
 from facho.engine.model import Completeness, JobKind, RawOid
 from facho.engine.oid import Oid, parse

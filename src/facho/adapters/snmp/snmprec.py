@@ -14,7 +14,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import NamedTuple
 
-from facho.adapters.snmp.ber import encode_value
+from facho.adapters.snmp.codec import encode_value
 from facho.engine.oid import Oid, parse, text
 from facho.engine.snmp import Tag, Value
 

@@ -19,7 +19,7 @@ from facho.apps.polling import live
 from facho.apps.polling.models import CAUSE_CHOICES
 from facho.engine.model import Cause
 from facho.engine.quota.durations import expected
-from facho.engine.scheduling.due import missed_slots
+from facho.engine.scheduling.grid import missed_slots
 
 NEXT_SLOTS = 5
 

@@ -13,7 +13,7 @@ from facho.apps.polling.lateness import IN_CHAIN, PART_LABELS, milliseconds
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.queries import with_parts
 from facho.engine.model import Status
-from facho.engine.scheduling.due import DELAYED_AFTER
+from facho.engine.scheduling.grid import DELAYED_AFTER
 
 LAST_SLOTS = 20
 

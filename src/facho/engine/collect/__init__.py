@@ -5,8 +5,8 @@ and decodes, `coverage` reports completeness. `flow` and `learned` adapt to the 
 from its `memory` as long as only values change.
 """
 
-from facho.engine.collect.memory import Memories, Memory
 from facho.engine.collect.progress import Progress
+from facho.engine.collect.replay import Memories, Memory
 from facho.engine.collect.run import collect
 
 __all__ = ["Memories", "Memory", "Progress", "collect"]

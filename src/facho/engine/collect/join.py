@@ -4,7 +4,8 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from facho.engine.brand import Brand, Column, Decoder, IndexSpace, Place, Position
+from facho.engine.brand import Brand, Column, IndexSpace, Place, Position
+from facho.engine.collect.plan import decode_value
 from facho.engine.model import KnownOnu, Reading
 from facho.engine.oid import pack, unpack
 from facho.engine.snmp import Missing, Value
@@ -252,10 +253,3 @@ def _put(row: OnuRow, place: Position | None) -> None:
     row.is_onu = place is not None
     if place is not None:
         row.put(place.slot, place.port, place.onu)
-
-
-def decode_value(decode: Decoder, value: Value) -> Any:
-    """Return the decoded value; None if the device has no value."""
-    if value is None or value.__class__ is Missing:
-        return None
-    return decode(value)

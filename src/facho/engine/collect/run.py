@@ -10,17 +10,15 @@ from typing import Any
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand, Column, Decoder, Position
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.columns import DARK, had_values
 from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
 from facho.engine.collect.flow import Size
 from facho.engine.collect.get import BatchReader, RowTurn
-from facho.engine.collect.join import Harvest, OnuRow, decode_value
+from facho.engine.collect.join import Harvest, OnuRow
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.memory import Memory
 from facho.engine.collect.messages import describe_gaps, describe_stop, limited
-from facho.engine.collect.plan import Plan, Scalar, groups, make_plan
+from facho.engine.collect.plan import DARK, Plan, Scalar, decode_value, groups, had_values, make_plan
 from facho.engine.collect.progress import Progress
-from facho.engine.collect.replay import Replay
+from facho.engine.collect.replay import Memory, Replay
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, LeaseLost, OltUnreachable, Refused

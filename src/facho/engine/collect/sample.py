@@ -8,12 +8,11 @@ from typing import Any
 
 from facho.engine import oid as oids
 from facho.engine.brand import Brand, Column, Decoder
-from facho.engine.collect.columns import DARK
 from facho.engine.collect.get import oids_of
-from facho.engine.collect.join import Harvest, decode_value
+from facho.engine.collect.join import Harvest
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.messages import describe_failure, describe_status
-from facho.engine.collect.plan import Scalar, make_plan
+from facho.engine.collect.plan import DARK, Scalar, decode_value, make_plan
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.errors import BadAnswer, NoAnswer, OltUnreachable, Refused
 from facho.engine.events import gettext_noop

@@ -9,7 +9,7 @@ from facho.engine.forecast.failures import Failure, Habit, RunRecord
 from facho.engine.model import Cause, Node, Outcome, Status, Traffic
 from facho.engine.quota.durations import Prediction
 from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
-from facho.engine.scheduling.due import next_check
+from facho.engine.scheduling.grid import next_check
 
 # Seconds after which a run without any answer is given up: one time-out.
 SILENCE = 5.0

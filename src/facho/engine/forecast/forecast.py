@@ -28,7 +28,7 @@ from facho.engine.ports import Clock, PollerWatch
 from facho.engine.scheduling import prober
 from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.scheduling.changes import OltState
-from facho.engine.scheduling.due import missed_slots, next_check
+from facho.engine.scheduling.grid import missed_slots, next_check
 from facho.engine.scheduling.prober import Gate, TakeClaim
 from facho.engine.scheduling.retry import retry_at
 

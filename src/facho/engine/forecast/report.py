@@ -9,7 +9,7 @@ from typing import Any
 
 from facho.engine.model import Cause, Node, Status
 from facho.engine.quota.quota import SHARES, Share, severity
-from facho.engine.scheduling.due import DELAYED_AFTER
+from facho.engine.scheduling.grid import DELAYED_AFTER
 
 # Number of worst OLTs in a report.
 WORST = 10

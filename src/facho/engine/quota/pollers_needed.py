@@ -12,7 +12,7 @@ from math import ceil
 
 from facho.engine.model import CompositeNode
 from facho.engine.quota.hour_plan import HOUR, Work
-from facho.engine.scheduling.due import DELAYED_AFTER, GOLDEN_RATIO
+from facho.engine.scheduling.grid import DELAYED_AFTER, GOLDEN_RATIO
 from facho.engine.scheduling.simulation import Simulation
 
 # Required share of slots that start in time.

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from facho.engine.model import Cause, Outcome, Status
-from facho.engine.scheduling.due import GOLDEN_RATIO
+from facho.engine.scheduling.grid import GOLDEN_RATIO
 
 # Attempts of one execution. FACHO_BREAKER_AFTER overrides it.
 OPENS_AFTER = 3

@@ -15,7 +15,7 @@ from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Statu
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, Slots
 from facho.engine.scheduling.breaker import Heard, heard
-from facho.engine.scheduling.due import is_delayed, may_make_way
+from facho.engine.scheduling.grid import is_delayed, may_make_way
 from facho.engine.scheduling.outages import NO_OUTAGES, Outages
 from facho.engine.scheduling.queue import NodeQueue, QueuedNode
 from facho.engine.scheduling.retry import Retries, Retry, retry_of

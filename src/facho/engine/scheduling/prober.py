@@ -17,7 +17,7 @@ from facho.engine.model import Cause, Claim, Lease, Olt, Outcome, RunResult, Sta
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Slots, Snmp
 from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
-from facho.engine.scheduling.due import next_check, regrid
+from facho.engine.scheduling.grid import next_check, regrid
 from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
 from facho.engine.scheduling.retry import lateness, retry_at, tell_failure
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from facho.engine.device import olts_by_device
 from facho.engine.model import Cause, CompositeNode, Node, Trigger
-from facho.engine.scheduling.due import DELAYED_AFTER, is_delayed, missed_slots, urgency
+from facho.engine.scheduling.grid import DELAYED_AFTER, is_delayed, missed_slots, urgency
 from facho.engine.scheduling.outages import NO_OUTAGES, Outages
 from facho.engine.scheduling.retry import Retry
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from facho.engine.events import Event, tell
 from facho.engine.model import Cause, Claim, CompositeNode, LeftOver, Node, Outcome, Status, Trigger
-from facho.engine.scheduling.due import next_check
+from facho.engine.scheduling.grid import next_check
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,7 @@ from facho.engine.model import (
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
 from facho.engine.scheduling.changes import Change, ChangeKind, OltState, detect_changes
-from facho.engine.scheduling.due import RESTART_GRACE, group_chains, next_check
-from facho.engine.scheduling.grid import Gap, Grid, Links, Shift
+from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, Shift, group_chains, next_check
 from facho.engine.scheduling.outages import Outages
 from facho.engine.scheduling.pollers import Checker, PollerManager, PoolSize
 from facho.engine.scheduling.prober import Gate

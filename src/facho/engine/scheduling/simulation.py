@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from facho.engine.model import Cause, CompositeNode
-from facho.engine.scheduling.due import next_check
-from facho.engine.scheduling.grid import Grid, Shift
+from facho.engine.scheduling.grid import Grid, Shift, next_check
 from facho.engine.scheduling.pollers import Dispatcher, Poller
 
 SECOND = timedelta(seconds=1)

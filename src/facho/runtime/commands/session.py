@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from facho.adapters.clock import SystemClock
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.engine.errors import OltUnreachable, Refused
 from facho.engine.snmp import Agent
 from facho.runtime.commands.screen import STOPPED, UNREACHABLE, CommandError

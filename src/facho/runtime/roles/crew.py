@@ -8,7 +8,7 @@ from typing import Any
 
 from facho.engine.model import Claim, Outcome
 from facho.engine.ports import Clock, NodeRunner
-from facho.engine.scheduling.due import is_delayed
+from facho.engine.scheduling.grid import is_delayed
 from facho.engine.scheduling.pollers import Poller
 from facho.engine.scheduling.snapshot import describe
 

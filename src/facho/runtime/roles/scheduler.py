@@ -15,7 +15,7 @@ import uvloop
 from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import CeleryRunner
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
 from facho.engine.events import Event, tell

@@ -22,7 +22,7 @@ from django.db import Error
 from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, own_queue
-from facho.adapters.snmp.dispatch import SnmpByVersion
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.adapters.wire import from_wire
 from facho.engine.model import Claim
 from facho.engine.ports import Clock, EventBus, NodeRunner
