@@ -4,6 +4,7 @@
 python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py test [--fast | --long | --coverage] [pytest arguments]
+python3 dev.py settings
 python3 dev.py bench [--quick] [--only CASE] [--help]
 python3 dev.py setup
 """
@@ -34,6 +35,9 @@ def main(arguments):
     elif command == "bench":
         prepare("dev")
         run_instead([PYTHON, ROOT / "tests" / "bench" / "compare", *rest])
+    elif command == "settings":
+        prepare("dev")
+        run_instead([PYTHON, ROOT / "tests" / "settings_tables.py"])
     elif command == "setup":
         prepare("dev")
         print(f"Ready: {VENV / 'bin' / 'facho'}")

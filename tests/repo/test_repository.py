@@ -7,10 +7,12 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import facho
+import settings_tables
 from facho.brands import BRANDS
 from facho.engine import ports
-from facho.runtime import config
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(path for path in (ROOT / "src").rglob("*.py") if "migrations" not in path.parts)
@@ -88,10 +90,13 @@ def test_every_link_to_a_file_leads_somewhere():
     assert [f"{name_of(path)}: {target}" for path, target in targets if not (path.parent / target).exists()] == []
 
 
-def test_every_setting_is_explained():
-    explained = "".join(path.read_text() for path in DOCS)
+@pytest.mark.parametrize("language", settings_tables.READMES)
+def test_the_table_of_settings_is_current(language):
+    """If this fails, run `python3 dev.py settings`."""
+    readme = settings_tables.READMES[language].read_text()
 
-    assert sorted(name for name in config.KNOWN_NAMES if name not in explained) == []
+    assert settings_tables.with_table(readme, language) == readme
+    assert readme.count("| `FACHO_DATA_DIR` |") == 1
 
 
 def test_every_benchmark_is_a_command():

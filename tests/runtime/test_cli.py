@@ -128,7 +128,7 @@ def test_a_database_that_is_away_is_said_without_its_password(empty, command):
 def test_a_bad_port_is_one_sentence_for_every_command(empty, command):
     said = refused(command, data=empty, FACHO_PORT="web")
 
-    assert said == ("facho: FACHO_PORT is 'web'. Write a whole number from 1 to 65535, or unset it to use 8000.\n")
+    assert said == ("facho: FACHO_PORT is 'web'. Write a whole number from 1 to 65535, or unset it (default: 8000).\n")
 
 
 @pytest.mark.parametrize("command", ["run", "migrate"])

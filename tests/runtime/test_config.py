@@ -64,9 +64,9 @@ def test_what_is_said_is_heard(load):
 
 
 def test_an_empty_variable_is_none(load):
-    names = sorted(config.KNOWN_NAMES - {"FACHO_DATA_DIR"})
+    names = config.KNOWN_NAMES - {"FACHO_DATA_DIR"}
 
-    assert load(**dict.fromkeys([*names, "DATABASE_URL"], "")) == load()
+    assert load(**dict.fromkeys(names, " ")) == load()
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,8 @@ def test_an_empty_variable_is_none(load):
         pytest.param("DATABASE_URL", "postgresql://u@h/", "postgresql://", id="a server without a database"),
         pytest.param("DATABASE_URL", "sqlite://", "memory", id="a database in memory"),
         pytest.param("DATABASE_URL", "sqlite:///:memory:", "memory", id="a database in memory, by name"),
+        pytest.param("FACHO_WORKER_NAME", "noc 2", "like noc-2", id="a name with a space"),
+        pytest.param("FACHO_METRICS_PER_OLT", "2001", "from 0 to 2000", id="more series than a scrape can hold"),
         pytest.param("FACHO_SECRET_KEYS", "not-a-key", "Key 1 in FACHO_SECRET_KEYS", id="a key that is none"),
         pytest.param("FACHO_SECRET_KEYS", f"{KEY},ñ", "Key 2 in FACHO_SECRET_KEYS", id="a second key that is none"),
     ],
@@ -114,6 +116,27 @@ def test_a_bad_value_is_named_with_what_to_write(load, name, value, advice):
     assert advice in str(refusal.value)
 
 
+def test_all_bad_values_are_named_at_once(load):
+    with pytest.raises(ConfigError) as refusal:
+        load(FACHO_PORT="web", FACHO_TIME_ZONE="Mars/Olympus", FACHO_SECRET_KEYS="x", DATABASE_URL="facho")
+
+    lines = str(refusal.value).splitlines()
+    assert lines[:2] == [
+        "FACHO_PORT is 'web'. Write a whole number from 1 to 65535, or unset it (default: 8000).",
+        "FACHO_TIME_ZONE is 'Mars/Olympus'. Write a time zone like America/Lima, or unset it (default: UTC).",
+    ]
+    assert [line.split()[0] for line in lines[2:]] == ["Key", "DATABASE_URL"]
+
+
+def test_what_depends_on_a_bad_value_is_not_judged(load):
+    with pytest.raises(ConfigError) as refusal:
+        load(FACHO_MODE="cluster", DATABASE_URL="facho", FACHO_REDIS_URL="nowhere")
+
+    assert str(refusal.value) == (
+        "FACHO_MODE is 'cluster'. Write one of embedded, scale, or unset it (default: embedded)."
+    )
+
+
 @pytest.mark.parametrize(
     "environ",
     [
@@ -123,6 +146,7 @@ def test_a_bad_value_is_named_with_what_to_write(load, name, value, advice):
         {"DATABASE_URL": SECRET},
         {"FACHO_SECRET_KEYS": SECRET},
         {"FACHO_PUBLIC_URL": f"https://noc:{SECRET}@noc.example.net"},
+        {"FACHO_MODE": "scale", "DATABASE_URL": "postgresql://h/db", "FACHO_REDIS_URL": f"redis://:{SECRET}@[h"},
     ],
     ids=str,
 )
@@ -134,7 +158,15 @@ def test_a_refusal_repeats_no_password(load, environ):
 
 
 def test_a_configuration_shows_no_secret(load):
-    shown = repr(load(FACHO_SECRET_KEYS=KEY, DATABASE_URL=f"postgresql://facho:{SECRET}@h/db"))
+    shown = repr(
+        load(
+            FACHO_MODE="scale",
+            FACHO_SECRET_KEYS=KEY,
+            FACHO_METRICS_TOKEN=SECRET,
+            FACHO_REDIS_URL=f"redis://:{SECRET}@h",
+            DATABASE_URL=f"postgresql://facho:{SECRET}@h/db",
+        )
+    )
 
     assert KEY not in shown
     assert SECRET not in shown
@@ -164,7 +196,12 @@ def test_the_host_of_the_public_address_is_known(load, url, host):
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("FACHO_POLERS", "FACHO_POLLERS"), ("FACHO_DATADIR", "FACHO_DATA_DIR"), ("FACHO_XYZZY", "")],
+    [
+        ("FACHO_POLERS", "FACHO_POLLERS"),
+        ("FACHO_DATABASE_URL", "DATABASE_URL"),
+        ("FACHO_DATADIR", "FACHO_DATA_DIR"),
+        ("FACHO_XYZZY", ""),
+    ],
 )
 def test_a_variable_nobody_reads_is_found_with_the_one_that_was_meant(name, meant):
     assert config.unknown_names({name: "1", "FACHO_PORT": "1", "HOME": "/"}) == {name: meant}

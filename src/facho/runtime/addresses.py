@@ -1,24 +1,25 @@
 """Addresses and options of the database and Redis."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import dj_database_url
 
 
 class ConfigError(Exception):
     """A setting that Facho cannot start with. The message names it and a valid value."""
 
 
-def redis_url(environ: Mapping[str, str], mode: str) -> str:
-    url = environ.get("FACHO_REDIS_URL", "").strip()
+def redis_url(url: str, mode: str) -> str:
     if mode == "embedded":
         # One process needs no bus.
         return ""
+    try:
+        parts = urlsplit(url)
+        is_redis = parts.scheme in ("redis", "rediss") and bool(parts.hostname)
+    except ValueError:
+        is_redis = False
     # The address may carry a password, so it is not repeated here.
-    if urlsplit(url).scheme not in ("redis", "rediss") or not urlsplit(url).hostname:
+    if not is_redis:
         raise ConfigError(
             "FACHO_MODE is scale, but FACHO_REDIS_URL is not a Redis address. Write one like "
             "redis://:password@host:6379/0, or unset FACHO_MODE to run everything in one process."
@@ -30,8 +31,10 @@ def redis_url(environ: Mapping[str, str], mode: str) -> str:
     return url
 
 
-def database(environ: Mapping[str, str], data_dir: Path, mode: str) -> dict[str, object]:
-    url = environ.get("DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'facho.sqlite3'}"
+def database(url: str, data_dir: Path, mode: str) -> dict[str, object]:
+    import dj_database_url
+
+    url = url or f"sqlite:///{data_dir / 'facho.sqlite3'}"
     try:
         settings = dict(dj_database_url.parse(url, conn_max_age=600, conn_health_checks=True))
     except (ValueError, KeyError):

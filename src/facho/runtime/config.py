@@ -1,34 +1,29 @@
-"""Settings from the environment. An invalid value stops the start with a message."""
+"""Settings from the environment, each declared once: as a field of `Config`.
+
+`python3 dev.py settings` writes the tables of both READMEs from these declarations. Libraries are imported in the
+functions that need them: commands without a database read one or two declarations, and start fast.
+"""
 
 import contextlib
-import difflib
 import os
 import re
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, available_timezones
-
-from cryptography.fernet import Fernet
 
 from facho.runtime.addresses import ConfigError as ConfigError
 from facho.runtime.addresses import database, redis_url
 
 KEY_FILE = "secret.keys"
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-LOG_FORMATS = ("line", "json")
-LANGUAGES = ("en", "es")
-MOST_POLLERS = 1000
+BRANDS_FOLDER = "brands"
 # Without FACHO_POLLERS: range of an embedded engine, and fixed number of a worker.
 AUTOMATIC_POLLERS = (10, 200)
 WORKER_POLLERS = 32
-MOST_MISSES = 100
-MOST_DAYS = 3650
-# Each has about ten series.
-MOST_OLTS_IN_METRICS = 2000
-MODES = ("embedded", "scale")
+MOST_POLLERS = 1000
 
 # Used by commands without a database and by the tests; not settings.
 FOREIGN_NAMES = {
@@ -42,49 +37,370 @@ FOREIGN_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """Values of `FACHO_*` and `DATABASE_URL`."""
+class Setting:
+    """An environment variable. `read` converts its text: `ValueError` says what to write instead."""
 
-    # One process, or roles on several machines.
-    mode: str
-    data_dir: Path
-    host: str
-    port: int
-    # None: automatic.
-    pollers: int | None
-    language: str
-    time_zone: str
-    log_level: str
-    allowed_hosts: tuple[str, ...]
-    public_url: str
-    # Consecutive discoveries without an ONU before it is missing.
-    misses: int
-    # Percentage of an OLT's ONUs: a larger disappearance at once is suspect.
-    mass_vanishing: int
-    log_format: str
-    # Consecutive attempts without an answer that open the breaker of an OLT.
-    breaker_after: int
-    # Whether a breaker closes automatically when the OLT answers again.
-    auto_recover: bool
-    # Days to keep: log, executions, and readings with quotas and plans.
-    keep_logs: int
-    keep_executions: int
-    keep_history: int
-    keep_daily: int
-    # Maximum size of the spool in MB.
-    spool_mb: int
-    # Seconds for which the OLTs of a dead worker stay blocked.
-    lease_seconds: int
-    # Port of /metrics, /healthz and /readyz of a scheduler or worker; None: not served.
-    metrics_port: int | None
-    # Maximum number of OLTs with their own series in /metrics.
-    metrics_per_olt: int
-    worker_name: str
-    # May contain passwords.
-    metrics_token: str = field(repr=False)
-    redis_url: str = field(repr=False)
-    database: dict[str, object] = field(repr=False)
-    secret_keys: tuple[str, ...] = field(repr=False)
+    variable: str
+    default: str
+    read: Callable[..., Any]
+    # Its meaning in the READMEs.
+    english: str
+    spanish: str
+    # A default that is not a fixed text, in both languages.
+    automatic: tuple[str, str] = ("none", "ninguno")
+    # Earlier fields of `Config` that `read` needs as further arguments.
+    needs: tuple[str, ...] = ()
+    # Not shown in errors or by `repr`.
+    is_secret: bool = False
+
+    def value(self, environ: Mapping[str, str], earlier: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        text = environ.get(self.variable, "").strip() or self.default
+        try:
+            return self.read(text, *(earlier[name] for name in self.needs))
+        except ValueError as error:
+            what = "not valid" if self.is_secret else repr(text)
+            otherwise = self.default or self.automatic[0]
+            raise ConfigError(f"{self.variable} is {what}. {error}, or unset it (default: {otherwise}).") from None
+
+
+def setting(*arguments: Any, **options: Any) -> Any:
+    """Declare a field of `Config` with the arguments of `Setting`."""
+    declared = Setting(*arguments, **options)
+    return field(repr=not declared.is_secret, metadata={"setting": declared})
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Reads a whole number within limits. Empty is None: the setting has no default then."""
+
+    low: int
+    high: int
+
+    def __call__(self, text: str) -> int | None:
+        if not text:
+            return None
+        if not text.isdecimal() or not self.low <= int(text) <= self.high:
+            raise ValueError(f"Write a whole number from {self.low} to {self.high}")
+        return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Reads one of several words."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, text: str) -> Any:
+        if text not in self.words:
+            raise ValueError(f"Write one of {', '.join(self.words)}")
+        return text
+
+
+class Switch(Choice):
+    """Reads `true` or `false`."""
+
+    def __call__(self, text: str) -> bool:
+        return bool(super().__call__(text) == "true")
+
+
+def read_data_dir(text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("That home directory does not exist. Write an absolute path") from None
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _time_zone(text: str) -> str:
+    from zoneinfo import available_timezones
+
+    if text != "UTC" and text not in available_timezones():
+        raise ValueError("Write a time zone like America/Lima")
+    return text
+
+
+def _public_url(text: str) -> str:
+    url = text.rstrip("/")
+    if url and not _is_origin(url):
+        raise ValueError(
+            "It must have a scheme and a host, and no path. Write the address of Facho in a browser, like "
+            "https://noc.example.net"
+        )
+    return url
+
+
+def _is_origin(url: str) -> bool:
+    """Return whether an address is a scheme, a host and optionally a port."""
+    try:
+        parts = urlsplit(url)
+        is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
+    except ValueError:
+        return False
+    return is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
+
+
+def _worker_name(text: str) -> str:
+    name = text or socket.gethostname()
+    if not re.fullmatch(r"[\w.-]{1,100}", name):
+        raise ConfigError(
+            f"The name of this worker is {name!r}. Set FACHO_WORKER_NAME to letters, digits, dots and dashes, like "
+            "noc-2."
+        )
+    return name
+
+
+def _secret_keys(text: str, data_dir: Path) -> tuple[str, ...]:
+    from cryptography.fernet import Fernet
+
+    keys = _list(text)
+    source = "FACHO_SECRET_KEYS"
+    file = data_dir / KEY_FILE
+    if not keys and file.exists():
+        source = str(file)
+        try:
+            # Undecodable text is not a key and is reported as such below.
+            keys = tuple(file.read_text(errors="replace").split())
+        except OSError as error:
+            raise ConfigError(
+                f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."
+            ) from error
+        if not keys:
+            raise ConfigError(
+                f"{file} is empty. Restore it from a backup: stored secrets cannot be decrypted without it."
+            )
+    for position, key in enumerate(keys, 1):
+        try:
+            Fernet(key)
+        except ValueError as error:
+            raise ConfigError(
+                f"Key {position} in {source} is not a Fernet key (32 bytes in URL-safe base64). Create one with: "
+                'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
+            ) from error
+    return keys
+
+
+DAYS = Number(1, 3650)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Values of all settings, in the order of the READMEs."""
+
+    data_dir: Path = setting(
+        "FACHO_DATA_DIR",
+        "data",
+        read_data_dir,
+        "directory of the database, keys, logs and your brand profiles",
+        "directorio de la base de datos, las claves, los logs y sus perfiles de marca",
+    )
+    host: str = setting("FACHO_HOST", "127.0.0.1", str, "address of the web server", "dirección del servidor web")
+    port: int = setting("FACHO_PORT", "8000", Number(1, 65535), "port of the web server", "puerto del servidor web")
+    public_url: str = setting(
+        "FACHO_PUBLIC_URL",
+        "",
+        _public_url,
+        "URL of Facho behind a proxy, such as `https://noc.example.net`",
+        "URL de Facho detrás de un proxy, como `https://noc.example.net`",
+        # A wrong one may contain a password.
+        is_secret=True,
+    )
+    allowed_hosts: tuple[str, ...] = setting(
+        "FACHO_ALLOWED_HOSTS",
+        "",
+        _list,
+        "additional host names, separated by commas",
+        "nombres de host adicionales, separados por comas",
+    )
+    language: str = setting(
+        "FACHO_LANGUAGE",
+        "en",
+        Choice(("en", "es")),
+        "language of the pages, if the browser requests neither",
+        "idioma de las páginas, si el navegador no pide ninguno de los dos",
+    )
+    time_zone: str = setting(
+        "FACHO_TIME_ZONE",
+        "UTC",
+        _time_zone,
+        "time zone of the admin, such as `America/Lima`; the dashboard uses the browser's time zone",
+        "zona horaria de la administración, como `America/Lima`; el panel usa la del navegador",
+    )
+    pollers: int | None = setting(
+        "FACHO_POLLERS",
+        "",
+        Number(1, MOST_POLLERS),
+        f"number of OLTs polled at once. Empty: as many as needed, up to {AUTOMATIC_POLLERS[1]}; "
+        f"{WORKER_POLLERS} on a worker",
+        f"número de OLTs que se sondean a la vez. Vacío: las necesarias, hasta {AUTOMATIC_POLLERS[1]}; "
+        f"{WORKER_POLLERS} en un worker",
+        automatic=("automatic", "automático"),
+    )
+    misses: int = setting(
+        "FACHO_MISSES",
+        "2",
+        Number(1, 100),
+        "number of consecutive discoveries without an ONU before it is marked as missing",
+        "número de descubrimientos seguidos sin una ONU para marcarla como desaparecida",
+    )
+    mass_vanishing: int = setting(
+        "FACHO_MASS_VANISHING",
+        "30",
+        Number(1, 100),
+        "percentage of an OLT's ONUs. If more disappear at once, none is marked as missing until the next discovery "
+        "confirms it; `100` turns this off",
+        "porcentaje de las ONUs de una OLT. Si desaparecen más a la vez, ninguna se marca como desaparecida hasta que "
+        "el siguiente descubrimiento lo confirme; `100` lo desactiva",
+    )
+    breaker_after: int = setting(
+        "FACHO_BREAKER_AFTER",
+        "3",
+        Number(1, 100),
+        "number of consecutive attempts without an answer, including retries, before the breaker of an OLT opens. "
+        "The OLT is then only probed, once a minute",
+        "número de intentos seguidos sin respuesta, incluidos los reintentos, para abrir el cortacircuitos de una OLT. "
+        "Después solo se prueba, una vez por minuto",
+    )
+    auto_recover: bool = setting(
+        "FACHO_AUTO_RECOVER",
+        "true",
+        Switch(("true", "false")),
+        "`false`: an open breaker must be closed manually, even if the OLT answers again",
+        "`false`: un cortacircuitos abierto se cierra manualmente, aunque la OLT vuelva a responder",
+    )
+    keep_logs: int = setting(
+        "FACHO_KEEP_LOGS",
+        "7",
+        DAYS,
+        "days to keep the coordinator log in the database",
+        "días que se guarda el registro del coordinador en la base de datos",
+    )
+    keep_executions: int = setting(
+        "FACHO_KEEP_EXECUTIONS", "30", DAYS, "days to keep executions", "días que se guardan las ejecuciones"
+    )
+    keep_history: int = setting(
+        "FACHO_KEEP_HISTORY",
+        "90",
+        DAYS,
+        "days to keep readings, ONU events, quotas, violations, plans, alerts and the pool load",
+        "días que se guardan lecturas, eventos de ONU, cuotas, violaciones, planes, alertas y la carga de los pollers",
+    )
+    keep_daily: int = setting(
+        "FACHO_KEEP_DAILY",
+        "730",
+        DAYS,
+        "days to keep the daily minimum, mean and maximum of each ONU",
+        "días que se guardan el mínimo, la media y el máximo diarios de cada ONU",
+    )
+    spool_mb: int = setting(
+        "FACHO_SPOOL_MB",
+        "256",
+        Number(1, 1_000_000),
+        "maximum size in MB of the spool of each process: readings kept on disk while the database is unavailable",
+        "tamaño máximo en MB del spool de cada proceso: lecturas guardadas en disco mientras la base de datos no está "
+        "disponible",
+    )
+    log_level: str = setting(
+        "FACHO_LOG_LEVEL",
+        "INFO",
+        Choice(("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")),
+        "log level of the terminal and of `logs/facho.log` in the data directory. `logs/coordinator.log` and the "
+        "database hold only events, of all levels. Log files rotate at 10 MB; five old files are kept",
+        "nivel de log de la terminal y de `logs/facho.log` en el directorio de datos. `logs/coordinator.log` y la base "
+        "de datos contienen solo eventos, de todos los niveles. Los archivos rotan a los 10 MB; se conservan cinco "
+        "anteriores",
+    )
+    log_format: str = setting(
+        "FACHO_LOG_FORMAT",
+        "line",
+        Choice(("line", "json")),
+        "format of the log; `json`: one JSON object per line",
+        "formato del log; `json`: un objeto JSON por línea",
+    )
+    secret_keys: tuple[str, ...] = setting(
+        "FACHO_SECRET_KEYS",
+        "",
+        _secret_keys,
+        "Fernet keys, separated by commas. The first key encrypts; all keys decrypt. In scale-out, the same on all "
+        "machines",
+        "claves Fernet separadas por comas. La primera cifra; todas descifran. En modo scale, las mismas en todas las "
+        "máquinas",
+        automatic=(f"`{KEY_FILE}` in the data directory", f"`{KEY_FILE}` en el directorio de datos"),
+        needs=("data_dir",),
+        is_secret=True,
+    )
+    # None and 0: not served.
+    metrics_port: int | None = setting(
+        "FACHO_METRICS_PORT",
+        "",
+        Number(0, 65535),
+        "port of `/metrics`, `/healthz` and `/readyz` on a scheduler or worker, one for each on a machine; `0`: not "
+        "served. `facho run` and `facho web` use the web port",
+        "puerto de `/metrics`, `/healthz` y `/readyz` en un scheduler o worker, uno para cada uno en una máquina; "
+        "`0`: no se sirven. `facho run` y `facho web` usan el puerto web",
+    )
+    metrics_per_olt: int = setting(
+        "FACHO_METRICS_PER_OLT",
+        "0",
+        # Each OLT has about ten series.
+        Number(0, 2000),
+        "number of OLTs with their own series in `/metrics`; `0`: none. `facho_olts_without_series` counts the others",
+        "número de OLT con series propias en `/metrics`; `0`: ninguna. `facho_olts_without_series` cuenta las demás",
+    )
+    metrics_token: str = setting(
+        "FACHO_METRICS_TOKEN",
+        "",
+        str,
+        "bearer token required for `/metrics`. Without it, only requests from the same machine are answered",
+        "token (bearer) requerido para `/metrics`. Sin él, solo se responde a solicitudes de la misma máquina",
+        is_secret=True,
+    )
+    mode: str = setting(
+        "FACHO_MODE",
+        "embedded",
+        Choice(("embedded", "scale")),
+        "`scale`: run `facho web`, `facho scheduler` and `facho worker`, on one or more machines",
+        "`scale`: se ejecutan `facho web`, `facho scheduler` y `facho worker`, en una o más máquinas",
+    )
+    database: dict[str, object] = setting(
+        "DATABASE_URL",
+        "",
+        database,
+        "URL of the database: `postgresql://user:password@host:5432/facho`, required in scale-out",
+        "URL de la base de datos: `postgresql://user:password@host:5432/facho`, necesaria en modo scale",
+        automatic=("SQLite in the data directory", "SQLite en el directorio de datos"),
+        needs=("data_dir", "mode"),
+        is_secret=True,
+    )
+    redis_url: str = setting(
+        "FACHO_REDIS_URL",
+        "",
+        redis_url,
+        "URL of Redis in scale-out: `redis://:password@host:6379/0`, or `rediss://` for TLS",
+        "URL de Redis en modo scale: `redis://:password@host:6379/0`, o `rediss://` para TLS",
+        needs=("mode",),
+        is_secret=True,
+    )
+    worker_name: str = setting(
+        "FACHO_WORKER_NAME",
+        "",
+        _worker_name,
+        "name of a worker or scheduler. Each one on a machine needs its own name, the same after a restart",
+        "nombre de un worker o scheduler. Cada uno en una máquina necesita su propio nombre, el mismo después de "
+        "reiniciar",
+        automatic=("host name", "nombre del host"),
+    )
+    lease_seconds: int = setting(
+        "FACHO_LEASE_SECONDS",
+        "30",
+        Number(10, 300),
+        "scale-out: seconds until other workers can poll the OLTs of a worker that died; also how long a worker "
+        "continues without the database",
+        "modo scale: segundos hasta que otros workers puedan sondear las OLT de un worker caído; también cuánto "
+        "continúa un worker sin la base de datos",
+    )
 
     @property
     def key_file(self) -> Path:
@@ -93,7 +409,7 @@ class Config:
     @property
     def brands_dir(self) -> Path:
         """Return the directory of the admin's brand profiles."""
-        return self.data_dir / "brands"
+        return self.data_dir / BRANDS_FOLDER
 
     @property
     def public_host(self) -> str:
@@ -115,75 +431,30 @@ class Config:
         return str(self.database["ENGINE"]).endswith("sqlite3")
 
 
-KNOWN_NAMES = {
-    "FACHO_MODE",
-    "FACHO_REDIS_URL",
-    "FACHO_SPOOL_MB",
-    "FACHO_LEASE_SECONDS",
-    "FACHO_METRICS_PER_OLT",
-    "FACHO_METRICS_PORT",
-    "FACHO_METRICS_TOKEN",
-    "FACHO_WORKER_NAME",
-    "FACHO_DATA_DIR",
-    "FACHO_HOST",
-    "FACHO_PORT",
-    "FACHO_POLLERS",
-    "FACHO_LANGUAGE",
-    "FACHO_TIME_ZONE",
-    "FACHO_LOG_LEVEL",
-    "FACHO_ALLOWED_HOSTS",
-    "FACHO_PUBLIC_URL",
-    "FACHO_SECRET_KEYS",
-    "FACHO_MISSES",
-    "FACHO_MASS_VANISHING",
-    "FACHO_LOG_FORMAT",
-    "FACHO_BREAKER_AFTER",
-    "FACHO_AUTO_RECOVER",
-    "FACHO_KEEP_LOGS",
-    "FACHO_KEEP_EXECUTIONS",
-    "FACHO_KEEP_DAILY",
-    "FACHO_KEEP_HISTORY",
-}
+SETTINGS: dict[str, Setting] = {each.name: each.metadata["setting"] for each in fields(Config)}
+KNOWN_NAMES = {each.variable for each in SETTINGS.values()}
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Config:
-    """Read and check all settings. Nothing is created here; see `prepare`."""
-    data_dir = _data_dir(environ)
-    mode = _choice(environ, "FACHO_MODE", "embedded", MODES)
-    return Config(
-        mode=mode,
-        data_dir=data_dir,
-        host=environ.get("FACHO_HOST") or "127.0.0.1",
-        port=_number(environ, "FACHO_PORT", 8000, 1, 65535),
-        pollers=_number(environ, "FACHO_POLLERS", 0, 1, MOST_POLLERS) or None,
-        language=_choice(environ, "FACHO_LANGUAGE", "en", LANGUAGES),
-        time_zone=_time_zone(environ),
-        log_level=_choice(environ, "FACHO_LOG_LEVEL", "INFO", LOG_LEVELS),
-        allowed_hosts=tuple(_list(environ, "FACHO_ALLOWED_HOSTS")),
-        public_url=_public_url(environ),
-        misses=_number(environ, "FACHO_MISSES", 2, 1, MOST_MISSES),
-        mass_vanishing=_number(environ, "FACHO_MASS_VANISHING", 30, 1, 100),
-        log_format=_choice(environ, "FACHO_LOG_FORMAT", "line", LOG_FORMATS),
-        breaker_after=_number(environ, "FACHO_BREAKER_AFTER", 3, 1, 100),
-        auto_recover=_choice(environ, "FACHO_AUTO_RECOVER", "true", ("true", "false")) == "true",
-        keep_logs=_number(environ, "FACHO_KEEP_LOGS", 7, 1, MOST_DAYS),
-        keep_executions=_number(environ, "FACHO_KEEP_EXECUTIONS", 30, 1, MOST_DAYS),
-        keep_history=_number(environ, "FACHO_KEEP_HISTORY", 90, 1, MOST_DAYS),
-        keep_daily=_number(environ, "FACHO_KEEP_DAILY", 730, 1, MOST_DAYS),
-        spool_mb=_number(environ, "FACHO_SPOOL_MB", 256, 1, 1_000_000),
-        lease_seconds=_number(environ, "FACHO_LEASE_SECONDS", 30, 10, 300),
-        metrics_port=_number(environ, "FACHO_METRICS_PORT", 0, 0, 65535) or None,
-        metrics_per_olt=_number(environ, "FACHO_METRICS_PER_OLT", 0, 0, MOST_OLTS_IN_METRICS),
-        metrics_token=environ.get("FACHO_METRICS_TOKEN", "").strip(),
-        worker_name=_worker_name(environ),
-        redis_url=redis_url(environ, mode),
-        database=database(environ, data_dir, mode),
-        secret_keys=_secret_keys(environ, data_dir),
-    )
+    """Read and check all settings; `ConfigError` has all problems. Nothing is created here; see `prepare`."""
+    values: dict[str, Any] = {}
+    problems = []
+    for name, setting in SETTINGS.items():
+        # Without an earlier one that it needs, it cannot be checked. The problem of that one is reported.
+        if values.keys() >= set(setting.needs):
+            try:
+                values[name] = setting.value(environ, values)
+            except ConfigError as error:
+                problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return Config(**values)
 
 
 def unknown_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return each unknown FACHO_ variable with the most similar name, or empty."""
+    import difflib
+
     strangers = {name for name in environ if name.startswith("FACHO_")} - KNOWN_NAMES - FOREIGN_NAMES
     return {name: next(iter(difflib.get_close_matches(name, KNOWN_NAMES, 1)), "") for name in sorted(strangers)}
 
@@ -207,6 +478,8 @@ def prepare(config: Config) -> None:
 
 def make_key(path: Path) -> None:
     """Create a key file with a new key, unless another process has just done so: then its key counts."""
+    from cryptography.fernet import Fernet
+
     ours = path.with_suffix(f".{os.getpid()}")
     write_keys(ours, [Fernet.generate_key().decode()])
     with contextlib.suppress(FileExistsError):
@@ -223,102 +496,6 @@ def write_keys(path: Path, keys: list[str]) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-
-
-def _data_dir(environ: Mapping[str, str]) -> Path:
-    raw = environ.get("FACHO_DATA_DIR") or "data"
-    try:
-        return Path(raw).expanduser().absolute()
-    except RuntimeError as error:
-        raise ConfigError(
-            f"FACHO_DATA_DIR is {raw!r}, but that home directory does not exist. Write an absolute path."
-        ) from error
-
-
-def _number(environ: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    raw = environ.get(name, "").strip()
-    if not raw:
-        return default
-    if not raw.isdecimal() or not low <= int(raw) <= high:
-        otherwise = default if default >= low else "the automatic number"
-        raise ConfigError(
-            f"{name} is {raw!r}. Write a whole number from {low} to {high}, or unset it to use {otherwise}."
-        )
-    return int(raw)
-
-
-def _choice(environ: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:
-    value = environ.get(name, "").strip() or default
-    if value not in choices:
-        raise ConfigError(f"{name} is {value!r}. It can be {', '.join(choices)}.")
-    return value
-
-
-def _list(environ: Mapping[str, str], name: str) -> list[str]:
-    return [part.strip() for part in environ.get(name, "").split(",") if part.strip()]
-
-
-def _time_zone(environ: Mapping[str, str]) -> str:
-    name = environ.get("FACHO_TIME_ZONE", "").strip() or "UTC"
-    if name != "UTC" and name not in available_timezones():
-        raise ConfigError(f"FACHO_TIME_ZONE is {name!r}, which is not a time zone. Write one like America/Lima.")
-    return ZoneInfo(name).key
-
-
-def _public_url(environ: Mapping[str, str]) -> str:
-    url = environ.get("FACHO_PUBLIC_URL", "").strip().rstrip("/")
-    if url and not _is_origin(url):
-        # The address may carry a password, so it is not repeated here.
-        raise ConfigError(
-            "FACHO_PUBLIC_URL must have a scheme and a host. Write the address of Facho in a browser, like "
-            "https://noc.example.net."
-        )
-    return url
-
-
-def _is_origin(url: str) -> bool:
-    """Return whether an address is a scheme, a host and optionally a port."""
-    try:
-        parts = urlsplit(url)
-        is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
-    except ValueError:
-        return False
-    return is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
-
-
-def _worker_name(environ: Mapping[str, str]) -> str:
-    name = environ.get("FACHO_WORKER_NAME", "").strip() or socket.gethostname()
-    if not re.fullmatch(r"[\w.-]{1,100}", name):
-        raise ConfigError(f"FACHO_WORKER_NAME is {name!r}. Use letters, digits, dots and dashes, like noc-2.")
-    return name
-
-
-def _secret_keys(environ: Mapping[str, str], data_dir: Path) -> tuple[str, ...]:
-    keys = _list(environ, "FACHO_SECRET_KEYS")
-    source = "FACHO_SECRET_KEYS"
-    file = data_dir / KEY_FILE
-    if not keys and file.exists():
-        source = str(file)
-        try:
-            # Undecodable text is not a key and is reported as such below.
-            keys = file.read_text(errors="replace").split()
-        except OSError as error:
-            raise ConfigError(
-                f"{file} cannot be read ({error.strerror}). Run Facho as the user that owns it."
-            ) from error
-        if not keys:
-            raise ConfigError(
-                f"{file} is empty. Restore it from a backup: stored secrets cannot be decrypted without it."
-            )
-    for position, key in enumerate(keys, 1):
-        try:
-            Fernet(key)
-        except ValueError as error:
-            raise ConfigError(
-                f"Key {position} in {source} is not a Fernet key (32 bytes in URL-safe base64). Create one with: "
-                'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
-            ) from error
-    return tuple(keys)
 
 
 def register_brands(config: Config) -> None:

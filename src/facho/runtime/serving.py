@@ -59,7 +59,7 @@ def listen(host: str, port: int, setting: str = "--port or FACHO_PORT") -> socke
 @contextlib.contextmanager
 def probe_listener(config: Config) -> Iterator[socket.socket | None]:
     """Open the port for /metrics, /healthz and /readyz, if one is set."""
-    if config.metrics_port is None:
+    if not config.metrics_port:
         yield None
         return
     with contextlib.closing(listen(config.host, config.metrics_port, "FACHO_METRICS_PORT")) as listener:

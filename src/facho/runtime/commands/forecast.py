@@ -5,18 +5,14 @@ import math
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from facho.engine.forecast.fleet import Fleet
 from facho.engine.quota.pollers_needed import pollers_needed
 from facho.runtime import forecasting
 from facho.runtime.commands import report, screen
 from facho.runtime.commands.screen import CommandError, ProgressLine, bar, note, out, plural, span, table
-
-if TYPE_CHECKING:
-    from facho.runtime.config import Config
-
-MOST_POLLERS = 1000
+from facho.runtime.config import AUTOMATIC_POLLERS, MOST_POLLERS, Config, ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,10 +107,9 @@ def _jobs(texts: Sequence[str]) -> list[forecasting.JobWish]:
 
 def _of_the_database(
     jobs: Sequence[forecasting.JobWish], dead: float, now: datetime, start: datetime
-) -> "tuple[Fleet, Config]":
+) -> tuple[Fleet, Config]:
     """Return the OLTs of this installation with their learned durations and failures, and its settings."""
     from facho.runtime import cli
-    from facho.runtime.config import ConfigError
 
     try:
         config = cli.prepare()
@@ -134,8 +129,6 @@ def _of_the_database(
 
 def _automatic(fleet: Fleet, start: datetime) -> int:
     """Return the size that an automatic pool would reach."""
-    from facho.runtime.config import AUTOMATIC_POLLERS
-
     least, most = AUTOMATIC_POLLERS
     return min(max(_enough(fleet, start), least), most)
 

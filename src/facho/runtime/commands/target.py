@@ -5,7 +5,6 @@ import getpass
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from facho import brands
 from facho.brands.files import load_folder
@@ -16,26 +15,17 @@ from facho.engine.errors import UnknownBrand
 from facho.engine.snmp import Agent, Community, User, Version
 from facho.runtime.commands.screen import CommandError, ProgressLine, note
 from facho.runtime.commands.session import OltSession
-
-FOLDER = "brands"
+from facho.runtime.config import BRANDS_FOLDER, SETTINGS, ConfigError
 
 
 def load(environ: Mapping[str, str] = os.environ) -> None:
     """Register the profiles of the data directory. Nothing is created."""
-    folder = _folder(environ)
-    if not folder.is_dir():
-        return
     try:
-        brands.register(load_folder(folder).values())
-    except (BadProfile, OSError) as error:
+        folder = SETTINGS["data_dir"].value(environ) / BRANDS_FOLDER
+        if folder.is_dir():
+            brands.register(load_folder(folder).values())
+    except (ConfigError, BadProfile, OSError) as error:
         raise CommandError(str(error)) from error
-
-
-def _folder(environ: Mapping[str, str]) -> Path:
-    try:
-        return Path(environ.get("FACHO_DATA_DIR") or "data").expanduser() / FOLDER
-    except RuntimeError as error:
-        raise CommandError(f"FACHO_DATA_DIR: {error}") from error
 
 
 def chosen(options: argparse.Namespace) -> Brand | None:
