@@ -3,6 +3,8 @@
 import pytest
 from command_stage import simulated, where
 
+from facho.engine.detect.detect import Identity
+from facho.runtime.commands import probe
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import MUTE, OltSpec
 
@@ -83,3 +85,13 @@ def test_an_agent_that_is_no_olt_is_said_to_be_none(facho, tmp_path):
     assert "Linux box" not in named.err
     assert collected.status == 2
     assert "Set the brand manually" in collected.err
+
+
+def test_a_description_cannot_move_the_cursor(capsys):
+    identity = Identity(None, sys_name="[red]OLT", sys_descr="\x1b[2JHuawei")
+
+    probe._print("192.0.2.1", identity, None)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "OLT        [red]OLT (192.0.2.1)"
+    assert "says       ?[2JHuawei" in lines

@@ -1,11 +1,12 @@
 """What people see: tables that fit, times in words, and a line that is only shown on a terminal."""
 
 import io
+import re
 from datetime import timedelta
 
 import pytest
 
-from facho.runtime.commands.screen import ProgressLine, bar, plural, span, table
+from facho.runtime.commands.screen import ProgressBar, plural, span, table
 
 
 class Terminal(io.StringIO):
@@ -28,6 +29,33 @@ def test_the_widest_column_is_cut_so_that_a_line_fits():
 
     assert lines[1] == "1/3/7  Óscar Mamani - C…"
     assert max(map(len, lines)) == 24
+
+
+def test_wide_characters_take_two_columns():
+    lines = table(["name", "state"], [["王小明家", "online"], ["Ana", "offline"]], width=80)
+
+    assert lines == [
+        "name      state",
+        "王小明家  online",
+        "Ana       offline",
+    ]
+
+
+def test_wide_characters_are_cut_where_the_line_ends():
+    lines = table(["onu", "name"], [["1/3/7", "王小明家的光猫"]], width=16)
+
+    assert lines[1] == "1/3/7  王小明家…"
+
+
+def test_a_pipe_gets_every_value_in_full(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    long = "x" * 5000
+
+    assert table(["onu", "name"], [["1/3/7", long]])[1] == f"1/3/7  {long}"
+
+
+def test_a_name_is_not_markup():
+    assert table(["name"], [["[red]"], ["[/]"]], width=80)[1:] == ["[red]", "[/]"]
 
 
 def test_a_name_cannot_move_the_cursor():
@@ -58,54 +86,83 @@ def test_things_are_counted_in_words(count, expected):
     assert plural(count, "ONU") == expected
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "filled"),
-    [
-        pytest.param(0, 8, 0, id="nothing"),
-        pytest.param(4, 8, 12, id="half"),
-        pytest.param(9, 8, 24, id="more than there was to do"),
-    ],
-)
-def test_a_bar_is_as_full_as_the_work_is_done(done, total, filled):
-    drawn = bar(done, total)
-
-    assert drawn.count("#") == filled
-    assert drawn.endswith(f"{done}/{total}")
+def shown(terminal):
+    """Return each state of the line in turn, without colours and movements of the cursor."""
+    lines = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()).replace("\r", "\n").split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
-@pytest.mark.parametrize("total", [None, 0])
-def test_work_without_a_known_end_has_no_bar(total):
-    assert bar(3, total) == ""
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    return Terminal()
 
 
-def test_a_terminal_sees_one_line_that_is_gone_at_the_end():
-    terminal, times = Terminal(), iter([0.0, 0.0, 0.01, 0.2, 0.2])
-    line = ProgressLine(terminal, lambda: next(times))
+def test_a_terminal_sees_one_line_that_is_gone_at_the_end(terminal):
+    times = iter([0.0, 0.01, 0.2, 0.2])
+    progress = ProgressBar(terminal, lambda: next(times))
 
-    line.show("12 rows")
-    line.show("18 rows, too soon to be read")
-    line.show("24 rows")
-    line.clear()
+    progress.show("olts", 12, 48, "rows")
+    progress.show("olts", 18, 48, "rows, too soon to be read")
+    progress.show("olts", 24, 48, "rows")
+    progress.clear()
 
-    assert terminal.getvalue() == "\r12 rows\x1b[K\r24 rows\x1b[K\r\x1b[K"
+    assert shown(terminal)[0].endswith("olts, 12 of 48 rows")
+    assert shown(terminal)[1].endswith("olts, 24 of 48 rows")
+    assert "too soon" not in terminal.getvalue()
+    # The line is erased, and the cursor is visible.
+    assert terminal.getvalue().endswith("\x1b[2K")
+    assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
 
 
-def test_the_line_of_another_step_is_shown_at_once():
-    terminal = Terminal()
-    line = ProgressLine(terminal, lambda: 5.0)
+def test_a_bar_is_as_full_as_the_work_is_done(terminal):
+    ProgressBar(terminal).show("olts", 24, 48, "rows")
 
-    line.show("detecting the brand")
-    line.clear()
-    line.show("12 rows")
+    # The rest of the bar has another colour.
+    assert re.findall("━+", terminal.getvalue())[0] == 12 * "━"
 
-    assert terminal.getvalue().endswith("\r12 rows\x1b[K")
+
+def test_work_without_a_known_end_is_a_text(terminal):
+    ProgressBar(terminal).show("192.0.2.1: detecting the brand")
+
+    assert shown(terminal)[0].endswith("192.0.2.1: detecting the brand")
+
+
+def test_the_line_of_another_step_is_shown_at_once(terminal):
+    progress = ProgressBar(terminal, lambda: 5.0)
+
+    progress.show("detecting the brand")
+    progress.clear()
+    progress.show("12 rows")
+
+    assert shown(terminal)[-1].endswith("12 rows")
+
+
+def test_a_text_of_a_device_is_shown_as_it_is(terminal):
+    ProgressBar(terminal).show("[red]OLT[/red] \x1b[2J")
+
+    assert shown(terminal)[0].endswith("[red]OLT[/red] ?[2J")
+
+
+def test_an_error_leaves_no_line_and_a_visible_cursor(terminal):
+    def work():
+        with ProgressBar(terminal) as progress:
+            progress.show("olts", 12, 48, "rows")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+    assert terminal.getvalue().endswith("\x1b[2K")
+    assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
 
 
 def test_a_file_sees_nothing_of_it():
     file = io.StringIO()
-    line = ProgressLine(file)
+    progress = ProgressBar(file)
 
-    line.show("12 rows")
-    line.clear()
+    progress.show("olts", 12, 48, "rows")
+    progress.clear()
 
     assert file.getvalue() == ""

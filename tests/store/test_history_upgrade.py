@@ -75,15 +75,16 @@ def present(rows, onu):
 
 
 def test_every_reading_comes_out_as_it_was(rows, onus):
-    lines = []
+    steps = []
 
-    convert(lines.append)
+    summary = convert(lambda *step: steps.append(step))
 
     assert [readings(onu) for onu in onus] == [present(rows, onu) for onu in onus]
     assert not is_pending()
-    assert lines[0] == f"Converting the history: {D0:%Y-%m-%d}, 0 of {len(rows):,} readings"
-    assert lines[-1].startswith(f"The history is converted: {len(rows):,} readings")
-    assert len(lines) == 6
+    assert steps[0] == (f"Converting the history: {D0:%Y-%m-%d}", 0, len(rows))
+    assert steps[-1] == ("Comparing the values before and after", len(rows), len(rows))
+    assert len(steps) == 5
+    assert summary.startswith(f"The history is converted: {len(rows):,} readings")
 
 
 def test_days_have_daily_values_afterwards(rows, onus):
@@ -129,7 +130,7 @@ def test_it_goes_on_where_it_was_interrupted_at_any_statement(rows, onus):
         left = step = step + 1
         try:
             with connection.execute_wrapper(execute):
-                convert(lambda line: None)
+                convert(lambda *step: None)
         except Killed:
             interruptions += 1
 

@@ -21,6 +21,7 @@ from django.db.models import Count, Max, Min, Q, Sum
 from django.db.models.functions import Length
 
 from facho.runtime import checks, server_checks
+from facho.runtime.commands.screen import ProgressBar, out, table
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock
 from facho.store import history_upgrade, sql
@@ -330,29 +331,28 @@ def _copy_and_compare(tables: Sequence[Model]) -> bool:
 
 def _copy(model: Model) -> None:
     """Copy a table, with progress on a terminal."""
-    watched, total, done = sys.stderr.isatty(), model._base_manager.using(SOURCE).count(), 0
+    total, done = model._base_manager.using(SOURCE).count(), 0
+    with ProgressBar() as progress:
 
-    def say(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if watched:
-            sys.stderr.write(f"\r\x1b[K{model._meta.db_table}: {done:,} of {total:,} rows")
-            sys.stderr.flush()
+        def show(rows: int) -> None:
+            nonlocal done
+            done += rows
+            progress.show(model._meta.db_table, done, total, "rows")
 
-    copy(model, say)
-    if watched:
-        sys.stderr.write("\r\x1b[K")
+        copy(model, show)
 
 
 def _compare(tables: Sequence[Model]) -> bool:
     """Print both row counts of each table, and return whether the content is the same."""
-    is_same = True
-    sys.stdout.write(f"{'table':28} {'source':>12} {'target':>12}\n")
-    for model in sorted(tables, key=lambda each: each._meta.db_table):
-        found = compare(model)
-        verdict = "same" if found.is_same else f"DIFFERENT {', '.join(found.differences)}".strip()
-        sys.stdout.write(f"{model._meta.db_table:28} {found.there:>12,} {found.here:>12,}  {verdict}\n")
-        is_same = is_same and found.is_same
+    rows, is_same = [], True
+    with ProgressBar() as progress:
+        for number, model in enumerate(sorted(tables, key=lambda each: each._meta.db_table)):
+            progress.show(f"comparing {model._meta.db_table}", number, len(tables), "tables")
+            found = compare(model)
+            verdict = "same" if found.is_same else f"DIFFERENT {', '.join(found.differences)}".strip()
+            rows.append((model._meta.db_table, found.there, found.here, verdict))
+            is_same = is_same and found.is_same
+    out("\n".join(table(["table", "source", "target", ""], rows)))
     return is_same
 
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from django.core.management import call_command
 from django.db import connection
 
+from facho.runtime.commands.screen import ProgressBar, out
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock
 from facho.store import history_upgrade
@@ -19,11 +20,22 @@ def upgrade(config: Config, *, verbosity: int, is_locked: bool) -> None:
     if not history_upgrade.is_pending():
         return
     lock: AbstractContextManager[object] = nullcontext() if is_locked else EngineLock(config)
-    with lock:
+    progress = ProgressBar()
+
+    def report(step: str, done: int, readings: int) -> None:
+        if progress.is_shown:
+            progress.show(step, done, readings, "readings")
+        else:
+            # The journal of a service needs lines.
+            out(f"{step}, {done:,} of {readings:,} readings")
+            sys.stdout.flush()
+
+    with lock, progress:
         try:
-            history_upgrade.convert(_report)
+            summary = history_upgrade.convert(report)
         except history_upgrade.NotConverted as error:
             raise ConfigError(str(error)) from error
+    out(summary)
 
 
 @contextmanager
@@ -43,8 +55,3 @@ def without_idle_limit() -> Iterator[None]:
     finally:
         with connection.cursor() as cursor:
             cursor.execute("RESET idle_in_transaction_session_timeout")
-
-
-def _report(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -33,20 +33,23 @@ def is_pending(using: Any = connection) -> bool:
     return OLD in using.introspection.table_names()
 
 
-def convert(report: Callable[[str], None]) -> None:
-    """Convert the rest of the old table, and drop it. `report` gets a line per day."""
+def convert(report: Callable[[str, int, int], None]) -> str:
+    """Convert the rest of the old table, drop it, and return a summary; empty if there was nothing to convert.
+
+    `report` gets each step, and the number of converted readings and of all readings.
+    """
     if not is_pending():
-        return
+        return ""
     rows, before = _count_old()
     done = 0
     for start in _days():
-        report(f"Converting the history: {start:%Y-%m-%d}, {done:,} of {rows:,} readings")
+        report(f"Converting the history: {start:%Y-%m-%d}", done, rows)
         converted = set(HistoryChunk.objects.filter(start=start).values_list("olt_id", flat=True).distinct())
         for olt_id in Olt.objects.order_by("pk").values_list("pk", flat=True):
             if olt_id not in converted:
                 _convert(olt_id, start)
         done += _count_rows(start)
-    report("Comparing the values before and after")
+    report("Comparing the values before and after", done, rows)
     after = _count_new()
     if before != after:
         # The old table is authoritative. The chunks are deleted, or the next try would count them too.
@@ -58,7 +61,7 @@ def convert(report: Callable[[str], None]) -> None:
         )
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {OLD}")
-    report(f"The history is converted: {rows:,} readings, {after.total():,} values, none lost")
+    return f"The history is converted: {rows:,} readings, {after.total():,} values, none lost"
 
 
 def _differences(before: Counter[str], after: Counter[str]) -> str:

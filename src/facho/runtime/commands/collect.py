@@ -11,7 +11,7 @@ from facho.engine.brand import Brand
 from facho.engine.collect import Progress, collect
 from facho.engine.model import Collected, JobKind, Node, Olt, Reading
 from facho.runtime.commands import report, screen, session, target
-from facho.runtime.commands.screen import ProgressLine, bar, note, out, plural, span, table
+from facho.runtime.commands.screen import ProgressBar, note, out, plural, printable, span, table
 from facho.runtime.commands.session import STOPPED_EARLY, OltSession
 from facho.runtime.commands.target import find_brand
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(session: OltSession, options: argparse.Namespace) -> int:
-    progress = ProgressLine()
+    progress = ProgressBar()
     brand, identity = await find_brand(session, options, progress)
     columns = _columns(brand, options.columns)
     collected, cost = await _collect(session, options, brand, columns, progress)
@@ -95,14 +95,15 @@ def _columns(brand: Brand, wanted: tuple[str, ...]) -> tuple[str, ...]:
 
 
 async def _collect(
-    session: OltSession, options: argparse.Namespace, brand: Brand, columns: tuple[str, ...], progress: ProgressLine
+    session: OltSession, options: argparse.Namespace, brand: Brand, columns: tuple[str, ...], progress: ProgressBar
 ) -> tuple[Collected, Cost]:
     name = options.host
     node = Node(0, 0, name, JobKind.DISCOVERY, timedelta(seconds=options.timeout), name, columns=columns)
     olt = Olt(0, name, brand.id, session.agent, max_in_flight=options.window)
 
     def watch(seen: Progress) -> None:
-        progress.show(describe_progress(name, seen))
+        text = f"{name}: {seen.rows:,} rows, {seen.pdus:,} PDUs"
+        progress.show(text, seen.ports_done, seen.ports, "ports")
 
     started, cpu = time.perf_counter(), time.process_time()
     try:
@@ -120,12 +121,6 @@ async def _collect(
         return collected, Cost(time.perf_counter() - started, time.process_time() - cpu)
     finally:
         progress.clear()
-
-
-def describe_progress(name: str, seen: Progress) -> str:
-    """Return the progress of a collection."""
-    ports = bar(seen.ports_done, seen.ports)
-    return " ".join(filter(None, (f"{name}:", ports and f"{ports} ports,", f"{seen.rows:,} rows, {seen.pdus:,} PDUs")))
 
 
 def _print(name: str, brand: Brand, collected: Collected, cost: Cost) -> None:
@@ -159,6 +154,6 @@ def describe(name: str, brand: Brand, collected: Collected, cost: Cost) -> str:
     traffic = collected.traffic
     again = f", {traffic.retransmissions:,} retransmitted" if traffic.retransmissions else ""
     return (
-        f"{name}, {brand.label}: {collected.completeness.value}, {onus} in {span(cost.seconds)}, "
+        f"{printable(name)}, {brand.label}: {collected.completeness.value}, {onus} in {span(cost.seconds)}, "
         f"{plural(traffic.pdus, 'PDU')}{again}, {span(cost.cpu_seconds)} of CPU"
     )

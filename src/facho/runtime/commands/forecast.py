@@ -11,7 +11,7 @@ from facho.engine.forecast.fleet import Fleet
 from facho.engine.quota.pollers_needed import pollers_needed
 from facho.runtime import forecasting
 from facho.runtime.commands import report, screen
-from facho.runtime.commands.screen import CommandError, ProgressLine, bar, note, out, plural, span, table
+from facho.runtime.commands.screen import CommandError, ProgressBar, note, out, plural, span, table
 from facho.runtime.config import AUTOMATIC_POLLERS, MOST_POLLERS, Config, ConfigError
 
 
@@ -52,7 +52,11 @@ def run(options: argparse.Namespace) -> int:
     if not wish.fleet.nodes:
         raise CommandError("There is nothing to poll: no job is enabled on an enabled OLT. Try --olts 100.")
     began = time.monotonic()
-    result = forecasting.forecast(wish, _progress(wish.hours))
+    minutes = math.ceil(wish.hours * 60)
+    with ProgressBar() as progress:
+        result = forecasting.forecast(
+            wish, lambda hours: progress.show("forecast", int(hours * 60), minutes, "minutes")
+        )
     result["took_seconds"] = round(time.monotonic() - began, 1)
     if options.json:
         out(report.dump(result))
@@ -135,18 +139,6 @@ def _automatic(fleet: Fleet, start: datetime) -> int:
 
 def _enough(fleet: Fleet, start: datetime) -> int:
     return min(pollers_needed(forecasting.works(forecasting.asked(fleet), fleet, start), start).pollers, MOST_POLLERS)
-
-
-def _progress(hours: float) -> forecasting.Progress:
-    line = ProgressLine()
-
-    def show(passed: float) -> None:
-        if passed >= hours:
-            line.clear()
-        else:
-            line.show(f"{bar(int(passed * 60), math.ceil(hours * 60))} minutes of the forecast")
-
-    return show
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from facho.engine.brand import Brand
 from facho.engine.detect.cost import Allowed, Measured, TableCost, measure
 from facho.engine.detect.detect import Identity
 from facho.runtime.commands import report, screen, session, target
-from facho.runtime.commands.screen import ProgressLine, note, out, plural, span, table
+from facho.runtime.commands.screen import ProgressBar, note, out, plural, printable, span, table
 from facho.runtime.commands.session import OltSession
 from facho.runtime.commands.target import ask_identity
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(session: OltSession, options: argparse.Namespace, named: Brand | None) -> int:
-    progress = ProgressLine()
+    progress = ProgressBar()
     identity = await ask_identity(session, progress)
     if named is not None:
         # With a given brand, remarks about other brands are not shown.
@@ -44,11 +44,11 @@ async def _work(session: OltSession, options: argparse.Namespace, named: Brand |
     brand = identity.brand
     measured = None
     if brand is not None:
-        progress.show(f"{options.host}: reading its tables")
-        measured = await measure(
-            session.agent, brand, snmp=session.snmp, clock=session.clock, deadline=session.deadline
-        )
-        progress.clear()
+        with progress:
+            progress.show(f"{options.host}: reading its tables")
+            measured = await measure(
+                session.agent, brand, snmp=session.snmp, clock=session.clock, deadline=session.deadline
+            )
     if options.json:
         out(report.probing(session.agent, identity, measured))
     else:
@@ -65,7 +65,7 @@ def _status(measured: Measured | None) -> int:
 
 def _print(host: str, identity: Identity, measured: Measured | None) -> None:
     for title, value in _facts(host, identity, measured):
-        out(f"{title:<10} {value}")
+        out(f"{title:<10} {printable(value)}")
     if identity.remark:
         note(identity.remark)
     if measured is None:

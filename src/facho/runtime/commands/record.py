@@ -14,7 +14,7 @@ from facho.engine.oid import Oid, arcs, parse
 from facho.engine.snmp import Answer, ErrorStatus, Tag, Version
 from facho.runtime.commands import screen, session, target
 from facho.runtime.commands.anonymise import Anonymiser
-from facho.runtime.commands.screen import CommandError, ProgressLine, bar, note, plural
+from facho.runtime.commands.screen import CommandError, ProgressBar, note, plural
 from facho.runtime.commands.session import STOPPED_EARLY, OltSession
 from facho.runtime.commands.target import find_brand
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(session: OltSession, options: argparse.Namespace) -> int:
-    progress = ProgressLine()
+    progress = ProgressBar()
     brand, _ = await find_brand(session, options, progress)
     recorder = await _record(session, options.host, brand, progress)
     records = recorder.ordered()
@@ -62,7 +62,7 @@ async def _work(session: OltSession, options: argparse.Namespace) -> int:
     return screen.PARTIAL if recorder.problems else screen.COMPLETE
 
 
-async def _record(session: OltSession, host: str, brand: Brand, progress: ProgressLine) -> "Recorder":
+async def _record(session: OltSession, host: str, brand: Brand, progress: ProgressBar) -> "Recorder":
     manners = brand.manners
     asker = Asker(
         session.agent,
@@ -76,7 +76,7 @@ async def _record(session: OltSession, host: str, brand: Brand, progress: Progre
     tables = tables_of(brand)
     try:
         for number, (oid, (name, optical)) in enumerate(tables.items()):
-            progress.show(f"{host}: {bar(number, len(tables))} {name}, {plural(len(recorder), 'variable')}")
+            progress.show(f"{host}: {name}, {plural(len(recorder), 'variable')}", number, len(tables), "tables")
             await recorder.walk(name, oid, optical=optical)
     except OltUnreachable as error:
         if not len(recorder):

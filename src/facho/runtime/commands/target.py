@@ -13,7 +13,7 @@ from facho.engine.brand import Brand
 from facho.engine.detect.detect import Identity, identify
 from facho.engine.errors import UnknownBrand
 from facho.engine.snmp import Agent, Community, User, Version
-from facho.runtime.commands.screen import CommandError, ProgressLine, note
+from facho.runtime.commands.screen import CommandError, ProgressBar, note
 from facho.runtime.commands.session import OltSession
 from facho.runtime.config import BRANDS_FOLDER, SETTINGS, ConfigError
 
@@ -156,9 +156,7 @@ def _prompt(question: str) -> str:
     return getpass.getpass(question)
 
 
-async def find_brand(
-    session: OltSession, options: argparse.Namespace, progress: ProgressLine
-) -> tuple[Brand, Identity]:
+async def find_brand(session: OltSession, options: argparse.Namespace, progress: ProgressBar) -> tuple[Brand, Identity]:
     """Return the brand and the identity of the agent; no request is sent if the brand was given."""
     named = chosen(options)
     if named is not None:
@@ -171,7 +169,7 @@ async def find_brand(
     return identity.brand, identity
 
 
-async def ask_identity(session: OltSession, progress: ProgressLine) -> Identity:
+async def ask_identity(session: OltSession, progress: ProgressBar) -> Identity:
     """Return the identity of the agent."""
     progress.show(f"{session.agent.host}: detecting the brand")
     try:
