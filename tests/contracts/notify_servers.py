@@ -62,9 +62,8 @@ class HttpServer:
             request.close_connection = True
             return
         request.send_response(self.status)
-        for name, value in self.headers.items():
+        for name, value in {"Content-Length": str(len(self.answer)), **self.headers}.items():
             request.send_header(name, value)
-        request.send_header("Content-Length", str(len(self.answer)))
         request.end_headers()
         request.wfile.write(self.answer)
 
@@ -86,7 +85,7 @@ class HttpServer:
 
 
 class SmtpServer:
-    """Speaks just enough SMTP to take a mail; `replies` overrides what it answers to a command."""
+    """Speaks just enough SMTP to take a mail; `replies` overrides its answer to a command or to a whole line."""
 
     def __init__(self):
         self.received = []
@@ -123,8 +122,8 @@ class SmtpServer:
                     return
 
     def _on(self, connection, lines, command, line):
-        if command in self.replies:
-            self._say(connection, self.replies[command])
+        if reply := self.replies.get(line, self.replies.get(command)):
+            self._say(connection, reply)
         elif command == "EHLO":
             self._say(connection, "250-here\r\n250 AUTH PLAIN")
         elif command == "AUTH":

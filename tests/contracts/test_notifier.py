@@ -248,6 +248,13 @@ def test_redirects_are_not_followed(webhook, code):
     assert (error.is_temporary, error.code) == (False, code)
 
 
+def test_a_long_answer_is_neither_read_nor_quoted_in_full(webhook):
+    """The server breaks the connection after the first part: reading more would be another error."""
+    webhook.refuse(500, "x" * 4096, Content_Length="50000000")
+
+    assert str(failure(webhook.make())) == f"127.0.0.1 answered 500: {'x' * 200}"
+
+
 @pytest.mark.parametrize(
     ("code", "is_temporary"),
     [(400, False), (401, False), (403, False), (404, False), (410, False), (429, True), (500, True), (502, True)],
@@ -381,7 +388,17 @@ def test_a_mail_goes_to_all_with_the_headers_of_a_machine(mail):
     assert mail.server.logins == [["facho", SECRET]]
 
 
-def test_a_mail_that_some_may_not_get_is_not_sent_to_the_others_again(mail):
+def test_a_mail_that_one_recipient_cannot_get_is_not_sent_to_the_others_again(mail):
+    mail.server.replies["rcpt TO:<boss@example.net>"] = "450 not now"
+
+    error = failure(mail.make())
+
+    assert not error.is_temporary
+    assert str(error) == "127.0.0.1 refused the message for boss@example.net; the other recipients got it"
+    assert len(mail.server.received) == 1
+
+
+def test_a_mail_that_no_recipient_can_get_is_an_error(mail):
     mail.server.replies["RCPT"] = "550 not here"
 
     error = failure(mail.make())

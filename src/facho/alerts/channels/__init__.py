@@ -4,6 +4,9 @@ from typing import Protocol
 
 from facho.alerts.rules import Message
 
+# Seconds for everything: DNS, connection, request and answer.
+TIMEOUT = 10.0
+
 
 class Notifier(Protocol):
     """Sends messages to one channel. Blocks for some seconds at most, in its own thread."""

@@ -1,16 +1,19 @@
-"""Messages by e-mail."""
+"""Messages by e-mail, through Django's SMTP backend."""
 
 import contextlib
 import smtplib
 import socket
 import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from email.message import EmailMessage
-from email.utils import formatdate
 from enum import StrEnum
+from functools import partial
+from threading import Timer
+from typing import Any
 
-from facho.alerts.channels.deadline import SECONDS, Deadline
+from django.core.mail import EmailMessage
+from django.core.mail.backends.smtp import EmailBackend
+
+from facho.alerts.channels import TIMEOUT
 from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
 from facho.engine.errors import DeliveryFailed
@@ -41,93 +44,116 @@ class Email:
     security: Security = Security.STARTTLS
     user: str = ""
     password: str = field(default="", repr=False)
-    timeout: float = SECONDS
+    timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int | None:
-        mail = self._mail(message)
-        with Deadline(self.timeout) as deadline, _failures(self, deadline), _session(self, deadline) as server:
-            if self.user:
-                server.login(self.user, self.password)
-            refused = server.send_message(mail)
-        if refused:
-            names = ", ".join(sorted(refused))
-            raise DeliveryFailed(
-                f"{self.host} refused the message for {names}; the other recipients got it", is_temporary=False
-            )
+        with _Deadline(self.timeout) as deadline:
+            try:
+                self._send(message, deadline)
+            # `from None`, because the text of these errors may contain the message.
+            except ValueError:
+                raise DeliveryFailed("an address has invalid characters", is_temporary=False) from None
+            except OSError as error:
+                # First: a truncated answer can look like another error.
+                if deadline.is_over or isinstance(error, TimeoutError):
+                    sentence = f"{self.host} did not answer within {self.timeout:g} s"
+                    raise DeliveryFailed(sentence, is_temporary=True) from None
+                raise _failure(self.host, error) from None
         return None
 
+    def _send(self, message: Message, deadline: "_Deadline") -> None:
+        backend = _Backend(
+            deadline,
+            host=self.host,
+            port=self.port,
+            username=self.user,
+            password=self.password,
+            use_tls=self.security is Security.STARTTLS,
+            use_ssl=self.security is Security.TLS,
+            timeout=self.timeout,
+        )
+        try:
+            backend.open()
+            backend.send_messages([self._mail(message)])
+        finally:
+            with contextlib.suppress(OSError):
+                # The mail was accepted, or another error is raised; an error at the end does not matter.
+                backend.close()
+
     def _mail(self, message: Message) -> EmailMessage:
-        mail = EmailMessage()
+        headers = {
+            # The same for every attempt, so that mail clients show a duplicate once.
+            "Message-ID": f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>",
+            "Auto-Submitted": "auto-generated",
+        }
         # A line break in a header would start another header.
-        mail["Subject"] = " ".join(message.subject.split())
-        mail["From"] = self.sender
-        mail["To"] = ", ".join(self.recipients)
-        mail["Date"] = formatdate()
-        # The same for every attempt, so that mail clients show a duplicate once.
-        mail["Message-ID"] = f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>"
-        mail["Auto-Submitted"] = "auto-generated"
-        mail.set_content(plain(message, LONGEST))
-        return mail
+        subject = " ".join(message.subject.split())
+        return EmailMessage(subject, plain(message, LONGEST), self.sender, self.recipients, headers=headers)
 
 
-class _Watched(smtplib.SMTP):
-    """Puts each connection under the deadline before its first read; STARTTLS replaces the connection."""
+class _Deadline:
+    """Closes the connection when its time is over. The timeout of a socket restarts with each byte."""
 
-    def __init__(self, deadline: Deadline, host: str, port: int) -> None:
-        self._deadline = deadline
-        # The default would look up our own name, which can be slow.
-        super().__init__(host, port, local_hostname=socket.gethostname(), timeout=deadline.left)
+    def __init__(self, seconds: float) -> None:
+        self.is_over = False
+        self._socket: socket.socket | None = None
+        self._timer = Timer(seconds, self._close)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Deadline":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._timer.cancel()
+
+    def watch(self, connection: socket.socket | None) -> None:
+        """Set the connection to close."""
+        self._socket = connection
+        if self.is_over:
+            raise smtplib.SMTPServerDisconnected("the deadline is over")
+
+    def _close(self) -> None:
+        self.is_over = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                # On the plain socket: a TLS socket would first release buffers that its reader is using.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+class _Connection(smtplib.SMTP):
+    """A connection under the deadline. Recipients that the server refuses are an error, not a return value."""
+
+    def __init__(self, host: str, port: int, *, deadline: _Deadline, **options: Any) -> None:
+        self._server, self._deadline = host, deadline
+        super().__init__(host, port, **options)
 
     def getreply(self) -> tuple[int, bytes]:
-        if self.sock is not None:
-            self._deadline.watch(self.sock)
+        # Before each answer, because STARTTLS replaces the socket.
+        self._deadline.watch(self.sock)
         return super().getreply()
 
+    def sendmail(self, *arguments: Any, **options: Any) -> dict[str, tuple[int, bytes]]:
+        refused = super().sendmail(*arguments, **options)
+        if refused:
+            names = ", ".join(sorted(refused))
+            sentence = f"{self._server} refused the message for {names}; the other recipients got it"
+            raise DeliveryFailed(sentence, is_temporary=False)
+        return refused
 
-class _WatchedTls(_Watched, smtplib.SMTP_SSL):
-    """The same over TLS from the start. The certificate is checked."""
 
-    def __init__(self, deadline: Deadline, host: str, port: int) -> None:
+class _TlsConnection(_Connection, smtplib.SMTP_SSL):
+    """The same over TLS from the start."""
+
+
+class _Backend(EmailBackend):
+    def __init__(self, deadline: _Deadline, **options: Any) -> None:
+        super().__init__(**options)
         self._deadline = deadline
-        smtplib.SMTP_SSL.__init__(
-            self,
-            host,
-            port,
-            local_hostname=socket.gethostname(),
-            timeout=deadline.left,
-            context=ssl.create_default_context(),
-        )
 
-
-@contextlib.contextmanager
-def _session(email: Email, deadline: Deadline) -> Iterator[smtplib.SMTP]:
-    kind = _WatchedTls if email.security is Security.TLS else _Watched
-    server = kind(deadline, email.host, email.port)
-    try:
-        if email.security is Security.STARTTLS:
-            server.starttls(context=ssl.create_default_context())
-        yield server
-        with contextlib.suppress(OSError, smtplib.SMTPException):
-            # The mail was accepted; an error at the end does not matter.
-            server.quit()
-    finally:
-        server.close()
-
-
-@contextlib.contextmanager
-def _failures(email: Email, deadline: Deadline) -> Iterator[None]:
-    """Convert library errors; `from None`, because their text may hold the message."""
-    try:
-        yield
-    except UnicodeError:
-        raise DeliveryFailed("an address has invalid characters", is_temporary=False) from None
-    except (OSError, smtplib.SMTPException) as error:
-        # First: a truncated answer can look like another error.
-        if deadline.is_over or isinstance(error, TimeoutError):
-            raise DeliveryFailed(
-                f"{email.host} did not answer within {deadline.seconds:g} s", is_temporary=True
-            ) from None
-        raise _failure(email.host, error) from None
+    @property
+    def connection_class(self) -> Any:
+        return partial(_TlsConnection if self.use_ssl else _Connection, deadline=self._deadline)
 
 
 def _failure(host: str, error: Exception) -> DeliveryFailed:

@@ -1,18 +1,21 @@
-"""HTTP POST to a channel: no redirects, verified certificates, ten seconds, no secret in errors."""
+"""HTTP POST to a channel: no redirects, no proxy, verified certificates, ten seconds, no secret in errors."""
 
-import contextlib
-import http.client
+import asyncio
 import json
+import logging
+import os
 import re
 import socket
 import ssl
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from facho.alerts.channels.deadline import SECONDS, Deadline
+import httpx
+
+from facho.alerts.channels import TIMEOUT
 from facho.engine.errors import DeliveryFailed
 
 # Bytes of an answer to read, and characters of it to quote in an error.
@@ -24,6 +27,10 @@ SHORTEST_SECRET = 8
 
 TOO_MANY_REQUESTS = 429
 
+# They log each address, and most addresses contain a secret.
+for _name in ("httpx", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
 
 def canonical(value: Mapping[str, Any]) -> bytes:
     """Return a JSON object in canonical form, for the signature."""
@@ -31,88 +38,71 @@ def canonical(value: Mapping[str, Any]) -> bytes:
 
 
 def post(
-    url: str, body: bytes, headers: Mapping[str, str], *, hidden: Collection[str] = (), timeout: float = SECONDS
+    url: str, body: bytes, headers: Mapping[str, str], *, hidden: Collection[str] = (), timeout: float = TIMEOUT
 ) -> int:
     """Send a body once and return the status of a success.
 
     The answer is quoted in the error, without `hidden` and parts of the address: most services have their secret in
-    it.
+    it. Errors of httpx are converted with `from None`, because their text may contain the address.
     """
-    parts = _parts(url)
-    host = str(parts.hostname)
-    with (
-        Deadline(timeout) as deadline,
-        _failures(host, deadline),
-        contextlib.closing(_connect(parts, deadline)) as connection,
-    ):
-        connection.request("POST", _path(parts), body, {"User-Agent": "facho", **headers})
-        response = connection.getresponse()
-        # The body of a success is not read.
-        if not 200 <= response.status < 300:
-            said = response.read(MOST_READ).decode(errors="replace")
-            raise _refusal(host, response, _redacted(said, [*hidden, parts.path, parts.query]))
-    return response.status
-
-
-def _parts(url: str) -> SplitResult:
+    target = _target(url)
     try:
+        # Async only for the deadline: the timeouts of httpx restart with each byte.
+        status, retry_after, said = asyncio.run(_post(target, body, headers, timeout))
+    except (TimeoutError, httpx.TimeoutException):
+        raise DeliveryFailed(f"{target.host} did not answer within {timeout:g} s", is_temporary=True) from None
+    except (httpx.TransportError, OSError) as error:
+        raise DeliveryFailed(_reason(target.host, error), is_temporary=True) from None
+    if 200 <= status < 300:
+        return status
+    answer = _redacted(said.decode(errors="replace"), [*hidden, target.path, target.query.decode("ascii")])
+    raise _refusal(target.host, status, retry_after, answer)
+
+
+def _target(url: str) -> httpx.URL:
+    try:
+        # First: httpx accepts a host with a stray bracket.
         parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise DeliveryFailed("the address must begin with http or https", is_temporary=False)
-    return parts
-
-
-def _path(parts: SplitResult) -> str:
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
-def _connect(parts: SplitResult, deadline: Deadline) -> http.client.HTTPConnection:
-    host, is_secure = str(parts.hostname), parts.scheme == "https"
-    port = parts.port or (443 if is_secure else 80)
-    opened = deadline.connect(host, port)
-    try:
-        if is_secure:
-            # The handshake follows under the deadline, because it may be slow too.
-            opened = ssl.create_default_context().wrap_socket(
-                opened, server_hostname=host, do_handshake_on_connect=False
-            )
-        deadline.watch(opened)
-        if isinstance(opened, ssl.SSLSocket):
-            opened.do_handshake()
-    except BaseException:
-        opened.close()
-        raise
-    # Sets the right Host header; it is never opened, because it has a socket.
-    kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
-    connection = kind(host, port)
-    connection.sock = opened
-    return connection
-
-
-@contextlib.contextmanager
-def _failures(host: str, deadline: Deadline) -> Iterator[None]:
-    """Convert library errors; `from None`, because their text may hold the address."""
-    try:
-        yield
-    except socket.gaierror:
-        raise DeliveryFailed(f"the name {host} could not be resolved", is_temporary=True) from None
-    except ssl.SSLCertVerificationError as error:
-        sentence = f"{host} has no trusted certificate: {error.verify_message}"
-        raise DeliveryFailed(sentence, is_temporary=True) from None
-    except (http.client.InvalidURL, UnicodeError):
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise DeliveryFailed("the address must begin with http or https", is_temporary=False)
+        return httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
         raise DeliveryFailed("the address has invalid characters", is_temporary=False) from None
-    except (OSError, http.client.HTTPException) as error:
-        if deadline.is_over or isinstance(error, TimeoutError):
-            raise DeliveryFailed(f"{host} did not answer within {deadline.seconds:g} s", is_temporary=True) from None
-        raise DeliveryFailed(f"{host} could not be reached: {_reason(error)}", is_temporary=True) from None
 
 
-def _reason(error: Exception) -> str:
-    """Return the system's text of an error, or else only its type."""
-    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
+async def _post(
+    url: httpx.URL, body: bytes, headers: Mapping[str, str], timeout: float
+) -> tuple[int, str | None, bytes]:
+    """Return status, Retry-After and the beginning of the answer. The body of a success is not read."""
+    # The system's certificates, not those of a package: a private CA is installed there. Loading them takes 50 ms.
+    certificates = url.scheme == "https" and ssl.create_default_context()
+    async with (
+        asyncio.timeout(timeout),
+        httpx.AsyncClient(verify=certificates, trust_env=False, timeout=timeout) as client,
+        client.stream(
+            "POST", url, content=body, headers={"User-Agent": "facho", "Accept-Encoding": "identity", **headers}
+        ) as response,
+    ):
+        said = b""
+        if not response.is_success:
+            said = await anext(response.aiter_raw(MOST_READ), b"")
+        return response.status_code, response.headers.get("Retry-After"), said
+
+
+def _reason(host: str, error: BaseException) -> str:
+    """Return the reason for no answer: from the system's error, since those of httpx only repeat it."""
+    while cause := error.__cause__ or error.__context__:
+        # A host with several addresses has an error for each.
+        error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+    if isinstance(error, socket.gaierror):
+        return f"the name {host} could not be resolved"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"{host} has no trusted certificate: {error.verify_message}"
+    words = type(error).__name__
+    if isinstance(error, OSError) and error.errno:
+        # asyncio has a text of its own; TLS has numbers of its own.
+        words = str(error.strerror) if isinstance(error, ssl.SSLError) else os.strerror(error.errno)
+    return f"{host} could not be reached: {words}"
 
 
 def _redacted(answer: str, hidden: Collection[str]) -> str:
@@ -123,16 +113,16 @@ def _redacted(answer: str, hidden: Collection[str]) -> str:
     return answer
 
 
-def _refusal(host: str, response: http.client.HTTPResponse, answer: str) -> DeliveryFailed:
+def _refusal(host: str, status: int, retry_after: str | None, answer: str) -> DeliveryFailed:
     words = " ".join("".join(filter(str.isprintable, answer)).split())[:MOST_SAID]
-    if 300 <= response.status < 400:
+    if 300 <= status < 400:
         words = "redirects are not followed"
-    is_temporary = response.status == TOO_MANY_REQUESTS or response.status >= 500
+    is_temporary = status == TOO_MANY_REQUESTS or status >= 500
     return DeliveryFailed(
-        f"{host} answered {response.status}" + (f": {words}" if words else ""),
+        f"{host} answered {status}" + (f": {words}" if words else ""),
         is_temporary=is_temporary,
-        code=response.status,
-        retry_after=_seconds(response.getheader("Retry-After")) if is_temporary else None,
+        code=status,
+        retry_after=_seconds(retry_after) if is_temporary else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from facho.alerts.channels.deadline import SECONDS
+from facho.alerts.channels import TIMEOUT
 from facho.alerts.channels.http import canonical, post
 from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
@@ -16,7 +16,7 @@ class Slack:
     """Posts to a webhook. Its address is the secret."""
 
     url: str = field(repr=False)
-    timeout: float = SECONDS
+    timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int:
         body = canonical({"text": escaped(plain(message, LONGEST))})

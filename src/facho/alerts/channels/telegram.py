@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from facho.alerts.channels.deadline import SECONDS
+from facho.alerts.channels import TIMEOUT
 from facho.alerts.channels.http import canonical, post
 from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
@@ -20,7 +20,7 @@ class Telegram:
     token: str = field(repr=False)
     chat_id: str
     base_url: str = API
-    timeout: float = SECONDS
+    timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int:
         body = canonical({"chat_id": self.chat_id, "text": plain(message, LONGEST)})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from facho.alerts.channels.deadline import SECONDS
+from facho.alerts.channels import TIMEOUT
 from facho.alerts.channels.http import canonical, post
 from facho.alerts.rules import Message
 
@@ -20,7 +20,7 @@ class Webhook:
     # Some receivers have their key in the address, so it is hidden.
     url: str = field(repr=False)
     secret: str = field(repr=False)
-    timeout: float = SECONDS
+    timeout: float = TIMEOUT
     now: Callable[[], float] = field(default=time.time, repr=False)
 
     def send(self, message: Message) -> int:
