@@ -9,6 +9,7 @@ SECRETS = {
     "smtp_password": "s3cret-mail-password",
     "bot_token": "7:s3cret-token-of-a-bot",
     "slack_url": "https://127.0.0.1/services/s3cret-address",
+    "apprise_url": "json://noc:s3cret-word@127.0.0.1/s3cret-path",
 }
 
 

@@ -105,6 +105,16 @@ def test_a_channel_without_what_it_needs_is_not_saved(admin_page):
     assert not Channel.objects.exists()
 
 
+def test_an_apprise_url_that_is_not_valid_is_not_saved_and_not_shown(admin_page):
+    form = channel_form(kind="apprise", apprise_url="carrier-pigeon://s3cret-word")
+
+    answer = admin_page.post(page_of(Channel, "add"), form)
+
+    assert "Apprise does not accept this URL." in answer.content.decode()
+    assert "s3cret-word" not in answer.content.decode()
+    assert not Channel.objects.exists()
+
+
 def test_a_secret_that_is_left_empty_stays(admin_page):
     channel = make_channel()
 

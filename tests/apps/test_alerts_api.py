@@ -54,6 +54,17 @@ def test_a_channel_that_could_not_work_is_refused_by_field(api):
     assert set(answer.json()) == {"url"}
 
 
+def test_an_apprise_url_is_checked_and_not_repeated(api):
+    channel = {"name": "boss", "kind": "apprise", "apprise_url": "carrier-pigeon://s3cret-word"}
+    refused = api.post("/api/v1/channels/", channel, format="json")
+    made = api.post("/api/v1/channels/", channel | {"apprise_url": "json://127.0.0.1/s3cret-word"}, format="json")
+
+    assert (refused.status_code, set(refused.json())) == (400, {"apprise_url"})
+    assert (made.status_code, made.json()["has_apprise_url"]) == (201, True)
+    assert "s3cret-word" not in refused.content.decode() + made.content.decode()
+    assert Channel.objects.get().apprise_url.reveal() == "json://127.0.0.1/s3cret-word"
+
+
 def test_no_answer_about_channels_has_a_secret(api):
     channel = make_channel()
     page = f"/api/v1/channels/{channel.pk}/"

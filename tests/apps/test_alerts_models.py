@@ -10,6 +10,8 @@ from django.db import IntegrityError, transaction
 from django.utils import translation
 
 from facho.alerts import text
+from facho.alerts.channels import apprise
+from facho.alerts.channels.apprise import Apprise
 from facho.alerts.channels.email import Email, Security
 from facho.alerts.channels.slack import Slack
 from facho.alerts.channels.telegram import Telegram
@@ -18,11 +20,13 @@ from facho.alerts.messages import message
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.alerts.notifiers import notifier
 
+DISCORD = f"discord://{'1' * 18}/{'a' * 40}"
 WELL = {
     "webhook": {"url": "https://noc.example.net/hook", "signing_secret": "sixteen-letters!"},
     "email": {"smtp_host": "mail.example.net", "mail_from": "facho@example.net", "mail_to": "noc@example.net"},
     "telegram": {"bot_token": "7:token", "chat_id": "-100"},
     "slack": {"slack_url": "https://hooks.example.net/services/1"},
+    "apprise": {"apprise_url": "ntfys://ntfy.example.net/noc"},
 }
 
 
@@ -56,12 +60,27 @@ def test_a_channel_needs_what_its_kind_needs_and_nothing_of_the_others(db, kind)
         pytest.param("telegram", {"bot_token": "7:to/ken"}, id="a token that leads elsewhere"),
         pytest.param("telegram", {"telegram_url": "api.telegram.org"}, id="an API without a scheme"),
         pytest.param("slack", {"slack_url": "hooks.slack.com"}, id="an address without a scheme"),
+        pytest.param("apprise", {"apprise_url": "carrier-pigeon://noc"}, id="a service that Apprise does not know"),
+        pytest.param("apprise", {"apprise_url": "json://a.example.net json://b.example.net"}, id="two URLs"),
+        pytest.param("apprise", {"apprise_url": f"{DISCORD}?template=/etc/hostname"}, id="a file of the server"),
+        pytest.param("apprise", {"apprise_url": f"{DISCORD}?template=http://127.0.0.1/"}, id="a file of another host"),
     ],
 )
 def test_a_channel_that_could_not_work_is_refused(db, kind, settings):
     wrong = refused(Channel(name="NOC", kind=kind, **WELL[kind] | settings))
 
     assert wrong & settings.keys()
+
+
+def test_an_apprise_channel_without_apprise_names_the_command_that_installs_it(db, monkeypatch):
+    monkeypatch.setattr(apprise, "is_installed", lambda: False)
+    channel = Channel(name="NOC", kind="apprise", **WELL["apprise"])
+
+    with pytest.raises(ValidationError) as caught:
+        channel.full_clean()
+
+    message = "Apprise is not installed. Install it with: pip install 'facho[apprise]'"
+    assert caught.value.message_dict == {"apprise_url": [message]}
 
 
 def test_recipients_may_stand_below_each_other():
@@ -77,6 +96,7 @@ def test_each_kind_of_channel_has_its_notifier(db):
     assert notifier(make_channel()) == Webhook("https://127.0.0.1/hook", SECRETS["signing_secret"])
     assert notifier(make_channel("bot", kind="telegram", chat_id=" 7 ")) == Telegram(SECRETS["bot_token"], "7")
     assert notifier(make_channel("slack", kind="slack")) == Slack(SECRETS["slack_url"])
+    assert notifier(make_channel("apprise", kind="apprise")) == Apprise(SECRETS["apprise_url"])
     assert notifier(mail) == Email(
         host="mail.example.net",
         port=465,

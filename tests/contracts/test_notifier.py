@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import subprocess
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from contracts.notify_servers import HttpServer, SmtpServer, closed_port
-from facho.alerts.channels import http
+from facho.alerts.channels import apprise, http
+from facho.alerts.channels.apprise import Apprise
 from facho.alerts.channels.email import Email, Security
 from facho.alerts.channels.slack import Slack
 from facho.alerts.channels.telegram import Telegram
@@ -54,6 +56,9 @@ class HttpWorld:
         self.server.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     temporary, permanent = 503, 404
+    named = "127.0.0.1"
+    unreachable = "127.0.0.1 could not be reached: Connection refused"
+    late = "127.0.0.1 did not answer within 0.3 s"
 
 
 class WebhookWorld(HttpWorld):
@@ -83,8 +88,22 @@ class SlackWorld(HttpWorld):
         return [tuple(text.removesuffix(f"\n\n{MESSAGE.url}").split("\n\n", 1)) for text in texts]
 
 
+class AppriseWorld(HttpWorld):
+    named = "JSON"
+    unreachable = "JSON did not accept the message: A Connection error occurred sending JSON notification to 127.0.0.1."
+    late = "the service did not answer within 0.3 s"
+
+    def make(self, port=None, **more):
+        url = f"json://noc:{SECRET}@127.0.0.1:{port or self.server.port}/{SECRET}?-key={SECRET}"
+        return Apprise(url=url, **more)
+
+    def seen(self):
+        return [(each["title"], each["message"].removesuffix(f"\n\n{MESSAGE.url}")) for each in self.server.json]
+
+
 class EmailWorld:
     temporary, permanent = 451, 550
+    named, unreachable, late = HttpWorld.named, HttpWorld.unreachable, HttpWorld.late
 
     def __init__(self):
         self.server = SmtpServer()
@@ -111,7 +130,13 @@ class EmailWorld:
         ]
 
 
-WORLDS = {"webhook": WebhookWorld, "telegram": TelegramWorld, "slack": SlackWorld, "email": EmailWorld}
+WORLDS = {
+    "webhook": WebhookWorld,
+    "telegram": TelegramWorld,
+    "slack": SlackWorld,
+    "apprise": AppriseWorld,
+    "email": EmailWorld,
+}
 
 
 @pytest.fixture(params=WORLDS)
@@ -124,6 +149,13 @@ def world(request):
 @pytest.fixture
 def webhook():
     world = WebhookWorld()
+    yield world
+    world.server.close()
+
+
+@pytest.fixture
+def through_apprise():
+    world = AppriseWorld()
     yield world
     world.server.close()
 
@@ -166,7 +198,7 @@ def test_a_channel_that_cannot_now_may_be_tried_again(world):
     error = failure(world.make())
 
     assert (error.is_temporary, error.code) == (True, world.temporary)
-    assert "127.0.0.1" in str(error)
+    assert world.named in str(error)
 
 
 def test_a_channel_that_will_not_is_left_alone(world):
@@ -182,7 +214,7 @@ def test_nobody_there_may_be_tried_again(world):
         error = failure(world.make(port=port))
 
     assert error.is_temporary
-    assert str(error) == "127.0.0.1 could not be reached: Connection refused"
+    assert str(error) == world.unreachable
 
 
 @pytest.mark.slow
@@ -193,7 +225,7 @@ def test_a_server_that_never_comes_to_an_end_is_cut_off(world):
     error = failure(world.make(timeout=0.3))
 
     assert error.is_temporary
-    assert str(error) == "127.0.0.1 did not answer within 0.3 s"
+    assert str(error) == world.late
 
 
 def test_no_secret_is_in_what_it_says_of_itself(world):
@@ -374,6 +406,73 @@ def test_nobody_is_called_by_the_name_of_an_onu_in_slack():
     world.server.close()
 
     assert "&lt;!channel&gt; is down" in world.server.json[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("news", "severity", "kind"),
+    [
+        (News.RAISED, AlertSeverity.CRITICAL, "failure"),
+        (News.RAISED, AlertSeverity.WARNING, "warning"),
+        (News.TEST, AlertSeverity.INFO, "info"),
+        (News.RECOVERED, AlertSeverity.CRITICAL, "success"),
+    ],
+)
+def test_apprise_gets_the_severity_as_its_type(through_apprise, news, severity, kind):
+    through_apprise.make().send(replace(MESSAGE, news=news, severity=severity))
+
+    assert [each["type"] for each in through_apprise.server.json] == [kind]
+
+
+def test_apprise_follows_no_redirect(through_apprise):
+    elsewhere = HttpServer()
+    through_apprise.refuse(307, "", Location=elsewhere.url)
+
+    error = failure(through_apprise.make())
+    elsewhere.close()
+
+    assert elsewhere.received == []
+    assert (error.is_temporary, error.code) == (False, 307)
+
+
+def test_an_error_of_apprise_shows_no_part_of_its_url():
+    """A service may quote any part: here the host, which is the token of many services."""
+    error = failure(Apprise(url="json://word-of-the-noc:1/"))
+
+    assert "word" not in str(error)
+    assert "***" in str(error)
+
+
+def test_apprise_reads_no_file_of_the_server(tmp_path):
+    (tmp_path / "keys.json").write_text("{}")
+
+    error = failure(Apprise(url=f"discord://{'1' * 18}/{'a' * 40}?template={tmp_path}/keys.json"))
+
+    assert (error.is_temporary, str(error)) == (False, "Apprise does not accept the URL. Write it again")
+
+
+def test_calls_of_apprise_that_do_not_end_do_not_pile_up(through_apprise, monkeypatch):
+    monkeypatch.setattr(apprise, "_calls", threading.BoundedSemaphore(1))
+    through_apprise.server.mute.set()
+    failure(through_apprise.make(timeout=0.1))
+
+    error = failure(through_apprise.make())
+    through_apprise.server.released.set()
+    for thread in threading.enumerate():
+        if thread.name == "apprise":
+            thread.join()
+
+    assert (error.is_temporary, str(error)) == (True, "16 earlier calls of Apprise have not ended")
+
+
+def test_apprise_that_is_not_installed_is_an_error_with_the_command(monkeypatch):
+    monkeypatch.setattr(apprise, "is_installed", lambda: False)
+
+    error = failure(Apprise(url="json://127.0.0.1:1/"))
+
+    assert (error.is_temporary, str(error)) == (
+        True,
+        "Apprise is not installed. Install it with: pip install 'facho[apprise]'",
+    )
 
 
 def test_a_mail_goes_to_all_with_the_headers_of_a_machine(mail):

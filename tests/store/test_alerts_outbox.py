@@ -6,9 +6,10 @@ import threading
 from datetime import timedelta
 
 import pytest
-from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot
+from alert_rows import SECRET, make_channel, make_olt, make_rule, set_of, snapshot
 from builders import HOUR, MIN, SEC, T0
 
+from contracts.notify_servers import HttpServer
 from facho.alerts import outbox as outbox_module
 from facho.alerts.loop import AlertLoop
 from facho.alerts.models import Alert, Channel, Delivery
@@ -296,6 +297,24 @@ async def test_a_disabled_channel_gets_nothing_but_the_test_that_somebody_asks_f
         ("raised", "SUPPRESSED", "channel_disabled"),
         ("test", "SENT", ""),
     ]
+
+
+async def test_a_test_message_goes_through_apprise_to_a_real_server(make_thread, caplog):
+    caplog.set_level(logging.DEBUG)
+    server, thread = HttpServer(), make_thread("store-alerts")
+    outbox = Outbox(clock=SetClock(), thread=thread)
+    url = f"json://noc:{SECRET}@127.0.0.1:{server.port}/{SECRET}"
+    channel = await thread.run(lambda: make_channel("Pigeon", kind="apprise", apprise_url=url))
+    await thread.run(lambda: ask_for_test(channel))
+
+    await outbox.step()
+    await outbox.idle()
+    await outbox.close()
+    server.close()
+
+    assert [each["title"] for each in server.json] == ["[test] Facho can send to Pigeon"]
+    assert await thread.run(lambda: list(Delivery.objects.values_list("status", "error"))) == [("SENT", "")]
+    assert SECRET not in caplog.text
 
 
 def ask_for_test(channel):

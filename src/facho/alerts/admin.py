@@ -27,6 +27,7 @@ SETTINGS = {
     "email": ["smtp_host", "smtp_port", "smtp_security", "smtp_user", "smtp_password", "mail_from", "mail_to"],
     "telegram": ["bot_token", "chat_id", "telegram_url"],
     "slack": ["slack_url"],
+    "apprise": ["apprise_url"],
 }
 
 

@@ -18,7 +18,7 @@ from facho.apps.inventory.fields import Secret
 from facho.apps.inventory.forms import SecretFormField
 from facho.apps.inventory.models import Olt
 
-SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url")
+SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url", "apprise_url")
 
 
 class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -28,6 +28,7 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
     smtp_password = SecretFormField(label=_("Password"))
     bot_token = SecretFormField(label=_("Bot token"))
     slack_url = SecretFormField(label=_("Webhook address"))
+    apprise_url = SecretFormField(label=_("Apprise URL"))
 
     class Meta:
         model = Channel

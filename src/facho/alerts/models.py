@@ -60,6 +60,7 @@ class Channel(models.Model):
         EMAIL = "email", _("e-mail")
         TELEGRAM = "telegram", "Telegram"
         SLACK = "slack", _("Slack or compatible")
+        APPRISE = "apprise", _("Apprise URL")
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     kind = models.CharField(_("type"), max_length=10, choices=Kind.choices)
@@ -92,6 +93,8 @@ class Channel(models.Model):
     )
 
     slack_url = SecretField(_("webhook address"), blank=True, default="")
+
+    apprise_url = SecretField(_("Apprise URL"), blank=True, default="", db_default="")
 
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)

@@ -1,6 +1,7 @@
 """Notifier of each kind of channel, with its secrets in the clear. For the outbox only."""
 
 from facho.alerts.channels import Notifier
+from facho.alerts.channels.apprise import Apprise
 from facho.alerts.channels.email import Email, Security
 from facho.alerts.channels.slack import Slack
 from facho.alerts.channels.telegram import API, Telegram
@@ -15,6 +16,7 @@ def notifier(channel: Channel) -> Notifier:
         Channel.Kind.EMAIL: _email,
         Channel.Kind.TELEGRAM: _telegram,
         Channel.Kind.SLACK: _slack,
+        Channel.Kind.APPRISE: _apprise,
     }[Channel.Kind(channel.kind)](channel)
 
 
@@ -42,3 +44,7 @@ def _telegram(channel: Channel) -> Notifier:
 
 def _slack(channel: Channel) -> Notifier:
     return Slack(url=channel.slack_url.reveal())
+
+
+def _apprise(channel: Channel) -> Notifier:
+    return Apprise(url=channel.apprise_url.reveal())

@@ -23,10 +23,15 @@ class ChannelSerializer(CheckedSerializer[Channel]):
     slack_url = SecretInput(
         help_text="Address of an incoming webhook. It is a secret: anyone who has it can post messages."
     )
+    apprise_url = SecretInput(
+        help_text="URL of a service in the notation of Apprise, such as ntfys://ntfy.example.net/noc. It is a secret. "
+        "Needs the extra `apprise`: pip install 'facho[apprise]'."
+    )
     has_signing_secret = serializers.BooleanField(source="signing_secret", read_only=True)
     has_smtp_password = serializers.BooleanField(source="smtp_password", read_only=True)
     has_bot_token = serializers.BooleanField(source="bot_token", read_only=True)
     has_slack_url = serializers.BooleanField(source="slack_url", read_only=True)
+    has_apprise_url = serializers.BooleanField(source="apprise_url", read_only=True)
 
     class Meta:
         model = Channel
@@ -49,10 +54,12 @@ class ChannelSerializer(CheckedSerializer[Channel]):
             "chat_id",
             "telegram_url",
             "slack_url",
+            "apprise_url",
             "has_signing_secret",
             "has_smtp_password",
             "has_bot_token",
             "has_slack_url",
+            "has_apprise_url",
             "created_at",
             "updated_at",
         ]

@@ -22,7 +22,7 @@ SHORTEST_SECRET = 16
 
 def clean_channel(channel: "Channel") -> None:
     """Check the settings of the channel's kind; others are ignored."""
-    checks = {"webhook": _webhook, "email": _email, "telegram": _telegram, "slack": _slack}
+    checks = {"webhook": _webhook, "email": _email, "telegram": _telegram, "slack": _slack, "apprise": _apprise}
     errors = checks[channel.kind](channel) if channel.kind in checks else {}
     if errors:
         raise ValidationError(errors)
@@ -68,6 +68,21 @@ def _slack(channel: "Channel") -> dict[str, Any]:
     if is_http(_revealed(channel.slack_url)):
         return {}
     return {"slack_url": _("Write the address of an incoming webhook, which begins with https://.")}
+
+
+def _apprise(channel: "Channel") -> dict[str, Any]:
+    # Loaded when it is used: Apprise and httpx are large.
+    from facho.alerts.channels.apprise import INSTALL, is_installed, service_of
+
+    if not is_installed():
+        return {"apprise_url": gettext("Apprise is not installed. Install it with: %(command)s") % {"command": INSTALL}}
+    if service_of(_revealed(channel.apprise_url)) is None:
+        return {
+            "apprise_url": _(
+                "Apprise does not accept this URL. Write one URL, without a file, like ntfys://ntfy.example.net/noc."
+            )
+        }
+    return {}
 
 
 def is_http(url: str) -> bool:

@@ -55,7 +55,7 @@ def post(
         raise DeliveryFailed(_reason(target.host, error), is_temporary=True) from None
     if 200 <= status < 300:
         return status
-    answer = _redacted(said.decode(errors="replace"), [*hidden, target.path, target.query.decode("ascii")])
+    answer = redacted(said.decode(errors="replace"), [*hidden, target.path, target.query.decode("ascii")])
     raise _refusal(target.host, status, retry_after, answer)
 
 
@@ -105,9 +105,9 @@ def _reason(host: str, error: BaseException) -> str:
     return f"{host} could not be reached: {words}"
 
 
-def _redacted(answer: str, hidden: Collection[str]) -> str:
+def redacted(answer: str, hidden: Collection[str], shortest: int = SHORTEST_SECRET) -> str:
     """Return an answer without hidden values, and without any part of them that is long enough to be a secret."""
-    pieces = {piece for secret in hidden for piece in re.split(r"[^\w-]+", secret) if len(piece) >= SHORTEST_SECRET}
+    pieces = {piece for secret in hidden for piece in re.split(r"[^\w-]+", secret) if len(piece) >= shortest}
     for piece in sorted({*hidden, *pieces} - {"", "/"}, key=len, reverse=True):
         answer = answer.replace(piece, "***")
     return answer
