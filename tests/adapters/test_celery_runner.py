@@ -10,7 +10,7 @@ from builders import MIN, SEC, T0, make_composite, make_node
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, CeleryRunner, queue_of
-from facho.adapters.wire import from_wire
+from facho.adapters.wire import claim_from_message
 from facho.engine.model import Cause, Claim, Lease, Outcome, RunResult, Status, Trigger
 from facho.engine.scheduling.outages import Outages
 from in_memory import MemoryNodes, MemoryRuns, MemorySlots
@@ -107,7 +107,7 @@ def test_the_message_has_the_claim_and_says_until_when_it_is_wanted(play):
 
     claim, (_, queue, message, expires) = play(story)
 
-    assert from_wire(Claim, message["claim"]) == claim
+    assert claim_from_message(message["claim"]) == claim
     assert (queue, expires) == (DEFAULT, 20)
     assert message["not_after"] == (T0 + 20 * SEC).isoformat()
 
@@ -297,10 +297,10 @@ def test_what_was_begun_in_the_last_moment_is_not_given_up(play):
 
 
 def test_what_cannot_be_put_into_a_message_ends_with_its_slot(play, monkeypatch):
-    def to_wire(claim):
+    def claim_to_message(claim):
         raise TypeError("no way to write this")
 
-    monkeypatch.setattr("facho.adapters.runner.celery.to_wire", to_wire)
+    monkeypatch.setattr("facho.adapters.runner.celery.claim_to_message", claim_to_message)
 
     async def story(scene):
         _, running = await scene.give()

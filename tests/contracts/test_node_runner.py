@@ -8,8 +8,8 @@ from runner_stage import SILENCE, Stage
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.adapters.runner.celery import CeleryRunner
-from facho.adapters.wire import from_wire
-from facho.engine.model import Cause, Claim, Status
+from facho.adapters.wire import claim_from_message
+from facho.engine.model import Cause, Status
 
 
 class Here:
@@ -40,7 +40,7 @@ class Elsewhere(Here):
         self.stage.bus.publish = self._obey
 
     async def _send(self, queue, message, expires):
-        claim = from_wire(Claim, message["claim"])
+        claim = claim_from_message(message["claim"])
         task = asyncio.ensure_future(self._worker.run(claim, self.stage))
         self._tasks[claim.composite.olt_id] = task
         await asyncio.sleep(0)

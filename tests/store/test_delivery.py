@@ -245,12 +245,13 @@ async def test_a_result_that_was_no_success_keeps_its_status(desk):
     assert [result.outcome.status for result in desk.database.stored] == [Status.INTERRUPTED]
 
 
-async def test_a_damaged_result_does_not_block_the_others(desk):
+@pytest.mark.parametrize("body", ["{", b"{", b"\x81", b""], ids=["text", "JSON", "MessagePack", "nothing"])
+async def test_a_damaged_result_does_not_block_the_others(desk, body):
     desk.database.is_away = True
     await desk.end(1)
     await desk.end(2)
     with desk.spool._file:
-        desk.spool._file.execute("UPDATE results SET body = '{' WHERE id = ?", (desk.spool.first(),))
+        desk.spool._file.execute("UPDATE results SET body = ? WHERE id = ?", (body, desk.spool.first()))
     desk.database.is_away = False
 
     await desk.delivery.flush()
@@ -366,7 +367,7 @@ async def test_a_value_that_cannot_be_written_to_the_spool_is_an_error_with_a_re
     odd = Collected(Completeness.COMPLETE, (Reading("1.7", 0, 1, 7, {"rx_dbm": object()}),))
     desk.database.is_away = True
 
-    with pytest.raises(NotKept, match="cannot be sent in a message"):
+    with pytest.raises(NotKept, match="a value cannot be saved"):
         await desk.finish(1, odd)
 
 

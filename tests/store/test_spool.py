@@ -7,10 +7,10 @@ import sys
 import pytest
 from builders import T0, make_node
 
-from facho.adapters.wire import UnreadableMessage
+from facho.adapters.wire import UnreadableMessage, encode_result
 from facho.engine.model import Collected, Completeness, Lease, Outcome, Reading, RunResult, Status
 from facho.store import spool as module
-from facho.store.spool import MOST_REFUSED, NotKept, Spool, SpoolTaken, encode
+from facho.store.spool import MOST_REFUSED, NotKept, Spool, SpoolTaken
 
 LEASE = Lease(7, "noc/3", 200)
 DONE = Outcome(Status.SUCCESS, readings=1)
@@ -78,7 +78,7 @@ def test_no_other_user_can_read_it(make_spool):
 
 
 def test_at_the_limit_readings_are_refused_and_results_without_them_have_a_reserve(make_spool):
-    size = len(encode(harvest(1, onus=20)))
+    size = len(encode_result(harvest(1, onus=20)))
     spool = make_spool(limit_bytes=int(size * 16 / 15) + 2)
     spool.append(harvest(1, onus=20))
 
@@ -86,12 +86,12 @@ def test_at_the_limit_readings_are_refused_and_results_without_them_have_a_reser
         spool.append(harvest(2))
     spool.append(end(2))
 
-    assert spool.size <= spool.limit_bytes + len(encode(end(2)))
+    assert spool.size <= spool.limit_bytes + len(encode_result(end(2)))
     assert [result.execution_ids for result in drain(spool)] == [(1,), (2,)]
 
 
 def test_results_that_were_stored_make_room_also_for_the_next_process(make_spool):
-    limit = len(encode(harvest(1, onus=20))) * 3 // 2
+    limit = len(encode_result(harvest(1, onus=20))) * 3 // 2
     spool = make_spool(limit_bytes=limit)
     spool.append(harvest(1, onus=20))
     spool = make_spool(limit_bytes=limit)
@@ -124,7 +124,7 @@ def test_a_full_disk_refuses_readings_and_keeps_no_half_of_them(make_spool):
 
 def test_results_without_readings_that_no_disk_takes_wait_in_memory_and_in_order(make_spool, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD", 2)
-    spool = make_spool(limit_bytes=len(encode(end(1))) + 10)
+    spool = make_spool(limit_bytes=len(encode_result(end(1))) + 10)
     for number in (1, 2, 3):
         spool.append(end(number))
 

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final, overload
 
 
-class Unread(Enum):
+class Unread:
     """The type of `UNREAD`."""
 
-    UNREAD = "UNREAD"
-
     def __repr__(self) -> str:
-        return self.name
+        return "UNREAD"
+
+    def __reduce__(self) -> str:
+        # A copy is the same object.
+        return "UNREAD"
 
 
 # Marks a value that was not read. None means that the device has no value.
-UNREAD: Final = Unread.UNREAD
+UNREAD: Final = Unread()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Values of the engine. All are frozen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -299,7 +299,7 @@ class Collected:
 
     completeness: Completeness
     # A `Batch` if it comes from `collect`.
-    readings: Sequence[Reading] = ()
+    readings: Batch | tuple[Reading, ...] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     # Error messages. Not empty if completeness is PARTIAL.

@@ -44,12 +44,13 @@ from facho.store.group_commit import GATHERING, GroupCommit
 from facho.store.history import Closing
 from facho.store.inventory import Inventories, Inventory
 from facho.store.nodes import DbNodeSource
+from facho.store.old_spool import import_old
 from facho.store.plans import Planner
 from facho.store.questions import DbQuestions
 from facho.store.retention import Sweep, rules
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
-from facho.store.spool import MEGABYTE, ResultDelivery, Spool, import_old
+from facho.store.spool import MEGABYTE, ResultDelivery, Spool
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)

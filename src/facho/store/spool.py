@@ -3,21 +3,20 @@
 import asyncio
 import contextlib
 import itertools
-import json
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from facho.adapters.wire import UnreadableMessage, from_wire, to_wire
+from facho.adapters.wire import UnreadableMessage, decode_result, encode_result
 from facho.engine.errors import FachoError, LeaseLost
 from facho.engine.events import Event, tell
-from facho.engine.model import Cause, Collected, Identification, Lease, Node, Outcome, RunResult, Status
+from facho.engine.model import RunResult
 from facho.store.database import DbThread, is_away, is_short_of_something, ping
+from facho.store.old_spool import decode_json
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +91,7 @@ class Spool:
     def append(self, result: RunResult) -> None:
         """Append a result, synced to disk; `NotKept` if there is no room for its readings."""
         try:
-            self._append(encode(result), self.limit_bytes * (1 - RESERVE if result.has_data else 1))
+            self._append(encode_result(result), self.limit_bytes * (1 - RESERVE if result.has_data else 1))
         except NotKept:
             if result.has_data:
                 raise
@@ -152,17 +151,9 @@ class Spool:
         self._file.close()
 
 
-def encode(result: RunResult) -> bytes:
-    return json.dumps(to_wire(result), separators=(",", ":")).encode()
-
-
 def decode(body: bytes) -> RunResult:
-    """Decode a result; `UnreadableMessage` if it cannot be read."""
-    try:
-        message = json.loads(body)
-    except ValueError as error:
-        raise UnreadableMessage(f"this is not a result: {error}") from error
-    return from_wire(RunResult, message)
+    """Decode a result; `UnreadableMessage` if it cannot be read. No record of this version begins with a brace."""
+    return decode_json(body) if body[:1] == b"{" else decode_result(body)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -196,59 +187,6 @@ def _connect(path: Path) -> sqlite3.Connection:
             file.close()
         raise
     return file
-
-
-# An identification had no time of its own; its outcome has one.
-NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def import_old(folder: Path, spool: Spool) -> None:
-    """Move the records of old spools below a folder into a new one, in order, and delete their files."""
-    for old in sorted(folder.glob("[0-9]*/")):
-        paths = sorted(old.glob("*-*.json"))
-        if paths:
-            _import_folder(old, paths, spool)
-
-
-def _import_folder(folder: Path, paths: list[Path], spool: Spool) -> None:
-    # By execution: readings come before their outcome.
-    read: dict[int, RunResult] = {}
-    done = []
-    for path in paths:
-        try:
-            # Version 0.4 had another name for this cause.
-            record = json.loads(path.read_bytes().replace(b'"database_away"', b'"database_unavailable"'))
-            _add(record["kind"], record["entry"], read, spool)
-        except (OSError, ValueError, KeyError, TypeError, UnreadableMessage) as error:
-            logger.error("%s could not be imported into the spool and was left in place: %s", path, error)
-        else:
-            done.append(path)
-    for result in read.values():
-        spool.append(result)
-    for path in done:
-        path.unlink(missing_ok=True)
-    logger.warning("imported %d records of an earlier version from %s", len(done), folder)
-
-
-def _add(kind: str, entry: Mapping[str, Any], read: dict[int, RunResult], spool: Spool) -> None:
-    lease = None if entry["lease"] is None else from_wire(Lease, entry["lease"])
-    if kind in ("harvest", "identification"):
-        read[entry["execution_id"]] = RunResult(
-            (entry["execution_id"],),
-            # Used if the engine died before it wrote the outcome.
-            Outcome(Status.INTERRUPTED, Cause.ENGINE_DOWN),
-            lease,
-            from_wire(datetime, entry["now"]) if kind == "harvest" else NO_TIME,
-            from_wire(Node, entry["node"]),
-            from_wire(Collected, entry["collected"]) if kind == "harvest" else None,
-            Identification(entry["brand"], entry["seen"]) if kind == "identification" else None,
-        )
-        return
-    outcome, ids, at = from_wire(Outcome, entry["outcome"]), tuple(entry["execution_ids"]), entry["now"]
-    if kind == "postponement":
-        outcome = replace(outcome, retry_at=from_wire(datetime, entry["retry_at"]))
-    result = read.pop(ids[0], RunResult(ids, outcome, lease, from_wire(datetime, at)))
-    spool.append(replace(result, execution_ids=ids, outcome=outcome, lease=lease, at=from_wire(datetime, at)))
 
 
 # A result that fails this often, while the database answers other requests, is itself the cause.

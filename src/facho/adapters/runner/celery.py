@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from facho.adapters.wire import to_wire
+from facho.adapters.wire import claim_to_message
 from facho.engine.model import Cause, Claim, Outcome, Status
 from facho.engine.ports import Clock, EventBus, PollerWatch, Slots
 from facho.engine.scheduling.outages import Outages
@@ -141,7 +141,7 @@ class CeleryRunner:
 
     async def _put(self, claim: Claim, queue: str, expires: timedelta) -> None:
         try:
-            message = {"claim": to_wire(claim), "not_after": (self._clock.now() + expires).isoformat()}
+            message = {"claim": claim_to_message(claim), "not_after": (self._clock.now() + expires).isoformat()}
             await self._send(queue, message, expires.total_seconds())
         except Exception as error:
             # The broker is unavailable. The next try follows while the slot lasts.

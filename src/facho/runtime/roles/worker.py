@@ -23,8 +23,7 @@ from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, own_queue
 from facho.adapters.snmp.client import SnmpByVersion
-from facho.adapters.wire import from_wire
-from facho.engine.model import Claim
+from facho.adapters.wire import claim_from_message
 from facho.engine.ports import Clock, EventBus, NodeRunner
 from facho.engine.scheduling.chores import Chores
 from facho.engine.scheduling.runner import ReturnToScheduler
@@ -143,7 +142,7 @@ class Worker:
             return
         crew, loop = self._crew, self._loop
         if crew is not None and loop is not None:
-            asyncio.run_coroutine_threadsafe(crew.run(from_wire(Claim, claim)), loop).result()
+            asyncio.run_coroutine_threadsafe(crew.run(claim_from_message(claim)), loop).result()
 
     def drain(self, **_: Any) -> None:
         """Accept no new work from here on."""
