@@ -130,3 +130,17 @@ def test_the_least_recently_used_inventory_goes_when_there_is_no_room(desk):
         inventories.known(olt.pk)
 
     assert list(inventories._kept) == [olt.pk]
+
+
+def test_an_inventory_that_is_loaded_again_is_not_dropped_to_make_room(desk):
+    inventories = Inventories(most_onus=3)
+    for number in (1, 2):
+        olt = Olt.objects.create(name=f"OLT-{number}", brand="huawei", host=f"127.0.1.{number}", community="public")
+        Onu.objects.create(olt=olt, index="1.1", first_seen_at=T0, own_read_at=T0)
+        inventories.known(olt.pk)
+    first = Olt.objects.get(name="OLT-1")
+    for index in ("1.2", "1.3"):
+        Onu.objects.create(olt=first, index=index, first_seen_at=T0, own_read_at=T0)
+    Olt.objects.filter(pk=first.pk).update(inventory_version=first.inventory_version + 1)
+
+    assert [onu.index for onu in inventories.known(first.pk)] == ["1.1", "1.2", "1.3"]

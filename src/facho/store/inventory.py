@@ -708,6 +708,8 @@ class Inventories:
         """Return the inventory of an OLT at this version; loaded if it is not in memory."""
         inventory = self._kept.get(olt_id)
         if inventory is None or inventory.version != version:
+            # A new entry is the last, so it is not dropped to make room.
+            self._kept.pop(olt_id, None)
             inventory = self._kept[olt_id] = Inventory.load(olt_id)
             inventory.version = version
             self._make_room()
