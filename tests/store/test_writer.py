@@ -9,9 +9,9 @@ from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu
 from facho.engine.model import Reading
 from facho.store import sql
-from facho.store.inventory import Inventory
-from facho.store.runs import write_readings
-from facho.store.sql import Rows, merge_twins
+from facho.store.inventory import Columns, Inventory
+from facho.store.runs import write_columns
+from facho.store.sql import merge_twins
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def tables_copied(work):
 
 def keep(olt, harvest, now=T0):
     fields = {name for reading in harvest for name in reading.values}
-    write_readings(Inventory.load(olt.pk, fields), harvest, now)
+    write_columns(Inventory.load(olt.pk, fields), Columns.of(harvest), now)
 
 
 @pytest.mark.usefixtures("postgres")
@@ -71,7 +71,7 @@ def test_on_postgresql_many_rows_are_updated_by_one_statement(olt, count, is_one
 
 def test_nothing_to_write_costs_nothing():
     with CaptureQueriesContext(connection) as queries:
-        sql.write(Rows("onu_data", ("index",), []))
+        sql.write(Onu, ("index",), [])
 
     assert len(queries) == 0
 
@@ -88,7 +88,7 @@ def test_what_goes_wrong_in_a_stream_is_an_error_of_django(olt, row, error):
     columns = ("index", "state", "olt_id", "extra", "misses", "moved_from", "first_seen_at", "own_read_at")
 
     with pytest.raises(error), transaction.atomic():
-        sql.write(Rows("onu_data", columns, [(*row, olt.pk, "{}", 0, "", T0, T0)]))
+        sql.write(Onu, columns, [(*row, olt.pk, "{}", 0, "", T0, T0)])
 
     assert Onu.objects.count() == 0
 

@@ -26,7 +26,6 @@ from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock
 from facho.store import history_upgrade, sql
 from facho.store.engine_lock import take_for_engine
-from facho.store.sql import Rows
 
 SOURCE = "source"
 
@@ -72,7 +71,7 @@ def copy(model: Model, on_batch: Callable[[int], None]) -> None:
     while batch := list(islice(rows, size)):
         prepared = [tuple(map(_formed, forms, row)) for row in batch]
         try:
-            sql.copy(Rows(model._meta.db_table, columns, prepared), model._meta.db_table)
+            sql.copy(model, columns, prepared)
         except DatabaseError as error:
             raise NotCopied(_sentence(model, error, batch)) from error
         on_batch(len(batch))

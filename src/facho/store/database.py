@@ -205,26 +205,19 @@ def is_refusal(error: BaseException) -> bool:
     The driver has no code for the reason, and the text is in the language of the server. So the server is asked
     whether it accepts connections at all.
     """
-    cause = error.__cause__
-    if not isinstance(error, OperationalError) or connection.vendor != "postgresql" or isinstance(cause, _timeout()):
+    if not isinstance(error, OperationalError) or connection.vendor != "postgresql":
         return False
-    return _takes_connections() and not FULL.search(str(error))
-
-
-def _timeout() -> type[BaseException]:
     # Imported late: an installation with SQLite has no such driver.
+    from psycopg import conninfo, pq
     from psycopg.errors import ConnectionTimeout
 
-    return ConnectionTimeout
-
-
-def _takes_connections() -> bool:
-    """Ask the server itself, without an account."""
-    from psycopg import conninfo, pq
-
+    if isinstance(error.__cause__, ConnectionTimeout):
+        return False
+    # Ask the server itself, without an account.
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
     address = {name: value for name, value in connection.get_connection_params().items() if name in known}
-    return pq.Ping(pq.PGconn.ping(conninfo.make_conninfo(**address).encode())) == pq.Ping.OK
+    is_accepting = pq.Ping(pq.PGconn.ping(conninfo.make_conninfo(**address).encode())) == pq.Ping.OK
+    return is_accepting and not FULL.search(str(error))
 
 
 def ping() -> None:

@@ -55,7 +55,10 @@ class DeviceWatch:
         self._reported: dict[str, list[int]] = {}
 
     async def step(self, now: datetime) -> None:
-        rows = await self._thread.run(_read)
+        columns = Olt.objects.order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
+        rows = await self._thread.run(
+            lambda: [DeviceRow(id_, name, device, host_address(*where)) for id_, name, device, *where in columns]
+        )
         found = await self._resolve(rows, now)
         hosts = {row.id: _resolved(row.where, found.get(row.where.name)) for row in rows}
         order = sort_addresses(hosts)
@@ -64,7 +67,10 @@ class DeviceWatch:
         for start in range(0, len(changed), BATCH):
             await self._thread.run(lambda part=changed[start : start + BATCH]: _write(part))  # type: ignore[misc]
         for row, where in changed:
-            _report_move(row, where)
+            before, after = row.where.address, where.address
+            if where.name and before and after != before:
+                host = row.where.host
+                tell(logger, Event.DEVICE_MOVED, olt_id=row.id, olt=row.name, host=host, before=before, after=after)
         self._report_shared({row.id: where.device for row, where in placed}, {row.id: row.name for row in rows})
 
     async def _resolve(self, rows: Sequence[DeviceRow], now: datetime) -> Mapping[str, Addresses]:
@@ -107,25 +113,6 @@ def _resolved(where: HostAddress, addresses: Addresses | None) -> HostAddress:
     if not where.name or not found:
         return replace(where, resolved_name="", addresses=())
     return replace(where, resolved_name=where.name, addresses=found)
-
-
-def _report_move(row: DeviceRow, where: HostAddress) -> None:
-    before = row.where.address
-    if where.name and before and where.address != before:
-        tell(
-            logger,
-            Event.DEVICE_MOVED,
-            olt_id=row.id,
-            olt=row.name,
-            host=row.where.host,
-            before=before,
-            after=where.address,
-        )
-
-
-def _read() -> list[DeviceRow]:
-    rows = Olt.objects.order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
-    return [DeviceRow(id_, name, device, host_address(*where)) for id_, name, device, *where in rows]
 
 
 @transaction.atomic

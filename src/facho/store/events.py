@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
@@ -105,23 +104,19 @@ def enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
     for _ in range(TRIES):
         try:
             with transaction.atomic():
-                return _enlist(worker, host, count, now)
+                refuse_beside_engine()
+                Poller.objects.filter(updated_at__lt=now - GONE_AFTER).delete()
+                Poller.objects.filter(worker=worker).delete()
+                taken = set(Poller.objects.values_list("poller_id", flat=True))
+                numbers = [number for number in range(1, len(taken) + count + 1) if number not in taken][:count]
+                Poller.objects.bulk_create(
+                    Poller(poller_id=number, worker=worker, host=host, created_at=now, updated_at=now)
+                    for number in numbers
+                )
+                return numbers
         except IntegrityError:
             continue
     raise RuntimeError(f"no free poller numbers were found for {worker}")
-
-
-def _enlist(worker: str, host: str, count: int, now: datetime) -> list[int]:
-    refuse_beside_engine()
-    Poller.objects.filter(updated_at__lt=now - GONE_AFTER).delete()
-    Poller.objects.filter(worker=worker).delete()
-    taken = set(Poller.objects.values_list("poller_id", flat=True))
-    highest = Poller.objects.aggregate(highest=Max("poller_id"))["highest"] or 0
-    numbers = [number for number in range(1, highest + count + 1) if number not in taken][:count]
-    Poller.objects.bulk_create(
-        Poller(poller_id=number, worker=worker, host=host, created_at=now, updated_at=now) for number in numbers
-    )
-    return numbers
 
 
 def strike_out(worker: str, numbers: Sequence[int]) -> None:
@@ -158,7 +153,14 @@ class EventRows(logging.Handler):
         if getattr(record, "event", None) is None:
             return
         try:
-            columns = _columns(record)
+            columns = {
+                "olt_id": getattr(record, "olt_id", None),
+                "event_type": record.event.name,  # type: ignore[attr-defined]  # given by `tell`
+                "level": record.levelname,
+                "message": _storable(record.getMessage()),
+                "details": {key: _plain(value) for key, value in getattr(record, "details", {}).items()},
+                "timestamp": datetime.fromtimestamp(record.created, UTC),
+            }
         except Exception:
             # A message that cannot be formatted must not stop its caller; logging reports it.
             self.handleError(record)
@@ -187,17 +189,6 @@ class EventRows(logging.Handler):
         with self._guard:
             dropped, self._dropped = self._dropped, 0
             return dropped
-
-
-def _columns(record: logging.LogRecord) -> Columns:
-    return {
-        "olt_id": getattr(record, "olt_id", None),
-        "event_type": record.event.name,  # type: ignore[attr-defined]  # given by `tell`
-        "level": record.levelname,
-        "message": _storable(record.getMessage()),
-        "details": {key: _plain(value) for key, value in getattr(record, "details", {}).items()},
-        "timestamp": datetime.fromtimestamp(record.created, UTC),
-    }
 
 
 def _plain(value: object) -> object:
@@ -239,7 +230,9 @@ class Journal:
             if dropped:
                 tell(logger, Event.EVENTS_DROPPED, events=dropped)
                 await self._write_events()
-            await self._write_snapshot()
+            snapshot = self._bus.latest("snapshot")
+            if snapshot is not None and self._pool is not None:
+                await self._thread.run(partial(self._pool.write, snapshot))
         except Exception:
             # The database may be unavailable; the events stay in the buffer.
             logger.exception("the journal could not be written")
@@ -259,11 +252,6 @@ class Journal:
             _write_events(rows)
             self._events.written(rows)
         return len(rows)
-
-    async def _write_snapshot(self) -> None:
-        snapshot = self._bus.latest("snapshot")
-        if snapshot is not None and self._pool is not None:
-            await self._thread.run(partial(self._pool.write, snapshot))
 
 
 @transaction.atomic

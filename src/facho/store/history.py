@@ -122,17 +122,22 @@ def close(level: Level, olt_id: int, start: datetime) -> None:
     chunk_rows = level.closed._default_manager.filter(olt_id=olt_id, start=start)
     run_rows = level.open._default_manager.filter(olt_id=olt_id, at__gte=start, at__lt=end).order_by("at", "pk")
     entries: Entries = defaultdict(list)
-    chunk_ids = [
-        pk
-        for pk, field, data in chunk_rows.values_list("pk", "field", "data")
-        if _add_chunk(entries, field, unpacked(Chunk, level.closed, pk, data))
-    ]
+    chunk_ids = []
+    for pk, field, data in chunk_rows.values_list("pk", "field", "data"):
+        chunk = unpacked(Chunk, level.closed, pk, data)
+        if chunk is not None:
+            chunk_ids.append(pk)
+            entries[field] += map(Entry, chunk.times, [chunk.onu_ids] * len(chunk.times), chunk.columns())
+    run_ids = []
     known_ids: dict[bytes, list[int]] = {}
-    run_ids = [
-        pk
-        for pk, at, data in run_rows.values_list("pk", "at", "data")
-        if _add_run(entries, known_ids, microseconds(at), unpacked(RunColumns, level.open, pk, data))
-    ]
+    for pk, at, data in run_rows.values_list("pk", "at", "data"):
+        run = unpacked(RunColumns, level.open, pk, data)
+        if run is not None:
+            run_ids.append(pk)
+            # Runs of an OLT mostly have the same ids, so they share one list.
+            ids = known_ids.get(run.packed_ids) or known_ids.setdefault(run.packed_ids, run.onu_ids)
+            for field in run.forms:
+                entries[field].append(Entry(microseconds(at), ids, run.column(field)))
     if not run_ids:
         return
     period = Period(level, olt_id, start)
@@ -145,21 +150,6 @@ def close(level: Level, olt_id: int, start: datetime) -> None:
             transaction.set_rollback(True)
             return
         period.insert()
-
-
-def _add_chunk(entries: Entries, field: str, chunk: Chunk | None) -> bool:
-    if chunk is not None:
-        entries[field] += map(Entry, chunk.times, [chunk.onu_ids] * len(chunk.times), chunk.columns())
-    return chunk is not None
-
-
-def _add_run(entries: Entries, known_ids: dict[bytes, list[int]], at: int, run: RunColumns | None) -> bool:
-    if run is not None:
-        # Runs of an OLT mostly have the same ids, so they share one list.
-        ids = known_ids.get(run.packed_ids) or known_ids.setdefault(run.packed_ids, run.onu_ids)
-        for field in run.forms:
-            entries[field].append(Entry(at, ids, run.column(field)))
-    return run is not None
 
 
 class Period:
@@ -291,16 +281,13 @@ def _extremes(numbers: Sequence[float], factor: int) -> Mapping[str, Cell]:
 def _last_counters(olt_id: int, start: datetime) -> dict[str, dict[int, int]]:
     """Return the last value of each counter before a day, from the last day that has one."""
     earlier = HistoryDay.objects.filter(olt_id=olt_id, at__lt=start).order_by("-at")
-    for pk, data in earlier.values_list("pk", "data")[:1]:
-        day = unpacked(RunColumns, HistoryDay, pk, data)
-        names = [name for name in day.forms if name.endswith("_octets:last")] if day else []
-        return {
-            name.partition(":")[0]: {
-                onu_id: cell
-                for onu_id, cell in zip(day.onu_ids, decode(Kind.COUNTER, day.column(name)), strict=True)
-                if cell is not None and cell is not UNREAD
-            }
-            for name in names
-            if day is not None
-        }
-    return {}
+    row = earlier.values_list("pk", "data").first()
+    day = unpacked(RunColumns, HistoryDay, *row) if row else None
+    last: dict[str, dict[int, int]] = {}
+    if day is not None:
+        for name in day.forms:
+            if name.endswith("_octets:last"):
+                cells = zip(day.onu_ids, decode(Kind.COUNTER, day.column(name)), strict=True)
+                known = {onu_id: cell for onu_id, cell in cells if cell is not None and cell is not UNREAD}
+                last[name.partition(":")[0]] = known
+    return last

@@ -40,7 +40,9 @@ def convert(report: Callable[[str, int, int], None]) -> str:
     """
     if not is_pending():
         return ""
-    rows, before = _count_old()
+    counts = ", ".join(f"count({field})" for field in FIELDS)
+    [(rows, *values)] = _fetch(f"SELECT count(*), {counts} FROM {OLD}")  # noqa: S608 - names are ours
+    before = Counter(dict(zip(FIELDS, values, strict=True)))
     done = 0
     for start in _days():
         report(f"Converting the history: {start:%Y-%m-%d}", done, rows)
@@ -48,15 +50,23 @@ def convert(report: Callable[[str, int, int], None]) -> str:
         for olt_id in Olt.objects.order_by("pk").values_list("pk", flat=True):
             if olt_id not in converted:
                 _convert(olt_id, start)
-        done += _count_rows(start)
+        [(count,)] = _fetch(f"SELECT count(*) FROM {OLD} WHERE at >= %s AND at < %s", start, start + DAY)  # noqa: S608
+        done += count
     report("Comparing the values before and after", done, rows)
-    after = _count_new()
+    after = Counter(dict.fromkeys(FIELDS, 0))
+    for field, data in HistoryChunk.objects.values_list("field", "data").iterator(chunk_size=200):
+        after[field] += Chunk(bytes(data)).count()
     if before != after:
+        differences = ", ".join(
+            f"{field} had {before[field]:,} values and has {after[field]:,}"
+            for field in FIELDS
+            if before[field] != after[field]
+        )
         # The old table is authoritative. The chunks are deleted, or the next try would count them too.
         HistoryChunk.objects.all().delete()
         HistoryDay.objects.all().delete()
         raise NotConverted(
-            f"The history was not converted: {_differences(before, after)}. The table {OLD} is unchanged, and nothing "
+            f"The history was not converted: {differences}. The table {OLD} is unchanged, and nothing "
             "is lost. Make sure that Facho is not running, and run `facho migrate` again."
         )
     with connection.cursor() as cursor:
@@ -64,47 +74,16 @@ def convert(report: Callable[[str, int, int], None]) -> str:
     return f"The history is converted: {rows:,} readings, {after.total():,} values, none lost"
 
 
-def _differences(before: Counter[str], after: Counter[str]) -> str:
-    return ", ".join(
-        f"{field} had {before[field]:,} values and has {after[field]:,}"
-        for field in FIELDS
-        if before[field] != after[field]
-    )
-
-
-def _fetch(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _fetch(statement: str, *times: datetime) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, [_parameter(each) for each in parameters])
+        cursor.execute(statement, [connection.ops.adapt_datetimefield_value(at) for at in times])
         return list(cursor.fetchall())
-
-
-def _parameter(value: Any) -> Any:
-    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 def _time(value: Any) -> datetime:
     """Return a time from the database: SQLite has no zone, and a minimum is text."""
     at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def _count_old() -> tuple[int, Counter[str]]:
-    counts = ", ".join(f"count({field})" for field in FIELDS)
-    [(rows, *values)] = _fetch(f"SELECT count(*), {counts} FROM {OLD}")  # noqa: S608 - names are ours
-    return rows, Counter(dict(zip(FIELDS, values, strict=True)))
-
-
-def _count_rows(start: datetime) -> int:
-    [(rows,)] = _fetch(f"SELECT count(*) FROM {OLD} WHERE at >= %s AND at < %s", start, start + DAY)  # noqa: S608
-    return int(rows)
-
-
-def _count_new() -> Counter[str]:
-    """Count by unpacking the stored chunks."""
-    counts = Counter(dict.fromkeys(FIELDS, 0))
-    for field, data in HistoryChunk.objects.values_list("field", "data").iterator(chunk_size=200):
-        counts[field] += Chunk(bytes(data)).count()
-    return counts
 
 
 def _days() -> Iterator[datetime]:

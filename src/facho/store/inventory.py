@@ -32,7 +32,7 @@ from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import JobKind, KnownOnu, Reading
 from facho.engine.presence import Census
 from facho.store import sql
-from facho.store.sql import FILLED, PLACE, POWERS, Rows, adapted, merge_twins, normal, normals, plain_value, timestamp
+from facho.store.sql import FILLED, PLACE, POWERS, adapted, merge_twins, normal, normals, plain_value, timestamp
 
 if TYPE_CHECKING:
     from facho.store.presence import KnownOnus
@@ -214,11 +214,13 @@ class _Comparison:
             if name not in FILLED:
                 extras[name] = column
                 continue
-            changed = self._cells(name, column)
-            for position, value in changed:
-                cells[position][name] = value
-            if name in TRACKED:
-                self._tracked.update(position for position, _ in changed)
+            known, differing = self._inventory.columns[name], self._differing(name, column)
+            stored = _stored(name, [value for _, value in differing])
+            for (position, _), value in zip(differing, stored, strict=True):
+                if known[position] != value:
+                    cells[position][name] = value
+                    if name in TRACKED:
+                        self._tracked.add(position)
         self._tracked |= self._placed
         if extras:
             self._compare_extras(extras)
@@ -230,13 +232,6 @@ class _Comparison:
             return []
         entries = compress(count(), map(ne, old, column))
         return [(self._met[entry], column[entry]) for entry in entries if column[entry] is not UNREAD]
-
-    def _cells(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
-        """Return the same, in the form of the table column."""
-        known, differing = self._inventory.columns[name], self._differing(name, column)
-        stored = _stored(name, [value for _, value in differing])
-        pairs = zip([position for position, _ in differing], stored, strict=True)
-        return [(position, value) for position, value in pairs if known[position] != value]
 
     def _compare_extras(self, extras: Mapping[str, Sequence[Any]]) -> None:
         known = self._inventory.columns["extra"]
@@ -657,7 +652,7 @@ class Inventory:
             **changes.found,
         }
         written = [list(map(adapted, column)) if name in ADAPTED else column for name, column in found.items()]
-        sql.write(Rows(Onu._meta.db_table, tuple(found), list(zip(*written, strict=True))))
+        sql.write(Onu, tuple(found), list(zip(*written, strict=True)))
         held = Onu.objects.filter(olt_id=self.olt_id, place_taken=False, pk__gt=max(self.ids, default=0))
         ids = dict(held.values_list("index", "pk"))
         self.ids += map(ids.__getitem__, found["index"])
@@ -680,7 +675,7 @@ class Inventory:
             for event in changes.events
         ]
         columns = ("onu_id", "olt_id", "at", "field", "old", "new", "cause")
-        sql.write(Rows(OnuEvent._meta.db_table, columns, values))
+        sql.write(OnuEvent, columns, values)
 
 
 def _stored_in(fields: Collection[str]) -> list[str]:
@@ -712,7 +707,10 @@ class Inventories:
             self._kept.pop(olt_id, None)
             inventory = self._kept[olt_id] = Inventory.load(olt_id)
             inventory.version = version
-            self._make_room()
+            held = sum(len(each.ids) for each in self._kept.values())
+            while held > self._most_onus and len(self._kept) > 1:
+                _, dropped = self._kept.popitem(last=False)
+                held -= len(dropped.ids)
         self._kept.move_to_end(olt_id)
         return inventory
 
@@ -724,9 +722,3 @@ class Inventories:
     def drop(self, olt_id: int) -> None:
         """Drop an inventory after a failed transaction."""
         self._kept.pop(olt_id, None)
-
-    def _make_room(self) -> None:
-        held = sum(len(each.ids) for each in self._kept.values())
-        while held > self._most_onus and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            held -= len(dropped.ids)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import Error, transaction
 from django.db.models import DateTimeField, ExpressionWrapper, Q, Value
@@ -96,7 +96,8 @@ def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
     with transaction.atomic():
         rows = LeaseRow.objects.filter(ours, expires_at__gt=Now(), revoked=False)
         kept = set(rows.select_for_update().order_by("key").values_list("key", flat=True))
-        LeaseRow.objects.filter(key__in=kept).update(expires_at=_in(ttl))
+        until = ExpressionWrapper(Now() + Value(ttl), output_field=DateTimeField())
+        LeaseRow.objects.filter(key__in=kept).update(expires_at=until)
     return kept
 
 
@@ -159,10 +160,6 @@ def holder_of(key: str) -> str:
     return LeaseRow.objects.filter(key=key).values_list("holder", flat=True).first() or "another process"
 
 
-def _in(ttl: timedelta) -> Any:
-    return ExpressionWrapper(Now() + Value(ttl), output_field=DateTimeField())
-
-
 @dataclass(slots=True)
 class _Held:
     lease: Lease
@@ -197,7 +194,14 @@ class DbLeases:
             token = await asyncio.shield(taking)
         except asyncio.CancelledError:
             # It may be held by now, and must be released.
-            await self._put_back(device, taking)
+            try:
+                taken = await taking
+            except (Error, OltBusy) as error:
+                # If it was taken nevertheless, it expires.
+                logger.info("the lease of %s was not taken: %s", device, error)
+            else:
+                if taken is not None:
+                    await self._release(device, taken)
             raise
         if token is None:
             other = await self._thread.run(lambda: holder_of(key))
@@ -205,16 +209,6 @@ class DbLeases:
         lease = Lease(olt_id, holder, token, device)
         self._held[device] = _Held(lease, asked + self._terms.trusted)
         return lease
-
-    async def _put_back(self, device: str, taking: "asyncio.Future[int | None]") -> None:
-        try:
-            token = await taking
-        except (Error, OltBusy) as error:
-            # If it was taken nevertheless, it expires.
-            logger.info("the lease of %s was not taken: %s", device, error)
-            return
-        if token is not None:
-            await self._release(device, token)
 
     async def _release(self, device: str, token: int) -> None:
         try:
@@ -312,8 +306,7 @@ class SchedulerTurn:
                 logger.warning("the lease of the scheduler could not be renewed: %s", error)
                 continue
             if not is_kept:
-                self._token = None
-                return
+                break
             self._valid_until = asked + self._terms.trusted
         self._token = None
 

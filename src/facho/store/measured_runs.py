@@ -1,12 +1,10 @@
 """Nodes with their measured durations and failures, as input of plans and forecasts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-from django.db.models import QuerySet
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs import in_effect
@@ -14,7 +12,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import ExecutionAttempt
 from facho.engine import errors
 from facho.engine.forecast.failures import Attempt, Ending, RunRecord, learn
-from facho.engine.forecast.fleet import Durations, Fleet
+from facho.engine.forecast.fleet import Fleet
 from facho.engine.model import JobKind, Node, Status
 from facho.engine.quota.durations import USUAL, Prediction, expected
 
@@ -47,24 +45,23 @@ def enabled_nodes(olt_ids: Collection[int] | None = None) -> list[Node]:
     rows = WorkflowNode.objects.polled()
     if olt_ids is not None:
         rows = rows.filter(olt_id__in=olt_ids)
-    return [_node(row) for row in rows.order_by("olt_id", "pk").values(*COLUMNS, **settings)]
-
-
-def _node(row: Mapping[str, Any]) -> Node:
-    return Node(
-        id=row["pk"],
-        olt_id=row["olt_id"],
-        name=row["job__name"],
-        kind=JobKind(row["job__kind"]),
-        interval=timedelta(seconds=row["interval"]),
-        olt_name=row["olt__name"],
-        priority=row["priority"],
-        master_id=row["master_id"],
-        next_check=row["next_run_at"],
-        timeout=timedelta(seconds=row["job__timeout_seconds"]),
-        retries=row["job__retries"],
-        retry_delay=timedelta(seconds=row["job__retry_delay_seconds"]),
-    )
+    return [
+        Node(
+            id=row["pk"],
+            olt_id=row["olt_id"],
+            name=row["job__name"],
+            kind=JobKind(row["job__kind"]),
+            interval=timedelta(seconds=row["interval"]),
+            olt_name=row["olt__name"],
+            priority=row["priority"],
+            master_id=row["master_id"],
+            next_check=row["next_run_at"],
+            timeout=timedelta(seconds=row["job__timeout_seconds"]),
+            retries=row["job__retries"],
+            retry_delay=timedelta(seconds=row["job__retry_delay_seconds"]),
+        )
+        for row in rows.order_by("olt_id", "pk").values(*COLUMNS, **settings)
+    ]
 
 
 def profiles() -> dict[int, Mapping[str, Any]]:
@@ -109,28 +106,22 @@ def fleet(now: datetime) -> Fleet:
     known = records(now, broken)
     unknown = broken - known.keys()
     never_back = frozenset(id_ for id_, record in known.items() if record.is_dead)
-    durations = _durations()
-    nodes = tuple(_with_expected(node, durations(node, now)) for node in enabled_nodes())
-    return Fleet(nodes, durations, dead=unknown | never_back, broken=broken, records=known)
-
-
-def _with_expected(node: Node, prediction: Prediction) -> Node:
-    """Return a node as the engine reads it: with the duration that was measured, or none."""
-    return replace(node, expected=prediction.mean) if prediction.samples else node
-
-
-def _durations() -> Durations:
-    known = profiles()
-    seen: dict[tuple[int, int], Prediction] = {}
+    learned = profiles()
+    predictions: dict[tuple[int, int], Prediction] = {}
 
     def durations(node: Node, at: datetime) -> Prediction:
         # A profile is constant for an hour of the day and used thousands of times.
         key = (node.id, at.hour)
-        if key not in seen:
-            seen[key] = prediction(node, known.get(node.id, {}), at)
-        return seen[key]
+        if key not in predictions:
+            predictions[key] = prediction(node, learned.get(node.id, {}), at)
+        return predictions[key]
 
-    return durations
+    nodes = []
+    for node in enabled_nodes():
+        measured = durations(node, now)
+        # As the engine reads it: with the duration that was measured, or none.
+        nodes.append(replace(node, expected=measured.mean) if measured.samples else node)
+    return Fleet(tuple(nodes), durations, dead=unknown | never_back, broken=broken, records=known)
 
 
 def records(now: datetime, broken: Collection[int] = ()) -> dict[int, RunRecord]:
@@ -139,18 +130,16 @@ def records(now: datetime, broken: Collection[int] = ()) -> dict[int, RunRecord]
         execution__slot__gte=now - RECENT, execution__olt__enabled=True, execution__node__isnull=False
     )
     failing = recent.filter(status=Status.FAILED).values("execution__olt")
-    by_olt: defaultdict[int, list[Attempt]] = defaultdict(list)
-    for olt_id, attempt in _attempts(recent.filter(execution__olt__in=failing)):
-        by_olt[olt_id].append(attempt)
-    return {olt_id: learn(tried, now, is_broken=olt_id in broken) for olt_id, tried in by_olt.items()}
-
-
-def _attempts(rows: "QuerySet[ExecutionAttempt]") -> Iterator[tuple[int, Attempt]]:
-    """Yield finished attempts with their OLTs."""
-    ended = rows.filter(ended_at__isnull=False, status__in=(Status.SUCCESS, Status.PARTIAL, Status.FAILED))
+    ended = recent.filter(
+        execution__olt__in=failing,
+        ended_at__isnull=False,
+        status__in=(Status.SUCCESS, Status.PARTIAL, Status.FAILED),
+    )
     columns = ("execution__olt_id", "execution__node_id", "started_at", "ended_at", "status", "error_class")
+    by_olt: defaultdict[int, list[Attempt]] = defaultdict(list)
     for olt_id, node_id, began, over, status, error in ended.order_by().values_list(*columns).iterator():
         ending = Ending.ANSWERED
         if status == Status.FAILED:
             ending = Ending.SILENT if error == errors.OltUnreachable.__name__ else Ending.FAILED
-        yield olt_id, Attempt(node_id, began, over, ending, error not in LASTING)
+        by_olt[olt_id].append(Attempt(node_id, began, over, ending, error not in LASTING))
+    return {olt_id: learn(tried, now, is_broken=olt_id in broken) for olt_id, tried in by_olt.items()}

@@ -2,8 +2,8 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
@@ -84,7 +84,11 @@ def _standings() -> Mapping[int, Standing]:
 
 def _fingerprints() -> Mapping[int, str]:
     """Return a digest of all settings of each enabled OLT, with four queries for the whole fleet."""
-    jobs = _job_fingerprints()
+    oids: defaultdict[int, list[object]] = defaultdict(list)
+    for job_id, *settings in SnmpJobOid.objects.order_by("id").values_list("job_id", *OID_SETTINGS):
+        oids[job_id].append(settings)
+    job_rows = SnmpJob.objects.order_by().values_list("id", *JOB_SETTINGS)
+    jobs = {id_: fingerprint([settings, *oids[id_]]) for id_, *settings in job_rows}
     nodes: defaultdict[int, list[object]] = defaultdict(list)
     for olt_id, job_id, *settings in (
         WorkflowNode.objects.filter(olt__enabled=True).order_by("id").values_list("olt_id", "job_id", *NODE_SETTINGS)
@@ -96,23 +100,14 @@ def _fingerprints() -> Mapping[int, str]:
     return {id_: fingerprint([settings, *nodes[id_]]) for id_, *settings in olts}
 
 
-def _job_fingerprints() -> dict[int, str]:
-    oids: defaultdict[int, list[object]] = defaultdict(list)
-    for job_id, *settings in SnmpJobOid.objects.order_by("id").values_list("job_id", *OID_SETTINGS):
-        oids[job_id].append(settings)
-    jobs = SnmpJob.objects.order_by().values_list("id", *JOB_SETTINGS)
-    return {id_: fingerprint([settings, *oids[id_]]) for id_, *settings in jobs}
-
-
 def _states(olt_ids: Collection[int]) -> dict[int, OltState]:
     olts = list(inventory.Olt.objects.filter(pk__in=olt_ids, enabled=True).only(*OLT_SETTINGS, *SECRETS))
     nodes = _nodes({row.pk: row.name for row in olts})
-    return {row.pk: _state(row, nodes[row.pk]) for row in olts}
-
-
-def _state(row: inventory.Olt, nodes: Iterable[Node]) -> OltState:
-    address = f"{row.host}:{row.port} ({row.get_version_display()})"
-    return OltState(row.pk, row.name, address, tuple(nodes), _credentials(row))
+    states = {}
+    for row in olts:
+        address = f"{row.host}:{row.port} ({row.get_version_display()})"
+        states[row.pk] = OltState(row.pk, row.name, address, tuple(nodes[row.pk]), _credentials(row))
+    return states
 
 
 def _credentials(row: inventory.Olt) -> str:
@@ -133,7 +128,25 @@ def _nodes(olts: Mapping[int, str]) -> dict[int, list[Node]]:
     now = timezone.now()
     nodes: defaultdict[int, list[Node]] = defaultdict(list)
     for row in WorkflowNode.objects.filter(olt_id__in=olts).polled().select_related("job"):
-        node = _node(row, row.job, olts[row.olt_id], tuple(raw_oids.get(row.job_id, ())), now)
+        job, prediction = row.job, expected(row.durations, now)
+        node = Node(
+            id=row.pk,
+            olt_id=row.olt_id,
+            olt_name=olts[row.olt_id],
+            name=job.name,
+            kind=JobKind(job.kind),
+            interval=timedelta(seconds=row.interval_seconds),
+            priority=row.priority,
+            master_id=row.master_id,
+            next_check=row.next_run_at,
+            run_requested_at=row.run_requested_at,
+            columns=tuple(job.columns),
+            oids=tuple(raw_oids.get(job.pk, ())),
+            timeout=timedelta(seconds=job.timeout_seconds),
+            retries=job.retries,
+            retry_delay=timedelta(seconds=job.retry_delay_seconds),
+            expected=prediction.mean if prediction else None,
+        )
         nodes[row.olt_id].append(node)
     return nodes
 
@@ -150,28 +163,6 @@ def _raw_oids(olt_ids: Collection[int]) -> dict[int, list[RawOid]]:
             continue
         raw_oids.setdefault(row.job_id, []).append(RawOid(row.name, parsed, row.decode, row.scalar))
     return raw_oids
-
-
-def _node(row: WorkflowNode, job: SnmpJob, olt_name: str, raw_oids: tuple[RawOid, ...], now: datetime) -> Node:
-    prediction = expected(row.durations, now)
-    return Node(
-        id=row.pk,
-        olt_id=row.olt_id,
-        olt_name=olt_name,
-        name=job.name,
-        kind=JobKind(job.kind),
-        interval=timedelta(seconds=row.interval_seconds),
-        priority=row.priority,
-        master_id=row.master_id,
-        next_check=row.next_run_at,
-        run_requested_at=row.run_requested_at,
-        columns=tuple(job.columns),
-        oids=raw_oids,
-        timeout=timedelta(seconds=job.timeout_seconds),
-        retries=job.retries,
-        retry_delay=timedelta(seconds=job.retry_delay_seconds),
-        expected=prediction.mean if prediction else None,
-    )
 
 
 def _olt(olt_id: int) -> Olt:

@@ -60,7 +60,13 @@ class Setup:
 
     @property
     def fingerprint(self) -> str:
-        jobs = fingerprint(_settings(node) for node in self.nodes)
+        settings: list[tuple[object, ...]] = []
+        for node in self.nodes:
+            # The due time of a node moves with every run; its grid does not.
+            grid = None if node.next_check is None else ((node.next_check - EPOCH) % node.interval).total_seconds()
+            interval = node.interval.total_seconds()
+            settings.append((node.id, node.name, interval, node.priority, node.master_id, grid))
+        jobs = fingerprint(settings)
         known = fingerprint(node.id for node in self.nodes if self.durations.get(node.id))
         return f"{jobs[:40]}.{known[:16]}.{'open' if self.is_broken else ''}"
 
@@ -117,19 +123,19 @@ class Planner:
             self._sweep_at = now + SWEEP_EVERY
             return
         changed, self._changed = self._changed, set()
+        active = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE)
+        failing = active.filter(failures_in_row__gte=SEVERAL_FAILURES).exclude(reason=Reason.FAILURES).order_by()
+
+        def make_some() -> None:
+            wanted = {*changed, *failing.values_list("olt_id", flat=True)}
+            if wanted:
+                make_plans(now, wanted)
+
         try:
-            await self._thread.run(lambda: _make_some(changed, now))
+            await self._thread.run(make_some)
         except BaseException:
             self._changed |= changed
             raise
-
-
-def _make_some(olt_ids: Collection[int], now: datetime) -> None:
-    """Update the plans of these OLTs, and of those with failing runs."""
-    failing = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE, failures_in_row__gte=SEVERAL_FAILURES)
-    wanted = {*olt_ids, *failing.exclude(reason=Reason.FAILURES).order_by().values_list("olt_id", flat=True)}
-    if wanted:
-        make_plans(now, wanted)
 
 
 def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
@@ -138,12 +144,21 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
     if hours[0] + HOUR - now <= AHEAD:
         hours.append(hours[0] + HOUR)
     setups = _setups(hours, olt_ids)
-    known = [ActivePlan(*row) for row in _active(olt_ids)]
+    active = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE).order_by("pk")
+    if olt_ids is not None:
+        active = active.filter(olt_id__in=olt_ids)
+    columns = ("pk", "olt_id", "period_start", "period_end", "fingerprint", "utilisation", "failures_in_row", "reason")
+    known = [ActivePlan(*row) for row in active.values_list(*columns)]
     past = [plan for plan in known if plan.period_end <= now]
     present = [plan for plan in known if plan.period_end > now]
     gone = [plan for plan in present if plan.olt_id not in setups]
-    off = _disabled(gone)
-    stale = _stale([plan for plan in present if plan.olt_id in setups], setups, now)
+    without_setup = {plan.olt_id for plan in gone}
+    off = without_setup - set(Olt.objects.filter(pk__in=without_setup, enabled=True).values_list("pk", flat=True))
+    stale = {}
+    for plan in present:
+        reason = _reason(plan, setups[plan.olt_id], now) if plan.olt_id in setups else None
+        if reason is not None:
+            stale[plan.key] = plan, reason
     _close(_settled(past, now), ExecutionPlan.Status.COMPLETED, now)
     _close([plan for plan in gone if plan.olt_id in off], ExecutionPlan.Status.ABORTED, now)
     # An enabled OLT without jobs has no plan.
@@ -160,13 +175,8 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
 Stale = Mapping[tuple[int, datetime], tuple[ActivePlan, Reason]]
 
 
-def _stale(plans: Sequence[ActivePlan], setups: Mapping[int, Setup], now: datetime) -> Stale:
-    """Return the outdated plans, and the reason."""
-    reasons = {plan.key: (plan, _reason(plan, setups[plan.olt_id], now)) for plan in plans}
-    return {key: (plan, reason) for key, (plan, reason) in reasons.items() if reason is not None}
-
-
 def _reason(plan: ActivePlan, setup: Setup, now: datetime) -> Reason | None:
+    """Return why a plan is outdated; None if it is not."""
     before, after = plan.fingerprint.split("."), setup.fingerprint.split(".")
     if len(before) != len(after):
         # From an earlier version.
@@ -179,19 +189,6 @@ def _reason(plan: ActivePlan, setup: Setup, now: datetime) -> Reason | None:
     works = setup.works(setup.predictions(max(now, plan.period_start)))
     utilisation = 100 * needed_seconds(works, plan.period_start) / HOUR.total_seconds()
     return Reason.DURATIONS if is_material(plan.utilisation, utilisation) else None
-
-
-def _active(olt_ids: Collection[int] | None) -> Iterable[tuple[Any, ...]]:
-    active = ExecutionPlan.objects.filter(status=ExecutionPlan.Status.ACTIVE).order_by("pk")
-    if olt_ids is not None:
-        active = active.filter(olt_id__in=olt_ids)
-    columns = ("pk", "olt_id", "period_start", "period_end", "fingerprint", "utilisation", "failures_in_row", "reason")
-    return active.values_list(*columns)
-
-
-def _disabled(plans: Sequence[ActivePlan]) -> set[int]:
-    olt_ids = {plan.olt_id for plan in plans}
-    return olt_ids - set(Olt.objects.filter(pk__in=olt_ids, enabled=True).values_list("pk", flat=True))
 
 
 def _batches(items: Sequence[T]) -> Iterable[Sequence[T]]:
@@ -213,16 +210,12 @@ def _setups(hours: Collection[datetime], olt_ids: Collection[int] | None) -> dic
     }
 
 
-def _settings(node: Node) -> tuple[object, ...]:
-    """Return the settings that a plan depends on. The due time of a node moves with every run; its grid does not."""
-    grid = None if node.next_check is None else ((node.next_check - EPOCH) % node.interval).total_seconds()
-    return node.id, node.name, node.interval.total_seconds(), node.priority, node.master_id, grid
-
-
 def _make(wanted: Sequence[tuple[Setup, datetime]], stale: Stale, now: datetime) -> None:
     """Plan these hours of these OLTs, and log those that are too short, each once."""
     olt_ids = {setup.olt_id for setup, _ in wanted}
-    running = _running(olt_ids)
+    rows = Execution.objects.filter(olt_id__in=olt_ids, status=Status.RUNNING)
+    values = rows.values_list("olt_id", "node_id", "started_at")
+    running = {olt_id: (node_id, since) for olt_id, node_id, since in values if since is not None}
     told = set(
         ExecutionPlan.objects.filter(olt_id__in=olt_ids, period_start__in={hour for _, hour in wanted})
         .filter(is_feasible=False)
@@ -231,44 +224,35 @@ def _make(wanted: Sequence[tuple[Setup, datetime]], stale: Stale, now: datetime)
     made = [(setup, hour, _planned(setup, hour, running, now)) for setup, hour in wanted]
     reasons = {key: reason for key, (_, reason) in stale.items()}
     ExecutionPlan.objects.bulk_create(
-        [_row(setup, hour, plan, reasons.get((setup.olt_id, hour), Reason.HOUR), now) for setup, hour, plan in made]
+        ExecutionPlan(
+            olt_id=setup.olt_id,
+            period_start=hour,
+            period_end=hour + HOUR,
+            plan_data=plan.data(),
+            reason=reasons.get((setup.olt_id, hour), Reason.HOUR),
+            fingerprint=setup.fingerprint,
+            needed_seconds=round(plan.needed, 1),
+            utilisation=round(plan.utilisation, 1),
+            is_feasible=plan.is_feasible,
+            advice=plan.advice_data(setup.name),
+            total_tasks=len(plan.slots),
+            created_at=now,
+        )
+        for setup, hour, plan in made
     )
     for setup, hour, plan in made:
         if (setup.olt_id, hour) in stale:
-            _tell_adjusted(setup, plan, *stale[setup.olt_id, hour])
+            before, reason = stale[setup.olt_id, hour]
+            if reason is Reason.FAILURES:
+                failures = before.failures_in_row
+                tell(logger, Event.EMERGENCY_REPLAN, olt_id=setup.olt_id, olt=setup.name, failures=failures)
+            else:
+                slots, why = len(plan.slots), reason.value
+                tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=why)
         if (setup.olt_id, hour) not in told:
-            _tell_of_short_hour(setup, plan)
-
-
-def _tell_adjusted(setup: Setup, plan: HourPlan, before: ActivePlan, reason: Reason) -> None:
-    if reason is Reason.FAILURES:
-        failures = before.failures_in_row
-        tell(logger, Event.EMERGENCY_REPLAN, olt_id=setup.olt_id, olt=setup.name, failures=failures)
-    else:
-        slots = len(plan.slots)
-        tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=reason.value)
-
-
-def _tell_of_short_hour(setup: Setup, plan: HourPlan) -> None:
-    for params in (each["params"] for each in plan.advice_data(setup.name)):
-        tell(
-            logger,
-            Event.HOUR_INFEASIBLE,
-            olt_id=setup.olt_id,
-            olt=setup.name,
-            needed=params["needed"],
-            task=params["task"],
-            minutes=params["minutes"],
-            jobs=params["jobs"],
-            others=params["others"],
-        )
-
-
-def _running(olt_ids: Collection[int]) -> dict[int, tuple[int | None, datetime]]:
-    """Return the current run of each OLT and its start."""
-    rows = Execution.objects.filter(olt_id__in=olt_ids, status=Status.RUNNING)
-    values = rows.values_list("olt_id", "node_id", "started_at")
-    return {olt_id: (node_id, since) for olt_id, node_id, since in values if since is not None}
+            for params in (each["params"] for each in plan.advice_data(setup.name)):
+                named = {name: params[name] for name in ("needed", "task", "minutes", "jobs", "others")}
+                tell(logger, Event.HOUR_INFEASIBLE, olt_id=setup.olt_id, olt=setup.name, **named)
 
 
 def _planned(
@@ -283,23 +267,6 @@ def _planned(
         busy_until = since + timedelta(seconds=takes)
     blocked = Cause.BREAKER_OPEN if setup.is_broken else None
     return plan_hour(setup.works(predictions), hour, now=now, busy_until=busy_until, blocked=blocked)
-
-
-def _row(setup: Setup, hour: datetime, plan: HourPlan, reason: Reason, now: datetime) -> ExecutionPlan:
-    return ExecutionPlan(
-        olt_id=setup.olt_id,
-        period_start=hour,
-        period_end=hour + HOUR,
-        plan_data=plan.data(),
-        reason=reason,
-        fingerprint=setup.fingerprint,
-        needed_seconds=round(plan.needed, 1),
-        utilisation=round(plan.utilisation, 1),
-        is_feasible=plan.is_feasible,
-        advice=plan.advice_data(setup.name),
-        total_tasks=len(plan.slots),
-        created_at=now,
-    )
 
 
 def _settled(past: Sequence[ActivePlan], now: datetime) -> list[ActivePlan]:
@@ -326,19 +293,11 @@ def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
         ExecutionPlan.objects.bulk_update(rows, CLOSED_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run of a master in a slot, and the time of its claim."""
-
-    olt_id: int
-    slot: datetime
-    claimed_at: datetime
-
-
-def count(runs: Iterable[PlannedRun], status: Status) -> None:
+def count(runs: Iterable[tuple[int, datetime, datetime | None]], status: Status) -> None:
     """Count finished runs in the active plan of their hour, in the transaction that ends them.
 
-    A run that was claimed before the plan was made is not in it.
+    Each run has an OLT, its slot and the time of its claim. A run that was claimed before the plan was made is not in
+    it.
     """
     share = SHARES[status]
     if share is Share.COMPLETED:
@@ -349,14 +308,14 @@ def count(runs: Iterable[PlannedRun], status: Status) -> None:
         counted = f"failed_tasks = failed_tasks + 1, failures_in_row = failures_in_row + {more}"
     else:
         return
-    for run in sorted(runs, key=lambda each: (each.olt_id, each.slot)):
+    for olt_id, slot, claimed_at in sorted(runs, key=lambda run: run[:2]):
         sql.execute(
             f"UPDATE execution_plans SET {counted}"  # noqa: S608 - no values
             " WHERE olt_id = %s AND period_start = %s AND status = %s AND created_at <= %s",
-            run.olt_id,
-            hour_of(run.slot),
+            olt_id,
+            hour_of(slot),
             ExecutionPlan.Status.ACTIVE,
-            run.claimed_at,
+            claimed_at,
         )
 
 
@@ -391,17 +350,10 @@ def _compare(plan: ExecutionPlan, actual: Actual) -> None:
         for link in (entry, *entry["chain"]):
             row = actual.get((link["node_id"], slot))
             if row is not None:
-                link.update(_outcome(row))
+                for name, at in (("actual_start", row["started_at"]), ("actual_end", row["ended_at"])):
+                    link[name] = at and at.isoformat(timespec="milliseconds")
+                link |= {"status": row["status"], "cause": row["cause"] or None}
         share = SHARES.get(entry.get("status", Status.PENDING))
         completed += share is Share.COMPLETED
         failed += share is Share.FAILED
     plan.completed_tasks, plan.failed_tasks = completed, failed
-
-
-def _outcome(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "actual_start": row["started_at"] and row["started_at"].isoformat(timespec="milliseconds"),
-        "actual_end": row["ended_at"] and row["ended_at"].isoformat(timespec="milliseconds"),
-        "status": row["status"],
-        "cause": row["cause"] or None,
-    }

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, tell
@@ -22,6 +21,12 @@ NAMED = 5
 
 # Fields for a census, besides those of every comparison.
 FIELDS = ("name", "state", "serial", "mac")
+
+VANISHING_EVENTS = {
+    Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
+    Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
+    Vanishing.OVER: Event.VANISHING_OVER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,11 @@ def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now
     known = KnownOnus.of(inventory)
     was_suspect = inventory.is_suspect
     census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
-    _write_suspicion(inventory, census, now)
+    since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
+    since = since if census.is_suspect else None
+    if since != inventory.suspect_since:
+        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since)
+        inventory.suspect_since = since
     return PresenceVerdict(census, known, _proven(census, collected.readings))
 
 
@@ -89,57 +98,39 @@ def _proven(census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
     if not census.unproven:
         return readings
     unproven = set(census.unproven)
-    return [replace(each, values=_anonymous(each)) if each.index in unproven else each for each in readings]
-
-
-def _anonymous(reading: Reading) -> dict[str, Any]:
-    return {name: value for name, value in reading.values.items() if name not in ("serial", "mac")}
-
-
-def _write_suspicion(inventory: Inventory, census: Census, now: datetime) -> None:
-    since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
-    since = since if census.is_suspect else None
-    if since != inventory.suspect_since:
-        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since)
-        inventory.suspect_since = since
+    proven = []
+    for each in readings:
+        if each.index in unproven:
+            values = {name: value for name, value in each.values.items() if name not in ("serial", "mac")}
+            each = replace(each, values=values)
+        proven.append(each)
+    return proven
 
 
 def tell_census(node: Node, verdict: PresenceVerdict) -> None:
     """Log the changes found by a run, one event per kind. Called after the commit."""
     census, names = verdict.census, verdict.known.names
-    _tell_vanishing(node, census)
+    if census.vanishing in VANISHING_EVENTS:
+        missed = len(census.missed)
+        if census.vanishing is Vanishing.OVER:
+            # Replaced ONUs did not disappear, but are not present either.
+            missed += len(census.replaced)
+        event = VANISHING_EVENTS[census.vanishing]
+        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
+    replaced = []
+    if census.replaced:
+        found = {reading.index: reading.values for reading in verdict.readings}
+        for index in census.replaced:
+            replaced.append(f"{names[index]} by {found[index].get('serial') or found[index].get('mac') or index}")
     moved = [move.known.index for move in census.moved if verdict.known.is_elsewhere(move)]
-    found = {reading.index: reading for reading in verdict.readings} if census.replaced else {}
     for event, named in (
         (Event.ONUS_MISSING, [names[index] for index in census.gone]),
-        (Event.ONUS_REPLACED, [f"{names[index]} by {_identity(found[index])}" for index in census.replaced]),
+        (Event.ONUS_REPLACED, replaced),
         (Event.ONUS_BACK, [names[index] for index in census.back]),
         (Event.ONUS_MOVED, [names[index] for index in moved]),
     ):
         if named:
-            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=_listed(named))
-
-
-def _identity(reading: Reading) -> str:
-    return str(reading.values.get("serial") or reading.values.get("mac") or reading.index)
-
-
-def _tell_vanishing(node: Node, census: Census) -> None:
-    events = {
-        Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
-        Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
-        Vanishing.OVER: Event.VANISHING_OVER,
-    }
-    event = events.get(census.vanishing)
-    if event is not None:
-        missed = len(census.missed)
-        if event is Event.VANISHING_OVER:
-            # Replaced ONUs did not disappear, but are not present either.
-            missed += len(census.replaced)
-        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - NAMED
-    listed = ", ".join(names[:NAMED])
-    return f"{listed} and {rest} more" if rest > 0 else listed
+            listed = ", ".join(named[:NAMED])
+            if len(named) > NAMED:
+                listed += f" and {len(named) - NAMED} more"
+            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=listed)

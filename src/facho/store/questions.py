@@ -21,28 +21,22 @@ class DbQuestions:
         self._writer = writer
 
     async def take(self, *, limit: int, now: datetime) -> Sequence[Question]:
-        pending = await self._reader.run(lambda: _pending(limit, now))
-        return await self._writer.run(lambda: [each for each in pending if _take(each)]) if pending else []
+        pending = inventory.Question.objects.filter(state=State.PENDING)
+        columns = pending.filter(expires_at__gt=now).order_by("id").values_list("id", "olt_id", "kind", "body")[:limit]
+        found = await self._reader.run(lambda: list(columns))
+        if not found:
+            return []
+        taken = await self._writer.run(
+            lambda: [row for row in found if pending.filter(pk=row[0]).update(state=State.RUNNING)]
+        )
+        return [Question(id_, olt_id, QuestionKind(kind), body) for id_, olt_id, kind, body in taken]
 
     async def reply(self, question_id: int, reply: Reply, *, now: datetime) -> None:
-        await self._writer.run(lambda: _reply(question_id, reply, now))
-
-
-def _pending(limit: int, now: datetime) -> list[Question]:
-    rows = inventory.Question.objects.filter(state=State.PENDING, expires_at__gt=now).order_by("id")
-    columns = rows.values_list("id", "olt_id", "kind", "body")[:limit]
-    return [Question(id_, olt_id, QuestionKind(kind), body) for id_, olt_id, kind, body in columns]
-
-
-def _take(question: Question) -> bool:
-    return bool(inventory.Question.objects.filter(pk=question.id, state=State.PENDING).update(state=State.RUNNING))
-
-
-def _reply(question_id: int, reply: Reply, now: datetime) -> None:
-    state = State.FAILED if reply.error else State.ANSWERED
-    running = inventory.Question.objects.filter(pk=question_id, state=State.RUNNING)
-    # An agent may send NUL, which PostgreSQL refuses in text and in JSON.
-    running.update(state=state, answer=_clean(reply.answer), error=reply.error.replace("\0", ""), answered_at=now)
+        running = inventory.Question.objects.filter(pk=question_id, state=State.RUNNING)
+        state = State.FAILED if reply.error else State.ANSWERED
+        # An agent may send NUL, which PostgreSQL refuses in text and in JSON.
+        answer, error = _clean(reply.answer), reply.error.replace("\0", "")
+        await self._writer.run(lambda: running.update(state=state, answer=answer, error=error, answered_at=now))
 
 
 def _clean(value: object) -> object:

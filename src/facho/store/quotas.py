@@ -19,7 +19,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.apps.polling.queries import with_parts
 from facho.engine.events import Event, tell
-from facho.engine.model import Cause, Node, Skipped, Status, Trigger
+from facho.engine.model import Cause, Skipped, Status, Trigger
 from facho.engine.quota.quota import (
     GRACE,
     HOUR,
@@ -94,46 +94,33 @@ def skipped_slots(skipped: Iterable[Skipped]) -> list[Ended]:
         Ended(link.olt_id, link.id, link.name, hour, Status.SKIPPED, slots, item.cause.value)
         for item in skipped
         for hour, slots in by_hour(item.slot, item.node.interval, item.slots)
-        for link in _links(item)
+        for link in (item.node, *item.chain)
     ]
-
-
-def _links(item: Skipped) -> tuple[Node, ...]:
-    return (item.node, *item.chain)
 
 
 def count(ended: Sequence[Ended]) -> None:
     """Count finished slots. A slot that is in no row raises `required`."""
     if not ended:
         return
-    rows = _open_rows({each.key: each.node_id for each in ended})
-    for each in ended:
-        _count(rows[each.key], each)
-    write(rows.values())
-
-
-def _count(row: QuotaTracker, ended: Ended) -> None:
-    share = SHARES[ended.status]
-    row.quota_pending = max(row.quota_pending - ended.slots, 0)
-    name = f"quota_{share.value}"
-    setattr(row, name, getattr(row, name) + ended.slots)
-    row.total_duration_ms += ended.milliseconds
-    if share is not Share.COMPLETED:
-        cause = ended.cause or ended.status.lower()
-        row.causes = {**row.causes, cause: row.causes.get(cause, 0) + ended.slots}
-    if row.status != INTERRUPTED:
-        # Also of a judged hour: the next step judges it again.
-        row.status = IN_PROGRESS
-
-
-def _open_rows(nodes: Mapping[Key, int | None]) -> dict[Key, QuotaTracker]:
-    """Return a locked row for each key; missing rows are created first."""
+    nodes = {each.key: each.node_id for each in ended}
     rows = _rows(nodes.keys())
     missing = nodes.keys() - rows.keys()
     if missing:
         _create({key: nodes[key] for key in missing})
         rows |= _rows(missing)
-    return rows
+    for each in ended:
+        row, share = rows[each.key], SHARES[each.status]
+        row.quota_pending = max(row.quota_pending - each.slots, 0)
+        name = f"quota_{share.value}"
+        setattr(row, name, getattr(row, name) + each.slots)
+        row.total_duration_ms += each.milliseconds
+        if share is not Share.COMPLETED:
+            cause = each.cause or each.status.lower()
+            row.causes = {**row.causes, cause: row.causes.get(cause, 0) + each.slots}
+        if row.status != INTERRUPTED:
+            # Also of a judged hour: the next step judges it again.
+            row.status = IN_PROGRESS
+    write(rows.values())
 
 
 def _create(nodes: Mapping[Key, int | None]) -> None:
@@ -158,18 +145,17 @@ def _rows(keys: Collection[Key]) -> dict[Key, QuotaTracker]:
         *tasks,
         *olts,
     )
-    by_key = {key_of(row): row for row in map(_row, found)}
-    return {key: row for key, row in by_key.items() if key in keys}
+    rows = {}
+    for values in found:
+        columns = dict(zip(READ, values, strict=True))
+        columns |= {"period_start": sql.moment(columns["period_start"]), "causes": json.loads(columns["causes"])}
+        row = QuotaTracker(**columns)
+        if key_of(row) in keys:
+            rows[key_of(row)] = row
+    return rows
 
 
-def _row(values: tuple[Any, ...]) -> QuotaTracker:
-    """Return a row of `READ`."""
-    found = dict(zip(READ, values, strict=True))
-    found |= {"period_start": sql.moment(found["period_start"]), "causes": json.loads(found["causes"])}
-    return QuotaTracker(**found)
-
-
-def key_of(row: QuotaTracker) -> Key:
+def key_of(row: QuotaTracker | QuotaViolation) -> Key:
     return row.olt_id, row.task_type, row.period_start
 
 
@@ -198,8 +184,12 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
         _create(missing)
         # Only with a locked row no other process can count in the meantime.
         known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
-    wanted = {key: _wanted(owed.get(key, OFF), running[key]) for key in known}
-    changed = {key: want for key, want in wanted.items() if want != known[key]}
+    changed = {}
+    for key in known:
+        due = owed.get(key, OFF)
+        wanted = running[key] + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
+        if wanted != known[key]:
+            changed[key] = wanted
     rows = _rows(changed.keys())
     for key, row in rows.items():
         row.quota_pending, row.status = changed[key]
@@ -218,11 +208,6 @@ def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str
     rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()
     columns = ("olt_id", "task_type", "quota_pending", "status")
     return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
-
-
-def _wanted(due: Owed, running: int) -> tuple[int, str]:
-    """Return the expected pending slots and status of a row of the current hour."""
-    return running + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
 
 
 def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
@@ -257,17 +242,13 @@ def grid_nodes(olt_ids: Collection[int]) -> list[GridNode]:
     settings_of = ("next_run_at", in_effect.enabled(), in_effect.interval_seconds())
     rows = list(WorkflowNode.objects.filter(olt_id__in=olt_ids).order_by("pk").values_list(*columns, *settings_of))
     settings = {row[0]: row[5:] for row in rows}
-    return [
-        GridNode(id_, olt_id, task, *_grid(enabled, settings[id_], settings.get(master_id or id_)))
-        for id_, olt_id, enabled, task, master_id, *_ in rows
-    ]
-
-
-def _grid(olt_enabled: bool, own: Sequence[Any], masters: Sequence[Any] | None) -> tuple[datetime | None, timedelta]:
-    """Return the next due time of a node, None if there is none, and its interval."""
-    due, master_enabled, interval = masters or own
-    is_on = olt_enabled and masters is not None and own[1] and master_enabled
-    return (due if is_on else None), timedelta(seconds=interval)
+    nodes = []
+    for id_, olt_id, olt_enabled, task, master_id, *own in rows:
+        masters = settings.get(master_id or id_)
+        due, master_enabled, interval = masters or own
+        is_on = olt_enabled and masters is not None and own[1] and master_enabled
+        nodes.append(GridNode(id_, olt_id, task, due if is_on else None, timedelta(seconds=interval)))
+    return nodes
 
 
 def open_slots(olt_ids: Collection[int], first: datetime, last: datetime) -> Counter[Key]:
@@ -342,7 +323,21 @@ def settle(now: datetime) -> int:
     for start in range(0, len(ripe), BATCH):
         with transaction.atomic():
             new += _judge(ripe[start : start + BATCH])
-    _tell([violation for violation in new if violation.period_end > now - NEWS_FOR])
+    news = [violation for violation in new if violation.period_end > now - NEWS_FOR]
+    names = dict(Olt.objects.filter(pk__in={each.olt_id for each in news}).values_list("pk", "name"))
+    for violation in news:
+        tell(
+            logger,
+            Event.QUOTA_VIOLATED,
+            level=LEVELS[Severity(violation.severity)],
+            olt_id=violation.olt_id,
+            olt=names.get(violation.olt_id, ""),
+            task=violation.task_type,
+            completed=violation.report["completed"],
+            required=violation.report["required"],
+            hour=violation.period_start.isoformat(timespec="minutes"),
+            severity=str(violation.severity),
+        )
     return len(ripe)
 
 
@@ -382,16 +377,12 @@ def _judge(ids: Sequence[int]) -> list[QuotaViolation]:
     before = {row.pk: (row.status, row.quota_pending) for row in rows}
     heal([row for row in rows if row.quota_pending])
     for row in rows:
-        _give_status(row)
+        if row.status != INTERRUPTED and not row.quota_pending:
+            count = _count_of(row)
+            row.status = verdict(count.completed, count.wanted)
     new = _write_violations(rows)
     write([row for row in rows if before[row.pk] != (row.status, row.quota_pending)])
     return new
-
-
-def _give_status(row: QuotaTracker) -> None:
-    if row.status != QuotaTracker.Status.INTERRUPTED and not row.quota_pending:
-        count = _count_of(row)
-        row.status = verdict(count.completed, count.wanted)
 
 
 def _count_of(row: QuotaTracker) -> Count:
@@ -403,8 +394,12 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
 
     A late run may have fulfilled the quota: then the violation is deleted.
     """
-    known = _known_quotas(rows)
-    wanted, over = [], []
+    olts, hours = {row.olt_id for row in rows}, {row.period_start for row in rows}
+    found = QuotaViolation.objects.filter(olt_id__in=olts, period_start__in=hours)
+    known = {key_of(violation): violation for violation in found}
+    # The rows have the name of the OLT.
+    wanted: list[tuple[Any, Count, Severity]] = []
+    over = []
     for row in rows:
         count, violation = _count_of(row), known.get(key_of(row))
         how_bad = severity(count.completed, count.wanted)
@@ -417,7 +412,15 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
     runs = _runs([row for row, _, _ in wanted])
     blocked = _blocked_by([row for row, _, _ in wanted if row.quota_pending])
     written = [
-        _violation(row, count, how_bad, runs[row.olt_id, row.period_start], blocked[key_of(row)])
+        QuotaViolation(
+            olt_id=row.olt_id,
+            node_id=row.node_id,
+            task_type=row.task_type,
+            period_start=row.period_start,
+            period_end=row.period_end,
+            severity=how_bad,
+            report=report(row.olt_name, row.task_type, count, runs[row.olt_id, row.period_start], blocked[key_of(row)]),
+        )
         for row, count, how_bad in wanted
     ]
     QuotaViolation.objects.bulk_create(
@@ -426,18 +429,7 @@ def _write_violations(rows: Collection[QuotaTracker]) -> list[QuotaViolation]:
         unique_fields=["olt", "task_type", "period_start"],
         update_fields=["report", "severity"],
     )
-    return [violation for violation in written if _key(violation) not in known]
-
-
-def _known_quotas(rows: Collection[QuotaTracker]) -> dict[Key, QuotaViolation]:
-    olts, hours = {row.olt_id for row in rows}, {row.period_start for row in rows}
-    found = QuotaViolation.objects.filter(olt_id__in=olts, period_start__in=hours)
-    keys = {key_of(row) for row in rows}
-    return {_key(violation): violation for violation in found if _key(violation) in keys}
-
-
-def _key(violation: QuotaViolation) -> Key:
-    return violation.olt_id, violation.task_type, violation.period_start
+    return [violation for violation in written if key_of(violation) not in known]
 
 
 def _has_changed(violation: QuotaViolation, count: Count) -> bool:
@@ -462,20 +454,6 @@ def _blocked_by(rows: Collection[QuotaTracker]) -> "defaultdict[Key, Counter[str
     return causes
 
 
-def _violation(
-    row: Any, count: Count, how_bad: Severity, runs: Iterable[CountedRun], blocked_by: Mapping[str, int]
-) -> QuotaViolation:
-    return QuotaViolation(
-        olt_id=row.olt_id,
-        node_id=row.node_id,
-        task_type=row.task_type,
-        period_start=row.period_start,
-        period_end=row.period_end,
-        severity=how_bad,
-        report=report(row.olt_name, row.task_type, count, runs, blocked_by),
-    )
-
-
 def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[CountedRun]]:
     """Return the runs on these OLTs in these hours."""
     runs: defaultdict[OltHour, list[CountedRun]] = defaultdict(list)
@@ -485,36 +463,14 @@ def _runs(rows: Collection[QuotaTracker]) -> dict[OltHour, list[CountedRun]]:
     executions = Execution.objects.filter(
         olt_id__in={row.olt_id for row in rows}, slot__gte=first, slot__lt=last, started_at__isnull=False
     )
-    seconds = _seconds(executions)
+    # The time between attempts does not count.
+    seconds: defaultdict[int, float] = defaultdict(float)
+    attempts = ExecutionAttempt.objects.filter(execution__in=executions).order_by()
+    for execution_id, started_at, ended_at in attempts.values_list("execution_id", "started_at", "ended_at"):
+        if ended_at is not None:
+            seconds[execution_id] += (ended_at - started_at).total_seconds()
     columns = ("olt_id", "node_name", "slot", "started_at", "waits", "master_execution_id")
     for each in with_parts(executions).only(*columns).iterator():
         run = CountedRun(each.node_name, each.slot, seconds.get(each.pk), each.lateness, each.parts)
         runs[each.olt_id, hour_of(each.slot)].append(run)
     return runs
-
-
-def _seconds(executions: "QuerySet[Execution]") -> dict[int, float]:
-    """Return the durations of executions, without the time between attempts."""
-    attempts = ExecutionAttempt.objects.filter(execution__in=executions).order_by()
-    seconds: defaultdict[int, float] = defaultdict(float)
-    for execution_id, started_at, ended_at in attempts.values_list("execution_id", "started_at", "ended_at"):
-        if ended_at is not None:
-            seconds[execution_id] += (ended_at - started_at).total_seconds()
-    return seconds
-
-
-def _tell(violations: Collection[QuotaViolation]) -> None:
-    names = dict(Olt.objects.filter(pk__in={each.olt_id for each in violations}).values_list("pk", "name"))
-    for violation in violations:
-        tell(
-            logger,
-            Event.QUOTA_VIOLATED,
-            level=LEVELS[Severity(violation.severity)],
-            olt_id=violation.olt_id,
-            olt=names.get(violation.olt_id, ""),
-            task=violation.task_type,
-            completed=violation.report["completed"],
-            required=violation.report["required"],
-            hour=violation.period_start.isoformat(timespec="minutes"),
-            severity=str(violation.severity),
-        )

@@ -23,9 +23,17 @@ COLUMNS = ("id", "olt_id", "node_id", "master_execution_id", "slot", "claimed_at
 @transaction.atomic
 def recover(now: datetime, *, is_shared: bool) -> Recovery:
     """Interrupt the executions of this process, and return those that continue elsewhere or wait for an attempt."""
-    held = _held(is_shared=is_shared)
+    live = leases.live()
+    # OLTs that another process may be polling. A database outage is longer than every lease, and earlier results may be
+    # in the spool of a worker. The lease reaper gives workers time to deliver them.
+    held = {
+        each.olt_id for each in leases.needed() if each.key in live or (is_shared and each.status == Status.RUNNING)
+    }
+    composites: defaultdict[int, list[Execution]] = defaultdict(list)
+    for row in Execution.objects.filter(status__in=OPEN_STATUSES).order_by("pk").only(*COLUMNS):
+        composites[row.master_execution_id or row.pk].append(row)
     running, waiting, dead = [], [], []
-    for composite in _open_composites():
+    for composite in composites.values():
         is_put_off = all(row.retry_at for row in composite)
         if not is_put_off and composite[0].olt_id in held:
             running.append(composite)
@@ -35,44 +43,19 @@ def recover(now: datetime, *, is_shared: bool) -> Recovery:
             dead.append(composite)
     lost = Execution.objects.filter(pk__in=_ids(dead), status__in=OPEN_STATUSES)
     interrupted = len(runs.interrupt(lost, Cause.ENGINE_DOWN, now))
-    _wait(_ids(waiting), now)
-    attempts = _attempts(_ids([*running, *waiting]))
+    # Unstarted executions wait for an attempt, which is due at once.
+    unstarted = Execution.objects.filter(pk__in=_ids(waiting), retry_at__isnull=True)
+    unstarted.filter(cause="").update(cause=Cause.ENGINE_DOWN)
+    unstarted.update(retry_at=now)
+    made = ExecutionAttempt.objects.filter(execution_id__in=_ids([*running, *waiting])).order_by()
+    attempts = dict(made.values_list("execution_id").annotate(Max("number")))
     left = [_left_over(rows, attempts, now, is_running=True) for rows in running]
     left += [_left_over(rows, attempts, now, is_running=False) for rows in waiting]
     return Recovery(interrupted, tuple(left))
 
 
-def _held(*, is_shared: bool) -> set[int]:
-    """Return the OLTs that another process may be polling."""
-    live = leases.live()
-    # A database outage is longer than every lease, and earlier results may be in the spool of a worker. The lease
-    # reaper gives workers time to deliver them.
-    return {
-        each.olt_id for each in leases.needed() if each.key in live or (is_shared and each.status == Status.RUNNING)
-    }
-
-
-def _open_composites() -> list[list[Execution]]:
-    composites: defaultdict[int, list[Execution]] = defaultdict(list)
-    for row in Execution.objects.filter(status__in=OPEN_STATUSES).order_by("pk").only(*COLUMNS):
-        composites[row.master_execution_id or row.pk].append(row)
-    return list(composites.values())
-
-
 def _ids(composites: Sequence[Sequence[Execution]]) -> list[int]:
     return [row.pk for rows in composites for row in rows]
-
-
-def _wait(execution_ids: Collection[int], now: datetime) -> None:
-    """Make unstarted executions wait for an attempt, which is due at once."""
-    given = Execution.objects.filter(pk__in=execution_ids, retry_at__isnull=True)
-    given.filter(cause="").update(cause=Cause.ENGINE_DOWN)
-    given.update(retry_at=now)
-
-
-def _attempts(execution_ids: Collection[int]) -> dict[int, int]:
-    made = ExecutionAttempt.objects.filter(execution_id__in=execution_ids).order_by()
-    return dict(made.values_list("execution_id").annotate(Max("number")))
 
 
 def _left_over(rows: Sequence[Execution], attempts: dict[int, int], now: datetime, *, is_running: bool) -> LeftOver:
@@ -167,32 +150,23 @@ class LeaseReaper:
         if looked_at - self._looked_at > LONGEST_GAP:
             self._since = {}
         with transaction.atomic():
-            orphans = {id_: holder for id_, holder in _orphans().items() if id_ not in answered_for}
-            self._since = {id_: self._since.get(id_, looked_at) for id_ in orphans}
-            dead = [id_ for id_, since in self._since.items() if looked_at - since >= _grace(orphans[id_], spooling)]
+            tokens, holders = leases.live(), leases.holders()
+            since: dict[int, float] = {}
+            dead = []
+            for each in leases.needed():
+                token = tokens.get(each.key)
+                # A link after a running one has no token yet.
+                is_orphan = token is None or (each.status == Status.RUNNING and each.token != token)
+                if is_orphan and each.execution_id not in answered_for:
+                    since[each.execution_id] = self._since.get(each.execution_id, looked_at)
+                    # A holder is the name of a worker and the number of a poller.
+                    worker = holders.get(each.key, "").rpartition("/")[0]
+                    if looked_at - since[each.execution_id] >= (LONG_GRACE if worker in spooling else GRACE):
+                        dead.append(each.execution_id)
+            self._since = since
             rows = Execution.objects.filter(pk__in=dead, status__in=OPEN_STATUSES)
             ended = runs.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
         self._looked_at = looked_at
         if ended:
             tell(logger, Event.EXECUTIONS_REAPED, executions=len(ended))
         return len(ended)
-
-
-def _grace(holder: str, spooling: Collection[str]) -> float:
-    # A holder is the name of a worker and the number of a poller.
-    return LONG_GRACE if holder.rpartition("/")[0] in spooling else GRACE
-
-
-def _orphans() -> dict[int, str]:
-    """Return the open executions without a valid lease, and the last holders of their devices."""
-    held, holders = leases.live(), leases.holders()
-    return {
-        each.execution_id: holders.get(each.key, "")
-        for each in leases.needed()
-        if _is_orphan(each.status, each.token, held.get(each.key))
-    }
-
-
-def _is_orphan(status: str, token: int | None, held: int | None) -> bool:
-    # A link after a running one has no token yet.
-    return held is None or (status == Status.RUNNING and token != held)

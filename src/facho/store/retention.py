@@ -210,12 +210,9 @@ def _checkpoint() -> None:
 
 
 def _find(rule: Keep, before: datetime, size: int) -> list[Any]:
-    """Return the ids of the oldest expired rows."""
-    return _executions(before, size) if rule.model is Execution else _oldest(rule, before, size)
-
-
-def _oldest(rule: Keep, before: datetime, size: int) -> list[Any]:
     """Return the ids of the oldest expired rows, by an index and never by a full scan."""
+    if rule.model is Execution:
+        return _executions(before, size)
     rows = rule.model._default_manager.all()
     if rule.over:
         rows = rows.filter(**{f"{rule.over}__lt": before})
@@ -245,17 +242,13 @@ def _executions(before: datetime, size: int) -> list[int]:
 
 def _delete(model: type[Model], pks: list[Any]) -> int:
     """Delete rows with their dependents, and return the number of rows of the model itself."""
-    if model is Execution:
-        return _delete_executions(pks)
-    _, by_model = model._default_manager.filter(pk__in=pks).delete()
-    return by_model.get(model._meta.label, 0)
-
-
-def _delete_executions(masters: list[int]) -> int:
-    """Delete attempts, then links, then masters. Django would first read every row with its errors."""
-    links = list(Execution.objects.filter(master_execution__in=masters).order_by().values_list("pk", flat=True))
-    ExecutionAttempt.objects.filter(execution__in=[*masters, *links]).delete()
+    if model is not Execution:
+        _, by_model = model._default_manager.filter(pk__in=pks).delete()
+        return by_model.get(model._meta.label, 0)
+    # Attempts, then links, then masters. Django would first read every row with its errors.
+    links = list(Execution.objects.filter(master_execution__in=pks).order_by().values_list("pk", flat=True))
+    ExecutionAttempt.objects.filter(execution__in=[*pks, *links]).delete()
     deleted = 0
-    for rows in (Execution.objects.filter(pk__in=ids) for ids in (links, masters) if ids):
+    for rows in (Execution.objects.filter(pk__in=ids) for ids in (links, pks) if ids):
         deleted += rows._raw_delete(rows.db)
     return deleted

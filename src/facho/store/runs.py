@@ -33,7 +33,6 @@ from facho.engine.model import (
     Lease,
     Node,
     Outcome,
-    Reading,
     RunResult,
     Status,
     Trigger,
@@ -51,6 +50,8 @@ from facho.store.inventory import Columns, Inventories, Inventory, compare
 from facho.store.presence import PresenceVerdict, follow_moves, take_discovery, tell_census
 from facho.store.sql import plain
 
+logger = logging.getLogger(__name__)
+
 # Maximum number of failed ONUs to store per run.
 MOST_FAILED = 100
 LONGEST_REASON = 300
@@ -67,22 +68,21 @@ def summary(coverage: Sequence[Coverage]) -> dict[str, Any]:
         counts = columns.setdefault(each.field, {"complete": 0, "partial": 0, "empty": 0, "rows": 0})
         counts[COMPLETENESS_KEYS[each.completeness]] += 1
         counts["rows"] += each.rows
-    failed = [each for each in coverage if each.completeness is Completeness.PARTIAL]
-    return {
-        "columns": columns,
-        "failed": [_failed(each) for each in failed[:MOST_FAILED]],
-        "more": max(len(failed) - MOST_FAILED, 0),
-    }
-
-
-def _failed(each: Coverage) -> dict[str, Any]:
-    reason = each.reason.replace("\0", "")[:LONGEST_REASON]
-    return {"field": each.field, "slot": each.slot, "port": each.port, "reason": reason}
+    partial = [each for each in coverage if each.completeness is Completeness.PARTIAL]
+    failed = [
+        {"field": each.field, "slot": each.slot, "port": each.port, "reason": _short(each.reason)}
+        for each in partial[:MOST_FAILED]
+    ]
+    return {"columns": columns, "failed": failed, "more": len(partial) - len(failed)}
 
 
 def first(names: Iterable[str]) -> list[str]:
     """Return the first names, in a form that the database accepts."""
-    return [name.replace("\0", "")[:LONGEST_REASON] for name in list(names)[:MOST_FAILED]]
+    return [_short(name) for name in list(names)[:MOST_FAILED]]
+
+
+def _short(text: str) -> str:
+    return text.replace("\0", "")[:LONGEST_REASON]
 
 
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -138,44 +138,25 @@ def _read(ids: Sequence[int], mine: str = "", *values: Any) -> list[OpenExecutio
         *ids,
         *values,
     )
-    return [_open_execution(*row) for row in found]
-
-
-def _open_execution(
-    id_: int,
-    node_id: int | None,
-    node_name: str,
-    slot: Any,
-    trigger: str,
-    status: str,
-    started_at: Any,
-    master_id: int | None,
-    claimed_at: Any,
-    durations: str | None,
-    blank_runs: str | None,
-    inventory_version: int,
-    olt_id: int,
-    olt: str,
-    failures: int,
-    opened_at: Any,
-    answered_at: Any,
-) -> OpenExecution:
-    """Return a row of `_read`."""
-    return OpenExecution(
-        id_,
-        node_id,
-        node_name,
-        sql.moment(slot) or NEVER,
-        trigger,
-        is_running=status == Status.RUNNING,
-        has_begun=started_at is not None,
-        is_master=master_id is None,
-        claimed_at=sql.moment(claimed_at),
-        durations=json.loads(durations) if durations else {},
-        blank_runs=json.loads(blank_runs) if blank_runs else {},
-        inventory_version=inventory_version,
-        breaker=Breaker(olt_id, olt, failures, sql.moment(opened_at), sql.moment(answered_at)),
-    )
+    return [
+        OpenExecution(
+            id_,
+            node_id,
+            node_name,
+            sql.moment(slot) or NEVER,
+            trigger,
+            is_running=status == Status.RUNNING,
+            has_begun=started_at is not None,
+            is_master=master_id is None,
+            claimed_at=sql.moment(claimed_at),
+            durations=json.loads(durations) if durations else {},
+            blank_runs=json.loads(blank_runs) if blank_runs else {},
+            inventory_version=version,
+            breaker=Breaker(olt_id, olt, failures, sql.moment(opened_at), sql.moment(answered_at)),
+        )
+        for id_, node_id, node_name, slot, trigger, status, started_at, master_id, claimed_at, durations, blank_runs,
+            version, olt_id, olt, failures, opened_at, answered_at in found
+    ]  # fmt: skip
 
 
 def ours(execution_ids: Collection[int], lease: Lease | None) -> list[OpenExecution]:
@@ -204,13 +185,35 @@ def close(
     collected: Collected | None = None,
 ) -> list[BreakerTurn]:
     """End executions, and return the changes of breakers."""
-    outcome = _storable(outcome)
-    columns = _columns(outcome, collected or NOTHING)
+    outcome, collected = _storable(outcome), collected or NOTHING
+    traffic = outcome.traffic
     attempts = _end_attempts(rows, outcome, now)
-    sql.set_columns(Execution, [row.id for row in rows], ended_at=now, retry_at=None, **columns)
-    quotas.count(_ended(rows, outcome, attempts))
-    plans.count(_planned(rows), outcome.status)
-    _learn(rows, outcome, collected or NOTHING, attempts)
+    sql.set_columns(
+        Execution,
+        [row.id for row in rows],
+        ended_at=now,
+        retry_at=None,
+        status=outcome.status,
+        cause=outcome.cause or "",
+        error=outcome.error,
+        error_class=outcome.error_class,
+        readings=outcome.readings,
+        completeness=outcome.completeness or "",
+        pdus=traffic.pdus,
+        retransmissions=traffic.retransmissions,
+        varbinds=traffic.varbinds,
+        bytes_sent=traffic.bytes_sent,
+        bytes_received=traffic.bytes_received,
+        rtt_p50=traffic.rtt_p50,
+        rtt_p95=traffic.rtt_p95,
+        rtt_p99=traffic.rtt_p99,
+        peak_in_flight=traffic.peak_in_flight,
+        sizes=dict(traffic.sizes),
+        coverage=summary(collected.coverage),
+        failed_onus=first(collected.failed_onus),
+    )
+    _count(rows, outcome, attempts)
+    _learn(rows, outcome, collected, attempts)
     return _hear(rows, outcome, policy, now)
 
 
@@ -240,8 +243,7 @@ def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) ->
         attempts = _end_attempts(rows, outcome, now)
         ids = [row.id for row in rows]
         sql.set_columns(Execution, ids, status=Status.INTERRUPTED, cause=cause, ended_at=now, retry_at=None)
-        quotas.count(_ended(rows, outcome, attempts))
-        plans.count(_planned(rows), outcome.status)
+        _count(rows, outcome, attempts)
     return rows
 
 
@@ -301,30 +303,25 @@ def _move(execution_ids: Collection[int], by: timedelta) -> None:
     )
 
 
-def _ended(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> list[quotas.Ended]:
-    """Return the finished slots. A manual run has no slot."""
-    return [
-        quotas.Ended(
-            row.breaker.olt_id,
-            row.node_id,
-            row.node_name,
-            hour_of(row.slot),
-            outcome.status,
-            cause=outcome.cause or outcome.error_class,
-            milliseconds=attempts.get(row.id, Attempts()).total // timedelta(milliseconds=1),
-        )
-        for row in rows
-        if row.trigger == Trigger.SCHEDULE
-    ]
-
-
-def _planned(rows: Iterable[OpenExecution]) -> list[plans.PlannedRun]:
-    """Return the executions with an entry in a plan."""
-    return [
-        plans.PlannedRun(row.breaker.olt_id, row.slot, row.claimed_at)
-        for row in rows
-        if row.is_master and row.trigger == Trigger.SCHEDULE and row.claimed_at is not None
-    ]
+def _count(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> None:
+    """Count the finished slots in quotas and plans. A manual run has no slot."""
+    scheduled = [row for row in rows if row.trigger == Trigger.SCHEDULE]
+    quotas.count(
+        [
+            quotas.Ended(
+                row.breaker.olt_id,
+                row.node_id,
+                row.node_name,
+                hour_of(row.slot),
+                outcome.status,
+                cause=outcome.cause or outcome.error_class,
+                milliseconds=attempts.get(row.id, Attempts()).total // timedelta(milliseconds=1),
+            )
+            for row in scheduled
+        ]
+    )
+    planned = [row for row in scheduled if row.is_master and row.claimed_at is not None]
+    plans.count([(row.breaker.olt_id, row.slot, row.claimed_at) for row in planned], outcome.status)
 
 
 def _learn(
@@ -356,30 +353,6 @@ def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: BreakerPolicy
         if each.columns or observed:
             sql.set_columns(Olt, [each.breaker.olt_id], **{**each.columns, **observed})
     return turns
-
-
-def _columns(outcome: Outcome, collected: Collected) -> dict[str, Any]:
-    traffic = outcome.traffic
-    return {
-        "status": outcome.status,
-        "cause": outcome.cause or "",
-        "error": outcome.error,
-        "error_class": outcome.error_class,
-        "readings": outcome.readings,
-        "completeness": outcome.completeness or "",
-        "pdus": traffic.pdus,
-        "retransmissions": traffic.retransmissions,
-        "varbinds": traffic.varbinds,
-        "bytes_sent": traffic.bytes_sent,
-        "bytes_received": traffic.bytes_received,
-        "rtt_p50": traffic.rtt_p50,
-        "rtt_p95": traffic.rtt_p95,
-        "rtt_p99": traffic.rtt_p99,
-        "peak_in_flight": traffic.peak_in_flight,
-        "sizes": dict(traffic.sizes),
-        "coverage": summary(collected.coverage),
-        "failed_onus": first(collected.failed_onus),
-    }
 
 
 def _observed(outcome: Outcome, now: datetime) -> dict[str, Any]:
@@ -499,7 +472,14 @@ class Stored:
         if result.node is not None and self.verdict is not None:
             tell_census(result.node, self.verdict)
         if result.node is not None and result.identification is not None and self.jobs is not None:
-            tell_identified(result.node, result.identification.brand, self.jobs)
+            tell(
+                logger,
+                Event.OLT_IDENTIFIED,
+                olt_id=result.node.olt_id,
+                olt=result.node.olt_name,
+                brand=brand(result.identification.brand).label,
+                tasks=", ".join(self.jobs) or "-",
+            )
 
 
 @transaction.atomic(savepoint=False)
@@ -600,9 +580,10 @@ def write_collected(
         else:
             verdict = follow_moves(inventory, collected)
     if verdict is not None:
-        write_readings(inventory, verdict.readings, now, verdict)
-    elif collected.readings:
-        write_columns(inventory, read, now)
+        # Without serials that must not overwrite known ones.
+        read = Columns.of(verdict.readings)
+    if verdict is not None or collected.readings:
+        write_columns(inventory, read, now, verdict)
     if collected.scalars:
         merge_scalars(node.olt_id, collected.scalars)
     changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
@@ -617,25 +598,16 @@ def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
     Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **plain(scalars)})
 
 
-def write_readings(
-    inventory: Inventory, readings: Sequence[Reading], now: datetime, verdict: PresenceVerdict | None = None
-) -> None:
-    """Write readings in the open transaction, and update the presence of ONUs."""
-    read = Columns.of(readings)
-    inventory.ensure(read.columns)
-    write_columns(inventory, read, now, verdict)
-
-
 def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: PresenceVerdict | None = None) -> None:
-    """Write the changed cells, and append the run to the history. The inventory has the columns of `read`."""
+    """Write the changed cells and the presence of ONUs, and append the run to the history.
+
+    The inventory has the columns of `read`.
+    """
     decided = (verdict.census, verdict.known) if verdict else ()
     inventory.apply(compare(inventory, read, now, *decided))
     columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
     if columns and read.indexes:
         history.append(inventory.olt_id, now, inventory.ids_of(read.indexes), columns)
-
-
-logger = logging.getLogger(__name__)
 
 
 def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
@@ -662,15 +634,3 @@ def repair(now: datetime) -> None:
     if left:
         WorkflowNode.settle_identification(left)
         logger.warning("repaired the identification of %s", ", ".join(olt.name for olt in left))
-
-
-def tell_identified(node: Node, brand_id: str, jobs: list[str]) -> None:
-    """Log the detected brand and the new jobs. Called after the commit."""
-    tell(
-        logger,
-        Event.OLT_IDENTIFIED,
-        olt_id=node.olt_id,
-        olt=node.olt_name,
-        brand=brand(brand_id).label,
-        tasks=", ".join(jobs) or "-",
-    )

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -83,12 +82,12 @@ class DbSlots:
         self._settle = settle
         self._observer = observer or Observer()
 
-    async def _write(self, work: Callable[[], T]) -> T:
-        return await self._thread.run(lambda: self._fenced(work))
+    async def _write(self, work: Callable[[], T], thread: DbThread | GroupCommit | None = None) -> T:
+        def fenced() -> T:
+            with self._fence.passed():
+                return work()
 
-    def _fenced(self, work: Callable[[], T]) -> T:
-        with self._fence.passed():
-            return work()
+        return await (thread or self._thread).run(fenced)
 
     async def reschedule(
         self, checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], *, now: datetime
@@ -110,13 +109,12 @@ class DbSlots:
         self, composite: CompositeNode, *, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
     ) -> Claim | None:
         await self._settle()
-        claimed = await self._claims.run(
-            lambda: self._fenced(lambda: _claim(composite, self._runs_it(poller_id), now, waits))
-        )
+        claimed = await self._write(lambda: _claim(composite, self._runs_it(poller_id), now, waits), self._claims)
         if claimed is None:
             return None
-        self._count(claimed.skipped)
-        return Claim(composite, claimed.execution_ids, poller_id, claimed.next_check)
+        execution_ids, check, skipped = claimed
+        self._count(skipped)
+        return Claim(composite, execution_ids, poller_id, check)
 
     async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
         await self._settle()
@@ -157,7 +155,8 @@ class DbSlots:
 def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped], now: datetime) -> Sequence[Skipped]:
     with transaction.atomic():
         recorded = _skip(skipped)
-        _set_checks(checks)
+        rows = [WorkflowNode(pk=node_id, next_run_at=check) for node_id, check in checks.items()]
+        WorkflowNode.objects.filter(master__isnull=True).bulk_update(rows, ["next_run_at"], batch_size=AT_ONCE)
         olt_ids = set(WorkflowNode.objects.filter(pk__in=checks).values_list("olt_id", flat=True))
         interrupted = quotas.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
     quotas.tell_interrupted(interrupted)
@@ -171,11 +170,6 @@ def _taken(node_ids: Collection[int], after: datetime) -> dict[int, set[datetime
         if node_id in node_ids:
             slots[node_id].add(slot)
     return slots
-
-
-def _set_checks(checks: Mapping[int, datetime | None]) -> None:
-    rows = [WorkflowNode(pk=node_id, next_run_at=check) for node_id, check in checks.items()]
-    WorkflowNode.objects.filter(master__isnull=True).bulk_update(rows, ["next_run_at"], batch_size=AT_ONCE)
 
 
 def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
@@ -194,49 +188,42 @@ def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
         ).values_list("node_id", "slot")
     )
     new = [item for item in lost if item.node.id in present and (item.node.id, item.slot) not in taken]
-    Execution.objects.bulk_create([_skipped_row(item) for item in new])
+    Execution.objects.bulk_create(
+        Execution(
+            olt_id=item.node.olt_id,
+            node_id=item.node.id,
+            node_name=item.node.name,
+            slot=item.slot,
+            slots=item.slots,
+            status=Status.SKIPPED,
+            cause=item.cause,
+        )
+        for item in new
+    )
     quotas.count([each for each in quotas.skipped_slots(new) if each.node_id in present])
     return new
 
 
-def _skipped_row(item: Skipped) -> Execution:
-    return Execution(
-        olt_id=item.node.olt_id,
-        node_id=item.node.id,
-        node_name=item.node.name,
-        slot=item.slot,
-        slots=item.slots,
-        status=Status.SKIPPED,
-        cause=item.cause,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claimed slot: its executions, the next slot, and the slots that passed."""
-
-    execution_ids: tuple[int, ...]
-    next_check: datetime | None
-    skipped: Sequence[Skipped]
-
-
 def _claim(
     composite: CompositeNode, poller_id: int | None, now: datetime, waits: Mapping[Cause, float]
-) -> Claimed | None:
-    """Claim a slot; None if it is taken or not due."""
+) -> tuple[tuple[int, ...], datetime | None, Sequence[Skipped]] | None:
+    """Claim a slot, and return its executions, the next slot, and the slots that passed; None if it is not free."""
+    master, slot = composite.master, composite.slot
     try:
         with transaction.atomic(savepoint=False):
             if not _take(composite, now):
                 return None
             check, skipped = None, []
             if composite.trigger is Trigger.SCHEDULE:
-                check = next_check(composite.slot, composite.master.interval, now)
-                skipped = _skip(_slept_through(composite, now, waits))
-            ids = _open(composite, poller_id, now, waits)
+                check = next_check(slot, master.interval, now)
+                # The main cause of the wait.
+                cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
+                missed = missed_slots(slot, master.interval, now)
+                skipped = _skip([Skipped(master, slot + master.interval, missed, cause, composite.chain)])
+            return _open(composite, poller_id, now, waits), check, skipped
     except IntegrityError:
         # The slot already has an execution, or the node was deleted.
         return None
-    return Claimed(ids, check, skipped)
 
 
 def _take(composite: CompositeNode, now: datetime) -> bool:
@@ -253,14 +240,6 @@ def _take(composite: CompositeNode, now: datetime) -> bool:
         composite.slot,
     )
     return bool(taken)
-
-
-def _slept_through(composite: CompositeNode, now: datetime, waits: Mapping[Cause, float]) -> list[Skipped]:
-    """Return the slots that passed while the composite waited, with the main cause of the wait."""
-    master = composite.master
-    cause = max(waits, key=lambda key: waits[key], default=Cause.SCHEDULER_LATE)
-    slots = missed_slots(composite.slot, master.interval, now)
-    return [Skipped(master, composite.slot + master.interval, slots, cause, composite.chain)]
 
 
 def _open(

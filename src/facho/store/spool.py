@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import sqlite3
 from collections import Counter
@@ -64,12 +63,12 @@ class Spool:
     @classmethod
     def take(cls, folder: Path, limit_bytes: int = LIMIT) -> Self:
         """Open the first spool of a folder that no live process has, including the results in it."""
-        for number in itertools.count(1):
+        number = 1
+        while True:
             try:
                 return cls(folder / f"{number}.sqlite3", limit_bytes)
             except SpoolTaken:
-                continue
-        raise AssertionError("count() does not end")
+                number += 1
 
     def __len__(self) -> int:
         return len(self._sizes) + len(self._held)
@@ -92,10 +91,12 @@ class Spool:
         """Append a result, synced to disk; `NotKept` if there is no room for its readings."""
         try:
             self._append(encode_result(result), self.limit_bytes * (1 - RESERVE if result.has_data else 1))
-        except NotKept:
+        except NotKept as full:
             if result.has_data:
                 raise
-            self._hold(result)
+            if len(self._held) >= MOST_HELD:
+                raise NotKept(f"{MOST_HELD:,} results are already waiting in memory") from full
+            self._held[max([*self._held, *self._sizes], default=0) + 1] = result
 
     def _append(self, body: bytes, limit: float) -> None:
         if self.size + len(body) > limit or self._held:
@@ -107,11 +108,6 @@ class Spool:
             raise NotKept(f"the spool cannot be written: {error}") from error
         self._sizes[number] = len(body)
         self.size += len(body)
-
-    def _hold(self, result: RunResult) -> None:
-        if len(self._held) >= MOST_HELD:
-            raise NotKept(f"{MOST_HELD:,} results are already waiting in memory")
-        self._held[max([*self._held, *self._sizes], default=0) + 1] = result
 
     def remove(self, number: int) -> None:
         """Remove a stored result."""
@@ -234,7 +230,9 @@ class ResultDelivery:
             except Exception as error:
                 if not is_away(error):
                     raise
-                self._tell_away(error)
+                if not self._is_away:
+                    self._is_away = True
+                    tell(logger, Event.SPOOLING, error=_sentence(error))
             else:
                 self._is_away = self._is_full = False
                 return
@@ -252,11 +250,6 @@ class ResultDelivery:
                 raise NotKept(reason) from error
             # The execution stays open until the reaper ends it.
             logger.error("the result of executions %s was lost: %s", result.execution_ids, error)
-
-    def _tell_away(self, error: Exception) -> None:
-        if not self._is_away:
-            self._is_away = True
-            tell(logger, Event.SPOOLING, error=_sentence(error))
 
     async def flush(self) -> None:
         """Store all pending results in order; raises the database error if it is still unavailable."""

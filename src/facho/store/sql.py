@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -26,15 +26,6 @@ FILLED = {field.name: field for field in Onu._meta.concrete_fields if field.name
 PLACE = {field.name: field for field in Onu._meta.concrete_fields if field.name in ("slot", "port", "onu")}
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """New rows of one table, all with the same columns."""
-
-    table: str
-    columns: tuple[str, ...]
-    values: list[tuple[Any, ...]]
-
-
 def merge_twins(readings: Sequence[Reading]) -> Sequence[Reading]:
     """Return one reading per index. If an ONU was read twice, the last value of each column counts."""
     if len({reading.index for reading in readings}) == len(readings):
@@ -42,25 +33,15 @@ def merge_twins(readings: Sequence[Reading]) -> Sequence[Reading]:
     merged: dict[str, Reading] = {}
     for reading in readings:
         twin = merged.get(reading.index)
-        merged[reading.index] = reading if twin is None else _merge(twin, reading)
+        if twin is not None:
+            unknown = {name: getattr(twin, name) for name in PLACE if getattr(reading, name) is None}
+            reading = replace(reading, **unknown, values={**twin.values, **reading.values})
+        merged[reading.index] = reading
     return list(merged.values())
-
-
-def _merge(old: Reading, new: Reading) -> Reading:
-    place = {
-        name: getattr(old, name) if getattr(new, name) is None else getattr(new, name)
-        for name in ("slot", "port", "onu")
-    }
-    return replace(new, **place, values={**old.values, **new.values})
 
 
 def timestamp(value: datetime) -> Any:
     return connection.ops.adapt_datetimefield_value(value)
-
-
-def cell(field: "models.Field[Any, Any]", value: Any) -> Any:
-    """Return a value in the form of its column."""
-    return adapted(normal(field, value))
 
 
 def normal(field: "models.Field[Any, Any]", value: Any) -> Any:
@@ -138,25 +119,23 @@ def prepared() -> Any:
     return server._prepare_cursor(server.Database.Cursor(server.connection))
 
 
-def write(rows: Rows) -> None:
-    """Insert rows in the open transaction, all or none."""
-    if not rows.values:
+def write(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows in the open transaction, all or none. Each has the values in the order of the columns."""
+    if not rows:
         return
-    if connection.vendor == "postgresql" and len(rows.values) >= FEWEST_TO_COPY:
-        copy(rows, rows.table)
+    if connection.vendor == "postgresql" and len(rows) >= FEWEST_TO_COPY:
+        copy(model, columns, rows)
         return
-    marks = ", ".join(["%s"] * len(rows.columns))
-    statement = f"INSERT INTO {_names([rows.table])} ({_names(rows.columns)}) VALUES ({marks})"  # noqa: S608 - names are ours
     with prepared() as cursor:
-        cursor.executemany(statement, rows.values)
+        cursor.executemany(_insert(model, tuple(columns)), rows)
 
 
-def copy(rows: Rows, table: str) -> None:
-    statement = f"COPY {_names([table])} ({_names(rows.columns)}) FROM STDIN"
+def copy(model: type[models.Model], columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    statement = f"COPY {_names([model._meta.db_table])} ({_names(columns)}) FROM STDIN"
     # Django converts the errors of its own methods, but not of this one.
     with connection.cursor() as cursor, connection.wrap_database_errors, cursor.copy(statement) as stream:
-        for values in rows.values:
-            stream.write_row(values)
+        for row in rows:
+            stream.write_row(row)
 
 
 def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
