@@ -93,28 +93,23 @@ class Resolver:
         return lookup
 
     def _run(self, name: str, lookup: "Future[Addresses]") -> None:
+        addresses: Addresses = ()
+        failure: Exception | None = None
         try:
             addresses = self._look_up(name)
-            self._remember(name, addresses)
         except Exception as error:
             # The caller decides how to handle the error.
-            self._remember(name, ())
-            result: Exception | None = error
-        else:
-            result = None
-        finally:
-            self._threads.release()
-        # The caller may have cancelled it.
-        if lookup.set_running_or_notify_cancel():
-            if result is None:
-                lookup.set_result(addresses)
-            else:
-                lookup.set_exception(result)
-
-    def _remember(self, name: str, addresses: Addresses) -> None:
+            failure = error
         if len(self._known) >= MAX_NAMES:
             self._known.clear()
         self._known[name] = (time.monotonic() + REMEMBERED, addresses)
+        self._threads.release()
+        # The caller may have cancelled it.
+        if lookup.set_running_or_notify_cancel():
+            if failure is None:
+                lookup.set_result(addresses)
+            else:
+                lookup.set_exception(failure)
 
 
 # For everything that a user saves. The cache makes a check and the following save agree.

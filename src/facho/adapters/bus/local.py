@@ -15,7 +15,8 @@ class LocalBus:
 
     def __init__(self) -> None:
         self._latest: dict[str, Mapping[str, Any]] = {}
-        self._subscribers: set[_Subscriber] = set()
+        # Bounded backlog of each subscriber, and its topics.
+        self._subscribers: dict[asyncio.Queue[News | None], frozenset[str]] = {}
         self._closed = False
 
     def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
@@ -23,52 +24,35 @@ class LocalBus:
         if self._closed:
             # A late notification would push the end out of a full backlog.
             return
-        for subscriber in self._subscribers:
-            subscriber.put((topic, payload))
+        for backlog, topics in self._subscribers.items():
+            if topic in topics:
+                _force(backlog, (topic, payload))
 
     def latest(self, topic: str) -> Mapping[str, Any] | None:
         return self._latest.get(topic)
 
     async def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
         """Yield notifications, the last snapshot first. Ends when the bus is closed."""
-        wanted = frozenset(topics)
-        subscriber = _Subscriber(wanted)
-        if "snapshot" in wanted and "snapshot" in self._latest:
-            subscriber.put(("snapshot", self._latest["snapshot"]))
         if self._closed:
             return
-        self._subscribers.add(subscriber)
+        backlog: asyncio.Queue[News | None] = asyncio.Queue(BACKLOG)
+        wanted = self._subscribers[backlog] = frozenset(topics)
+        if "snapshot" in wanted and "snapshot" in self._latest:
+            backlog.put_nowait(("snapshot", self._latest["snapshot"]))
         try:
-            while (news := await subscriber.get()) is not None:
+            while (news := await backlog.get()) is not None:
                 yield news
         finally:
-            self._subscribers.discard(subscriber)
+            del self._subscribers[backlog]
 
     def close(self) -> None:
         """End all subscriptions: an open stream would delay the stop of the server."""
         self._closed = True
-        for subscriber in self._subscribers:
-            subscriber.end()
+        for backlog in self._subscribers:
+            _force(backlog, None)
 
 
-class _Subscriber:
-    """Bounded backlog of one subscriber."""
-
-    def __init__(self, topics: frozenset[str]) -> None:
-        self._topics = topics
-        self._queue: asyncio.Queue[News | None] = asyncio.Queue(BACKLOG)
-
-    def put(self, news: News) -> None:
-        if news[0] in self._topics:
-            self._force(news)
-
-    def end(self) -> None:
-        self._force(None)
-
-    async def get(self) -> News | None:
-        return await self._queue.get()
-
-    def _force(self, item: News | None) -> None:
-        if self._queue.full():
-            self._queue.get_nowait()
-        self._queue.put_nowait(item)
+def _force(backlog: "asyncio.Queue[News | None]", item: News | None) -> None:
+    if backlog.full():
+        backlog.get_nowait()
+    backlog.put_nowait(item)

@@ -61,7 +61,8 @@ class RedisBus:
         self._sender = uuid4().hex
         self._number = 0
         self._outbox = _Outbox(clock)
-        self._heard = _Heard(self._sender)
+        # Number of the last message of each sender and topic.
+        self._heard: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._connected = asyncio.Event()
         # Last logged state; None: nothing yet.
         self._told_away: bool | None = None
@@ -123,41 +124,45 @@ class RedisBus:
             except Exception as error:
                 # Any error: the next try may succeed.
                 tries = 0 if self.is_connected else tries + 1
-                self._lost(error)
+                self._connected.clear()
+                if not self._told_away:
+                    # A traceback only for unexpected errors.
+                    unexpected = None if isinstance(error, RedisError | OSError) else error
+                    reason = str(error) or type(error).__name__
+                    message = "Redis at %s is unavailable, messages stay in this process: %s"
+                    logger.warning(message, self._place, reason, exc_info=unexpected)
+                self._told_away = True
             longest = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(tries, 10))
             await self._clock.sleep(random.uniform(longest / 2, longest))
 
     async def _visit(self) -> None:
         """Connect, receive and send; raises on the first failure."""
-        async with self._client() as client, client.pubsub() as channel:
+        # The library's own retries would hide a loss and block other messages.
+        retry = Retry(NoBackoff(), 0)
+        redis = Redis.from_url(
+            self._url, retry=retry, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE, protocol=2
+        )
+        async with redis as client, client.pubsub() as channel:
             await channel.subscribe(self._channel)
             if await channel.get_message(timeout=PATIENCE) is None:
                 raise RedisLost(f"no answer in {PATIENCE:.0f} s")
             # Only after subscribing: a snapshot is then either stored already, or will be received.
-            await self._catch_up(client)
-            self._found()
+            try:
+                snapshot = await client.get(self._snapshot_key)
+            except ResponseError as error:
+                logger.debug("reading %s failed: %s", self._snapshot_key, error)
+            else:
+                if snapshot is not None:
+                    self._hear(snapshot)
+            self._told_away = self._told_refusal = False
+            self._connected.set()
+            logger.info("connected to Redis at %s", self._place)
             both = [asyncio.create_task(self._listen(channel)), asyncio.create_task(self._send(client))]
             try:
                 ended, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
                 await ended.pop()
             finally:
                 await _end(both, every=FAREWELL / 10)
-
-    def _client(self) -> Redis:
-        # The library's own retries would hide a loss and block other messages.
-        retry = Retry(NoBackoff(), 0)
-        return Redis.from_url(
-            self._url, retry=retry, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE, protocol=2
-        )
-
-    async def _catch_up(self, client: Redis) -> None:
-        try:
-            data = await client.get(self._snapshot_key)
-        except ResponseError as error:
-            logger.debug("reading %s failed: %s", self._snapshot_key, error)
-            return
-        if data is not None:
-            self._hear(data)
 
     async def _listen(self, channel: PubSub) -> None:
         asked = False
@@ -177,8 +182,17 @@ class RedisBus:
         letter = _Letter.read(data)
         if letter is None:
             logger.debug("unknown message on channel %s: %.80r", self._channel, data)
-        elif self._heard.is_new(letter):
-            self._local.publish(letter.topic, letter.payload)
+            return
+        key = letter.sender, letter.topic
+        # Our own messages were delivered locally. Messages sent when the connection broke are sent again, and a
+        # snapshot is also stored under its key.
+        if letter.sender == self._sender or letter.number <= self._heard.get(key, -1):
+            return
+        self._heard[key] = letter.number
+        self._heard.move_to_end(key)
+        if len(self._heard) > REMEMBERED:
+            self._heard.popitem(last=False)
+        self._local.publish(letter.topic, letter.payload)
 
     async def _send(self, client: Redis) -> None:
         while True:
@@ -195,33 +209,11 @@ class RedisBus:
                     pipeline.publish(self._channel, data)
                 answers = await pipeline.execute(raise_on_error=False)
             self._outbox.sent(batch[-1][0].number)
-            self._note_refusals(answers)
-
-    def _note_refusals(self, answers: list[Any]) -> None:
-        """Log once per connection that Redis refuses messages, because it is full or by permission."""
-        refusal = next((answer for answer in answers if isinstance(answer, Exception)), None)
-        if refusal is not None and not self._told_refusal:
-            logger.warning("Redis at %s refused messages: %s", self._place, refusal)
-            self._told_refusal = True
-
-    def _found(self) -> None:
-        self._told_away = self._told_refusal = False
-        self._connected.set()
-        logger.info("connected to Redis at %s", self._place)
-
-    def _lost(self, error: Exception) -> None:
-        self._connected.clear()
-        if not self._told_away:
-            # A traceback only for unexpected errors.
-            unexpected = None if isinstance(error, RedisError | OSError) else error
-            reason = str(error) or type(error).__name__
-            logger.warning(
-                "Redis at %s is unavailable, messages stay in this process: %s",
-                self._place,
-                reason,
-                exc_info=unexpected,
-            )
-        self._told_away = True
+            # Because it is full, or by permission. Logged once per connection.
+            refusal = next((answer for answer in answers if isinstance(answer, Exception)), None)
+            if refusal is not None and not self._told_refusal:
+                logger.warning("Redis at %s refused messages: %s", self._place, refusal)
+                self._told_refusal = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,30 +273,6 @@ class _Outbox:
         on, off = (self.filled, self.emptied) if self._letters else (self.emptied, self.filled)
         on.set()
         off.clear()
-
-
-class _Heard:
-    """Filters duplicate messages.
-
-    Messages sent when the connection broke are sent again, and a snapshot is also stored under its key. Our own
-    messages were delivered locally.
-    """
-
-    def __init__(self, own: str) -> None:
-        self._own = own
-        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
-
-    def is_new(self, letter: _Letter) -> bool:
-        if letter.sender == self._own:
-            return False
-        key = letter.sender, letter.topic
-        if letter.number <= self._last.get(key, -1):
-            return False
-        self._last[key] = letter.number
-        self._last.move_to_end(key)
-        if len(self._last) > REMEMBERED:
-            self._last.popitem(last=False)
-        return True
 
 
 async def _end(tasks: list[asyncio.Task[None]], *, every: float) -> None:

@@ -192,21 +192,19 @@ class CeleryRunner:
             # The database is unavailable. The runs stay assigned to us, and the next look asks again.
             logger.exception("the status of %d runs sent to workers is unknown, retrying", len(given))
             return
-        for each in given:
-            self._take_over(each, known)
-
-    def _take_over(self, given: _Given, known: Mapping[int, Outcome]) -> None:
         gone = Outcome(Status.INTERRUPTED, Cause.DISABLED)
-        outcomes = [known.get(id_, gone) for id_ in given.claim.execution_ids]
-        if any(outcome.status is not Status.PENDING or outcome.retry_at for outcome in outcomes):
-            given.begun.set()
-        if all(outcome.is_over for outcome in outcomes) and not given.over.done():
-            given.over.set_result([_as_ended(outcome) for outcome in outcomes])
-
-
-def _as_ended(outcome: Outcome) -> Outcome:
-    """Return how an attempt ended, as the one who ran it would have."""
-    return outcome if outcome.retry_at is None else replace(outcome.as_last(), retry_at=outcome.retry_at)
+        for each in given:
+            outcomes = [known.get(id_, gone) for id_ in each.claim.execution_ids]
+            if any(outcome.status is not Status.PENDING or outcome.retry_at for outcome in outcomes):
+                each.begun.set()
+            if all(outcome.is_over for outcome in outcomes) and not each.over.done():
+                # As the worker would have returned them.
+                each.over.set_result(
+                    [
+                        replace(outcome.as_last(), retry_at=outcome.retry_at) if outcome.retry_at else outcome
+                        for outcome in outcomes
+                    ]
+                )
 
 
 def own_queue(worker: str) -> str:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from facho.adapters.snmp import codec
-from facho.adapters.snmp.codec import PduType, Prepared
+from facho.adapters.snmp.codec import PduType
 from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
 from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
 from facho.engine.observer import Observer
@@ -116,21 +116,17 @@ class CommunitySnmp(SendByTask):
         return len(self._waiting)
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        version, community = _v1_or_v2c(agent)
-        return await self._ask(agent, codec.prepare(version, community, PduType.GET, oids), timeout)
+        return await self._ask(agent, PduType.GET, oids, timeout)
 
     async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        version, community = _v1_or_v2c(agent)
-        return await self._ask(agent, codec.prepare(version, community, PduType.GET_NEXT, oids), timeout)
+        return await self._ask(agent, PduType.GET_NEXT, oids, timeout)
 
     async def get_bulk(
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
     ) -> Answer:
         if agent.version == Version.V1:
             return await self.get_next(agent, oids, timeout=timeout)
-        version, community = _v1_or_v2c(agent)
-        prepared = codec.prepare(version, community, PduType.GET_BULK, oids, non_repeaters, max_repetitions)
-        return await self._ask(agent, prepared, timeout)
+        return await self._ask(agent, PduType.GET_BULK, oids, timeout, non_repeaters, max_repetitions)
 
     def line(self, agent: Agent) -> Line:
         peer = self._names.known(agent.target or agent.host, agent.port)
@@ -146,7 +142,10 @@ class CommunitySnmp(SendByTask):
             self._timer.cancel()
         self._sockets.close()
 
-    async def _ask(self, agent: Agent, prepared: Prepared, timeout: float) -> Answer:
+    async def _ask(
+        self, agent: Agent, pdu_type: PduType, oids: Sequence[Oid], timeout: float, a: int = 0, b: int = 0
+    ) -> Answer:
+        prepared = codec.prepare(*_v1_or_v2c(agent), pdu_type, oids, a, b)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         host, port = agent.target or agent.host, agent.port
@@ -262,7 +261,7 @@ class CommunityLine:
         elif self._version is Version.V1:
             pdu_type, repetitions = PduType.GET_NEXT, 0
         variables = asked.variables
-        head, tail = codec.framed(self._version, self._community, pdu_type, len(variables), repetitions)
+        head, tail = codec.framed(self._version, self._community, pdu_type, len(variables), 0, repetitions)
         waiting = WaitingLine(self._adapter, self._agent, self._peer, self._community, timeout, done)
         datagram = b"%b%b%b%b" % (head, waiting.request_id.to_bytes(4, "big"), tail, variables)
         waiting.asked, waiting.size = asked, len(datagram)

@@ -127,27 +127,6 @@ def checked_oid(content: bytes) -> Oid:
     return Oid(content)
 
 
-__all__ = [
-    "MAX_REQUEST_ID",
-    "MIN_REQUEST_ID",
-    "Envelope",
-    "PduType",
-    "Prepared",
-    "Request",
-    "decode_answer",
-    "decode_pdu",
-    "decode_request",
-    "encode_response",
-    "encode_response_parts",
-    "encode_value",
-    "encode_varbind",
-    "framed",
-    "open_answer",
-    "prepare",
-    "read_answer",
-    "unread_answer",
-]
-
 # Request ids take four octets, always, so that they can be exchanged in an encoded request.
 # Between these two, four octets are also the fewest: agents that insist on that are content.
 MIN_REQUEST_ID = 0x01000000
@@ -200,20 +179,15 @@ def prepare(
 ) -> Prepared:
     """Return a request that can be sent many times. `a` and `b` are non-repeaters and max-repetitions of a GETBULK."""
     variables = b"".join([_asked(oid) for oid in oids])
-    tail = integer(a) + integer(b) + tlv(SEQUENCE, variables)
-    pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
-    message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
+    head, tail = framed(version, community, pdu_type, len(variables), a, b)
     expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if pdu_type == PduType.GET else ()
-    return Prepared(version, community, expected, message[: -len(tail) - 4], tail)
+    return Prepared(version, community, expected, head, tail + variables)
 
 
 @lru_cache(maxsize=4096)
-def framed(
-    version: Version, community: bytes, pdu_type: PduType, size: int, max_repetitions: int
-) -> tuple[bytes, bytes]:
-    """Return what stands before and behind the request id of a request with `size` bytes of variables."""
-    placeholder = bytes(size)
-    tail = integer(0) + integer(max_repetitions) + tlv(SEQUENCE, placeholder)
+def framed(version: Version, community: bytes, pdu_type: PduType, size: int, a: int, b: int) -> tuple[bytes, bytes]:
+    """Return the bytes before and behind the request id of a request with `size` bytes of variables."""
+    tail = integer(a) + integer(b) + tlv(SEQUENCE, bytes(size))
     pdu = tlv(pdu_type, REQUEST_ID_HEADER + bytes(4) + tail)
     message = tlv(SEQUENCE, integer(version) + tlv(Tag.OCTET_STRING, community) + pdu)
     return message[: -len(tail) - 4], tail[: len(tail) - size]
@@ -245,32 +219,28 @@ class Envelope:
 def open_answer(data: bytes) -> Envelope:
     """Read a message as far as its request id, even if its end is missing; BadAnswer if that is not possible."""
     try:
-        return _open(data)
+        # An answer of over 255 bytes in its usual form.
+        if data[:2] == LONG_SEQUENCE and data[4:6] == SHORT_VERSION and data[6] < 2 and data[7] == 4 and data[8] < 0x80:
+            at = 9 + data[8]
+            start, from_bytes = at + 10, int.from_bytes
+            if start <= len(data) and data[at : at + 2] == LONG_RESPONSE and data[at + 4 : at + 6] == REQUEST_ID_HEADER:
+                request_id = from_bytes(data[at + 6 : start], "big", signed=True)
+                pdu_end, end = at + 4 + from_bytes(data[at + 2 : at + 4], "big"), 4 + from_bytes(data[2:4], "big")
+                return Envelope(data[6], data[9:at], PduType.RESPONSE, request_id, data, start, pdu_end, end)
+        tag, at, end = read_tlv(data, 0)
+        if tag != SEQUENCE:
+            raise BadAnswer(f"the message begins with a tag 0x{tag:02x}")
+        limit = len(data)
+        version, at = read_integer(data, at, limit)
+        if version not in COMMUNITY_VERSIONS:
+            raise BadAnswer(f"the message has the version number {version}")
+        start, at = enter(data, at, Tag.OCTET_STRING, limit)
+        community = data[start:at]
+        pdu_type, at, pdu_end = read_tlv(data, at)
+        request_id, body = read_integer(data, at, limit)
+        return Envelope(version, community, pdu_type, request_id, data, body, pdu_end, end)
     except IndexError:
         raise BadAnswer(f"the message is cut off after {len(data)} bytes") from None
-
-
-def _open(data: bytes) -> Envelope:
-    # An answer of over 255 bytes in its usual form.
-    if data[:2] == LONG_SEQUENCE and data[4:6] == SHORT_VERSION and data[6] < 2 and data[7] == 4 and data[8] < 0x80:
-        at = 9 + data[8]
-        start, from_bytes = at + 10, int.from_bytes
-        if start <= len(data) and data[at : at + 2] == LONG_RESPONSE and data[at + 4 : at + 6] == REQUEST_ID_HEADER:
-            request_id = from_bytes(data[at + 6 : start], "big", signed=True)
-            pdu_end, end = at + 4 + from_bytes(data[at + 2 : at + 4], "big"), 4 + from_bytes(data[2:4], "big")
-            return Envelope(data[6], data[9:at], PduType.RESPONSE, request_id, data, start, pdu_end, end)
-    tag, at, end = read_tlv(data, 0)
-    if tag != SEQUENCE:
-        raise BadAnswer(f"the message begins with a tag 0x{tag:02x}")
-    limit = len(data)
-    version, at = read_integer(data, at, limit)
-    if version not in COMMUNITY_VERSIONS:
-        raise BadAnswer(f"the message has the version number {version}")
-    start, at = enter(data, at, Tag.OCTET_STRING, limit)
-    community = data[start:at]
-    pdu_type, at, pdu_end = read_tlv(data, at)
-    request_id, body = read_integer(data, at, limit)
-    return Envelope(version, community, pdu_type, request_id, data, body, pdu_end, end)
 
 
 class WireAnswer(Answer):

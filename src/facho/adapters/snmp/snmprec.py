@@ -76,36 +76,32 @@ def format_record(record: Record) -> str:
     return f"{text(record.oid)}|{int(record.tag)}{notation}|{value}"
 
 
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write a recording, in the order in which the variables come."""
-    with path.open("w", encoding="ascii", newline="\n") as file:
-        file.writelines(format_record(record) + "\n" for record in records)
-
-
 def _parse(line: bytes) -> Record:
     parts = line.split(b"|", 2)
     if len(parts) != 3:
         raise ValueError("a line has the form oid|type|value")
-    name, kind, content = parts
-    tag, notation = _parse_type(kind.decode("ascii", "replace"))
-    value = _parse_value(tag, notation, content)
-    encode_value(tag, value)
-    return Record(parse(name.decode("ascii", "replace")), tag, value)
-
-
-def _parse_type(kind: str) -> tuple[Tag, str]:
+    name, kind = (part.decode("ascii", "replace") for part in parts[:2])
     number, notation = (kind[:-1], kind[-1]) if kind[-1:] in ("x", "e") else (kind, "")
     if not (number.isascii() and number.isdigit()) or int(number) not in KNOWN_TYPES:
         raise ValueError(f"{kind!r} is not a type; there are {', '.join(str(int(tag)) for tag in sorted(KNOWN_TYPES))}")
     tag = Tag(int(number))
     if notation and tag not in OCTETS:
         raise ValueError(f"{kind!r} is not a type: only strings have an alternative notation")
-    return tag, notation
+    value = _parse_value(tag, notation, parts[2])
+    encode_value(tag, value)
+    return Record(parse(name), tag, value)
 
 
 def _parse_value(tag: Tag, notation: str, content: bytes) -> Value:
+    if notation == "x":
+        return bytes.fromhex(content.decode("ascii", "replace"))
+    if notation == "e":
+        return ESCAPE.sub(_unescape, content)
+    # An address is written with dots; some recorders write its four octets.
+    if tag == Tag.IP_ADDRESS and len(content) != 4:
+        return IPv4Address(content.decode("ascii", "replace").strip()).packed
     if tag in OCTETS:
-        return _parse_octets(tag, notation, content)
+        return content
     if tag == Tag.NULL:
         return None
     written = content.decode("ascii", "replace").strip()
@@ -114,17 +110,6 @@ def _parse_value(tag: Tag, notation: str, content: bytes) -> Value:
     if not re.fullmatch(r"-?\d+", written, re.ASCII):
         raise ValueError(f"{written!r} is not a whole number")
     return int(written)
-
-
-def _parse_octets(tag: Tag, notation: str, content: bytes) -> bytes:
-    if notation == "x":
-        return bytes.fromhex(content.decode("ascii", "replace"))
-    if notation == "e":
-        return ESCAPE.sub(_unescape, content)
-    # An address is written with dots; some recorders write its four octets.
-    if tag == Tag.IP_ADDRESS and len(content) != 4:
-        return IPv4Address(content.decode("ascii", "replace").strip()).packed
-    return content
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:

@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from facho.engine.errors import NoAnswer
 
@@ -49,26 +50,24 @@ class Names:
         known = self._known.get((host, port))
         if known is not None and known[0] > now:
             return known[1]
-        peer = _numeric(host, port)
-        if peer is not None:
-            self._remember(host, port, peer, now)
-        return peer
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
+        except (OSError, UnicodeError):
+            return None
+        return self._remember(host, port, found[0], now)
 
-    def _remember(self, host: str, port: int, peer: Peer, now: float) -> None:
+    def _remember(self, host: str, port: int, found: tuple[int, int, int, str, Any], now: float) -> Peer:
         if len(self._known) >= MAX_NAMES:
             self._known.clear()
+        peer = Peer(found[0], found[4])
         self._known[host, port] = (now + self._ttl, peer)
+        return peer
 
     async def find(self, host: str, port: int, *, timeout: float) -> Peer:
         """Return the address of `host`; `NoAnswer` if it cannot be resolved in time."""
         loop = asyncio.get_running_loop()
         if (known := self.known(host, port)) is not None:
             return known
-        peer = await self._look_up(loop, host, port, timeout)
-        self._remember(host, port, peer, loop.time())
-        return peer
-
-    async def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, port: int, timeout: float) -> Peer:
         try:
             async with asyncio.timeout(timeout):
                 found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
@@ -77,20 +76,7 @@ class Names:
         # An empty label or one of over 63 characters is a UnicodeError, long before DNS is asked.
         except (OSError, UnicodeError) as error:
             raise NoAnswer(f"the name {host} could not be resolved: {error}") from error
-        return _peer(found[0])
-
-
-def _numeric(host: str, port: int) -> Peer | None:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
-    except (OSError, UnicodeError):
-        return None
-    return _peer(found[0])
-
-
-def _peer(found: tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]) -> Peer:
-    family, _, _, _, sockaddr = found
-    return Peer(family, sockaddr)  # type: ignore[arg-type]  # (int, bytes) is for Pythons without IPv6
+        return self._remember(host, port, found[0], loop.time())
 
 
 class Sockets:

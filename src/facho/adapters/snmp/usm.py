@@ -8,9 +8,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
+from snmp.pdu import GetBulkRequestPDU, GetNextRequestPDU, GetRequestPDU
 from snmp.requests import Timeout
 from snmp.v3.manager import (
     AuthenticationFailure,
@@ -21,10 +21,10 @@ from snmp.v3.manager import (
     UnsupportedSecurityLevel,
 )
 
-from facho.adapters.snmp.udp import Address, Names, Peer, Sockets
+from facho.adapters.snmp.udp import Address, Names, Sockets
 from facho.adapters.snmp.usm_keys import Keys
-from facho.adapters.snmp.usm_session import LATE, UsmSession, get_bulk_pdu, get_next_pdu, get_pdu
-from facho.engine.errors import BadAnswer, NoAnswer, Refused, SnmpError
+from facho.adapters.snmp.usm_session import LATE, Name, UsmSession
+from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, SendByTask, User, Version
 
@@ -65,15 +65,18 @@ class UsmSnmp(SendByTask):
         return sum(session.in_flight for sessions in self._sessions.values() for session in sessions.values())
 
     async def get(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        return await self._ask(agent, get_pdu(oids), timeout)
+        return await self._ask(agent, GetRequestPDU(*map(Name, oids)), timeout)
 
     async def get_next(self, agent: Agent, oids: Sequence[Oid], *, timeout: float) -> Answer:
-        return await self._ask(agent, get_next_pdu(oids), timeout)
+        return await self._ask(agent, GetNextRequestPDU(*map(Name, oids)), timeout)
 
     async def get_bulk(
         self, agent: Agent, oids: Sequence[Oid], *, non_repeaters: int = 0, max_repetitions: int, timeout: float
     ) -> Answer:
-        return await self._ask(agent, get_bulk_pdu(oids, non_repeaters, max_repetitions), timeout)
+        # The library refuses more non-repeaters than names; to an agent they mean all names (RFC 3416, 4.2.3).
+        first = min(non_repeaters, len(oids))
+        pdu = GetBulkRequestPDU(*map(Name, oids), nonRepeaters=first, maxRepetitions=max_repetitions)
+        return await self._ask(agent, pdu, timeout)
 
     async def close(self) -> None:
         """Fail all requests in flight, and later ones, with `NoAnswer`."""
@@ -92,7 +95,10 @@ class UsmSnmp(SendByTask):
         try:
             answer: Answer = await handle.future
         except Timeout:
-            raise _nothing_usable(agent, session, refusals, timeout) from None
+            count = session.refusals - refusals
+            if not count:
+                raise NoAnswer(f"{agent.host} did not answer within {timeout:g} s") from None
+            raise BadAnswer(f"{agent.host} sent {count} invalid messages; the last one: {session.refusal}") from None
         except RequestError as error:
             sentence = REFUSALS.get(type(error), REFUSED).format(user=session.user)
             raise Refused(f"{agent.host} {sentence}") from error
@@ -116,15 +122,12 @@ class UsmSnmp(SendByTask):
             self._loop = loop
         sessions = self._sessions.setdefault(peer.address, {})
         if user not in sessions:
-            sessions[user] = UsmSession(agent.host, keys, partial(self._send, peer))
+            sessions[user] = UsmSession(agent.host, keys, lambda data: self._sockets.send(data, peer, loop))
         return sessions[user]
 
     def _refuse_if_closed(self, agent: Agent) -> None:
         if self._closed:
             raise NoAnswer(f"Facho stopped before it sent the request to {agent.host}")
-
-    def _send(self, peer: Peer, data: bytes) -> None:
-        self._sockets.send(data, peer, asyncio.get_running_loop())
 
     def _receive(self, data: bytes, sender: Address) -> bool:
         """Pass a message to its session. More may always follow: discoveries and reports."""
@@ -140,21 +143,9 @@ class UsmSnmp(SendByTask):
             logger.exception("%s: a message of %d bytes could not be handled", sender[0], len(data))
             reasons = ["it cannot be read"]
         if None not in reasons:
-            self._refuse(sessions, str(reasons[-1]))
+            reason = str(reasons[-1])
+            self.dropped[reason] += 1
+            for session in sessions if reason != LATE else ():
+                session.refusals += 1
+                session.refusal = reason
         return True
-
-    def _refuse(self, sessions: list[UsmSession], reason: str) -> None:
-        self.dropped[reason] += 1
-        if reason == LATE:
-            return
-        for session in sessions:
-            session.refusals += 1
-            session.refusal = reason
-
-
-def _nothing_usable(agent: Agent, session: UsmSession, refusals: int, timeout: float) -> SnmpError:
-    """Return the error after the time-out."""
-    count = session.refusals - refusals
-    if not count:
-        return NoAnswer(f"{agent.host} did not answer within {timeout:g} s")
-    return BadAnswer(f"{agent.host} sent {count} invalid messages; the last one: {session.refusal}")

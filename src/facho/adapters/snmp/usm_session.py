@@ -2,19 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from snmp.async_engine import AsyncScheduler
 from snmp.ber import ParseError
 from snmp.exception import IncomingMessageError
-from snmp.pdu import (
-    GetBulkRequestPDU,
-    GetNextRequestPDU,
-    GetRequestPDU,
-    ReportPDU,
-    ResponsePDU,
-)
+from snmp.pdu import ReportPDU, ResponsePDU
 from snmp.security.usm import UserBasedSecurityModule
 from snmp.security.usm.implementation import (
     UsmDecryptionError,
@@ -60,20 +54,6 @@ class Name(OID):
 
     def serialize(self) -> bytes:
         return self._oid
-
-
-def get_pdu(asked: Sequence[Oid]) -> Any:
-    return GetRequestPDU(*map(Name, asked))
-
-
-def get_next_pdu(asked: Sequence[Oid]) -> Any:
-    return GetNextRequestPDU(*map(Name, asked))
-
-
-def get_bulk_pdu(asked: Sequence[Oid], non_repeaters: int, max_repetitions: int) -> Any:
-    # The library refuses more non-repeaters than names; to an agent they mean all names (RFC 3416, 4.2.3).
-    non_repeaters = min(non_repeaters, len(asked))
-    return GetBulkRequestPDU(*map(Name, asked), nonRepeaters=non_repeaters, maxRepetitions=max_repetitions)
 
 
 class Response(ResponsePDU):
