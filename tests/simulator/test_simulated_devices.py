@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from facho.brands import brand, detect
+from facho.brands import brand, candidates
 from facho.brands.huawei import HUAWEI, decode_port
 from facho.brands.zte import decode_if_index, decode_pon
 from facho.engine import oid
@@ -140,8 +140,8 @@ def test_a_device_says_who_made_it(device, ask):
     answer = ask(SimulatedAgent(device), "GET", "1.3.6.1.2.1.1.2.0", "1.3.6.1.2.1.1.1.0", "1.3.6.1.2.1.1.5.0")
 
     object_id, descr, name = answer.values
-    assert detect(object_id, descr.decode()).id == device.brand
-    assert detect(Oid(b"\x2b"), descr.decode()).id == device.brand
+    assert candidates(object_id, descr.decode())[0].id == device.brand
+    assert candidates(Oid(b"\x2b"), descr.decode())[0].id == device.brand
     assert name.decode() == device.name
 
 

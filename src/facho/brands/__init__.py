@@ -82,16 +82,10 @@ def candidates(sys_object_id: Oid, sys_descr: str) -> list[Brand]:
     The longest matching sysObjectID comes first, then brands whose sysDescr matches too, then those with only
     sysDescr. Of equal ones an admin's own come before the built-in ones.
     """
-    own_first = sorted(BRANDS.values(), key=lambda each: each.id in BUILT_IN)
-    ranked = [(_fit(each, sys_object_id, sys_descr), each) for each in own_first]
-    return [each for fit, each in sorted(ranked, key=lambda pair: pair[0], reverse=True) if any(fit)]
-
-
-def detect(sys_object_id: Oid, sys_descr: str) -> Brand | None:
-    """Return the best match for a device's self-description, if any."""
-    return next(iter(candidates(sys_object_id, sys_descr)), None)
-
-
-def _fit(brand: Brand, sys_object_id: Oid, sys_descr: str) -> tuple[int, bool]:
-    lengths = [len(oid) for oid in brand.sys_object_ids if sys_object_id.startswith(oid)]
-    return max(lengths, default=0), bool(brand.sys_descr and brand.sys_descr.search(sys_descr))
+    ranked = []
+    for each in sorted(BRANDS.values(), key=lambda each: each.id in BUILT_IN):
+        longest = max((len(oid) for oid in each.sys_object_ids if sys_object_id.startswith(oid)), default=0)
+        has_descr = bool(each.sys_descr and each.sys_descr.search(sys_descr))
+        if longest or has_descr:
+            ranked.append(((longest, has_descr), each))
+    return [each for _, each in sorted(ranked, key=lambda pair: pair[0], reverse=True)]

@@ -184,7 +184,12 @@ def text(value: Value) -> str | None:
     if not isinstance(value, bytes):
         return None
     raw = value.replace(b"\0", b"")
-    return _decoded(raw).rstrip() or None
+    for charset in ("utf-8", *_guesses(raw)):
+        try:
+            return raw.decode(charset).rstrip() or None
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1").rstrip() or None
 
 
 def padded(padding: str) -> Decoder:
@@ -194,15 +199,6 @@ def padded(padding: str) -> Decoder:
         return (text(value) or "").rstrip(f"{padding} ") or None
 
     return decode
-
-
-def _decoded(raw: bytes) -> str:
-    for charset in ("utf-8", *_guesses(raw)):
-        try:
-            return raw.decode(charset)
-        except UnicodeDecodeError:
-            continue
-    return raw.decode("latin-1")
 
 
 def _guesses(raw: bytes) -> tuple[str, ...]:

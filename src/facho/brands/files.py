@@ -1,7 +1,6 @@
 """Profiles from YAML files. The only module here that uses YAML."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,22 @@ for _tag, _pattern, _first in (
 
 def load_file(path: Path) -> Brand:
     """Return the brand of a file; `BadProfile` lists the errors with their position."""
-    return read_profile(_parsed(path), str(path))
+    try:
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        try:
+            data = loader.get_single_data()
+        finally:
+            loader.dispose()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadProfile([f"the file cannot be read: {error}."], str(path)) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}" if mark else "somewhere"
+        raise BadProfile([f"{where}: {error.problem}."], str(path)) from None
+    # A value that does not match its tag is a ValueError.
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadProfile([f"it is not valid YAML: {error}."], str(path)) from None
+    return read_profile(data, str(path))
 
 
 def load_folder(path: Path) -> dict[str, Brand]:
@@ -55,7 +69,7 @@ def load_folder(path: Path) -> dict[str, Brand]:
     """
     brands: dict[str, Brand] = {}
     problems: list[str] = []
-    for file in _profiles(path):
+    for file in sorted(each for each in path.iterdir() if each.suffix in ENDINGS) if path.is_dir() else ():
         try:
             brand = load_file(file)
         except BadProfile as error:
@@ -67,31 +81,3 @@ def load_folder(path: Path) -> dict[str, Brand]:
     if problems:
         raise BadProfile(problems, f"folder {path}")
     return brands
-
-
-def _profiles(path: Path) -> Iterable[Path]:
-    return sorted(each for each in path.iterdir() if each.suffix in ENDINGS) if path.is_dir() else ()
-
-
-def _parsed(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadProfile([f"the file cannot be read: {error}."], str(path)) from None
-    try:
-        return _data(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}" if mark else "somewhere"
-        raise BadProfile([f"{where}: {error.problem}."], str(path)) from None
-    # A value that does not match its tag is a ValueError.
-    except (yaml.YAMLError, ValueError) as error:
-        raise BadProfile([f"it is not valid YAML: {error}."], str(path)) from None
-
-
-def _data(text: str) -> Any:
-    loader = _Loader(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()

@@ -124,14 +124,10 @@ _state_by_cause = state_by_cause(STATE_BY_CAUSE)
 
 
 def _finish(row: Row) -> Row:
-    return no_optics_when_off(_state_by_cause(disabled_by_admin(_no_mirrored_traffic(row))))
-
-
-def _no_mirrored_traffic(row: Row) -> Row:
-    in_octets, out_octets = row.get("in_octets"), row.get("out_octets")
-    if in_octets is None or in_octets != out_octets or in_octets <= LITTLE_TRAFFIC:
-        return row
-    return {**row, "in_octets": None, "out_octets": None}
+    in_octets = row.get("in_octets")
+    if in_octets is not None and in_octets == row.get("out_octets") and in_octets > LITTLE_TRAFFIC:
+        row = {**row, "in_octets": None, "out_octets": None}
+    return no_optics_when_off(_state_by_cause(disabled_by_admin(row)))
 
 
 def _column(field: str, number: str, decode: Decoder, *, needs: tuple[str, ...] = ()) -> Column:
@@ -140,10 +136,6 @@ def _column(field: str, number: str, decode: Decoder, *, needs: tuple[str, ...] 
 
 def _optical(field: str, number: str, decode: Decoder) -> Column:
     return Column(field, parse(f"{ROOT}.{number}"), decode, SPACE, optical=True, floor=OPTICAL_FLOOR)
-
-
-def _port_of_row(arcs: Arcs) -> Position | None:
-    return decode_port(arcs[0]) if len(arcs) == 1 else None
 
 
 COLUMNS = (
@@ -212,7 +204,7 @@ HUAWEI = Brand(
     sys_object_ids=(parse("1.3.6.1.4.1.2011.2"),),
     sys_descr=re.compile(r"Huawei Integrated Access Software"),  # R
     probe=ONTS_OF_PORT,
-    ports=PortTable(ONTS_OF_PORT, _port_of_row, counts=True),
+    ports=PortTable(ONTS_OF_PORT, lambda arcs: decode_port(arcs[0]) if len(arcs) == 1 else None, counts=True),
     # C1, measured on an MA5608T: 25 rows per request are best, 2 to 8 % of the answers are lost. Optics are read from
     # one ONT after the other. That needs no limit: a second request in flight brings no more, so the window stays at
     # one.

@@ -15,8 +15,8 @@ the place alone.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from facho.engine.brand import IndexSpace, Position
@@ -89,33 +89,33 @@ class Layout:
     def encode(self, position: Position) -> Arcs:
         kind = "port" if position.onu is None else "ONU"
         try:
-            self._refuse_what_is_not_said(position)
-            return tuple(self._number(parts, position) for parts in self._arcs_for(position))
+            for name in ("shelf", "slot"):
+                if getattr(position, name) != 0 and name not in self.names:
+                    raise ValueError(f"it has no {name}")
+            return tuple(
+                sum(part.write(getattr(position, part.name) if part.is_place else part.low) for part in parts)
+                for parts in (self.arcs if position.onu is not None else self._port_arcs() or ())
+            )
         except ValueError as error:
             raise ValueError(f"{position} is not a valid {kind} of this index: {error}") from None
-
-    def _arcs_for(self, position: Position) -> tuple[tuple[Part, ...], ...]:
-        return self.arcs if position.onu is not None else self._port_arcs() or ()
 
     def _port_arcs(self) -> tuple[tuple[Part, ...], ...] | None:
         at = next((at for at, arc in enumerate(self.arcs) if any(part.name == "onu" for part in arc)), len(self.arcs))
         is_alone = at == len(self.arcs) or len(self.arcs[at]) == 1
         return self.arcs[:at] if is_alone else None
 
-    def _refuse_what_is_not_said(self, position: Position) -> None:
-        for name in ("shelf", "slot"):
-            if getattr(position, name) != 0 and name not in self.names:
-                raise ValueError(f"it has no {name}")
-
-    @staticmethod
-    def _number(parts: Sequence[Part], position: Position) -> int:
-        return sum(part.write(getattr(position, part.name) if part.is_place else part.low) for part in parts)
-
 
 def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
     """Return the layout of these lines; ValueError explains an error."""
     arcs = tuple(_arc(line) for line in lines)
-    made = Layout(arcs, tuple(_steps(arcs)))
+    steps: list[Step] = []
+    for at, parts in enumerate(arcs):
+        # Bits above the described ones must be zero.
+        steps.append((at, sum(part.bits for part in parts), -1, 0, 0, 0, -1))
+        for part in parts:
+            field = PLACE.index(part.name) if part.is_place else -1
+            steps.append((at, part.shift, (1 << part.bits) - 1, part.offset, part.low, part.high, field))
+    made = Layout(arcs, tuple(steps))
     names = made.names
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{twice} is repeated")
@@ -125,8 +125,10 @@ def layout(lines: Sequence[str | int], *, with_onu: bool = True) -> Layout:
         raise ValueError("no part is called onu")
     if not with_onu and "onu" in names:
         raise ValueError("a port has no part called onu")
-    if with_onu and any(part.is_place for arc in made.arcs[_at("onu", made) + 1 :] for part in arc):
-        raise ValueError("after the number with onu only fixed numbers may follow")
+    if with_onu:
+        at = next(at for at, parts in enumerate(arcs) if any(part.name == "onu" for part in parts))
+        if any(part.is_place for parts in arcs[at + 1 :] for part in parts):
+            raise ValueError("after the number with onu only fixed numbers may follow")
     return made
 
 
@@ -148,19 +150,6 @@ def space(*layouts: Layout) -> IndexSpace:
     return IndexSpace(decode, encode, by_port=all(each.by_port for each in layouts))
 
 
-def _steps(arcs: Sequence[Sequence[Part]]) -> Iterator[Step]:
-    for at, parts in enumerate(arcs):
-        # Bits above the described ones must be zero.
-        yield at, sum(part.bits for part in parts), -1, 0, 0, 0, -1
-        for part in parts:
-            field = PLACE.index(part.name) if part.is_place else -1
-            yield at, part.shift, (1 << part.bits) - 1, part.offset, part.low, part.high, field
-
-
-def _at(name: str, made: Layout) -> int:
-    return next(at for at, arc in enumerate(made.arcs) if any(part.name == name for part in arc))
-
-
 def _arc(line: str | int) -> tuple[Part, ...]:
     if isinstance(line, int) or line.strip().isdecimal():
         number = int(line)
@@ -173,15 +162,10 @@ def _arc(line: str | int) -> tuple[Part, ...]:
     bits = sum(part.bits for part in parts)
     if bits > ARC_BITS:
         raise ValueError(f"{line!r} has {bits} bits: a number of an OID has {ARC_BITS}")
-    return _shifted(parts)
-
-
-def _shifted(parts: Sequence[Part]) -> tuple[Part, ...]:
-    shifted: list[Part] = []
-    shift = sum(part.bits for part in parts)
+    shifted = []
     for part in parts:
-        shift -= part.bits
-        shifted.append(Part(part.name, part.bits, part.offset, part.low, part.high, shift))
+        bits -= part.bits
+        shifted.append(replace(part, shift=bits))
     return tuple(shifted)
 
 
@@ -195,17 +179,14 @@ def _part(text: str, *, is_alone: bool) -> Part:
         )
     bits = int(match["bits"] or ARC_BITS)
     offset = int(match["offset"] or 0)
-    low, high = _range(match, bits, offset)
+    if match["low"] is None:
+        low, high = max(offset, 0), (1 << bits) - 1 + offset
+    else:
+        low = int(match["low"], 0)
+        high = int(match["high"], 0) if match["high"] else low
     name = match["name"].lower()
     if not (offset <= low <= high < (1 << bits) + offset):
         raise ValueError(f"{text!r} is impossible: {bits} bits give {offset} to {(1 << bits) - 1 + offset}")
     if name not in PLACE and low != high:
         raise ValueError(f"{text!r} has no name: give it a fixed value, as in {match['name']}:{bits}=0")
     return Part(name, bits, offset, low, high)
-
-
-def _range(match: re.Match[str], bits: int, offset: int) -> tuple[int, int]:
-    if match["low"] is None:
-        return max(offset, 0), (1 << bits) - 1 + offset
-    low = int(match["low"], 0)
-    return low, int(match["high"], 0) if match["high"] else low

@@ -1,6 +1,5 @@
 """Jobs proposed by a profile: its own list, or the usual ones."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +18,20 @@ def job_templates(top: Section, brand: Brand) -> tuple[JobTemplate, ...]:
     written = top.take("jobs", section.list_of(lambda job: job), None)
     if written is None:
         return standard(brand)
-    jobs = [_job(Section(each, f"jobs[{at}]", top.problems), brand) for at, each in enumerate(written, 1)]
-    made = [job for job in jobs if job]
-    _check(top, made)
-    return tuple(made)
+    made = [_job(Section(each, f"jobs[{at}]", top.problems), brand) for at, each in enumerate(written, 1)]
+    jobs = [job for job in made if job]
+    by_name = {job.name: job for job in jobs}
+    if len(by_name) < len(jobs):
+        top.complain("jobs", "two of them have the same name")
+    for job in jobs:
+        if job.follows is None:
+            continue
+        master = by_name.get(job.follows)
+        if master is None or master.follows:
+            top.complain("jobs", f"{job.name} follows {job.follows}, which is not a job with its own schedule")
+        elif master.interval != job.interval:
+            top.complain("jobs", f"{job.name} follows {job.follows}, and must have the same value for `every`")
+    return tuple(jobs)
 
 
 def _job(part: Section, brand: Brand) -> JobTemplate | None:
@@ -52,17 +61,3 @@ def _kind(value: Any) -> JobKind:
         return KINDS[value]
     except (KeyError, TypeError):
         raise ValueError(f"{value!r} is not a job type; the types are {', '.join(KINDS)}") from None
-
-
-def _check(top: Section, jobs: Sequence[JobTemplate]) -> None:
-    by_name = {job.name: job for job in jobs}
-    if len(by_name) < len(jobs):
-        top.complain("jobs", "two of them have the same name")
-    for job in jobs:
-        if job.follows is None:
-            continue
-        master = by_name.get(job.follows)
-        if master is None or master.follows:
-            top.complain("jobs", f"{job.name} follows {job.follows}, which is not a job with its own schedule")
-        elif master.interval != job.interval:
-            top.complain("jobs", f"{job.name} follows {job.follows}, and must have the same value for `every`")

@@ -1,7 +1,6 @@
 """Decoders by their names in profiles, with their options."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -53,14 +52,20 @@ def _none(options: Section) -> tuple[int, ...]:
 
 def _number(options: Section, low: float = -math.inf, high: float = math.inf) -> Decoder:
     factor = options.take("scale", _scale, 1)
-    offset = options.take("add", _sum, 0)
+    offset = options.take("add", section.number, 0)
+    if abs(offset) > LARGEST:
+        options.complain("add", f"{options.peek('add')!r} is too large to add")
     low = options.take("low", section.number, low)
     high = options.take("high", section.number, high)
-    digits = options.take("digits", _digits, 3)
+    digits = options.take("digits", section.whole, 3)
+    if not 0 <= digits <= 9:
+        options.complain("digits", f"{options.peek('digits')!r} should be from 0 to 9")
     none = _none(options)
     is_signed = options.take("signed_16", section.flag, False)
-    pattern = options.take("regex", _with_one_group, None)
+    pattern = options.take("regex", section.pattern, None)
     if pattern is not None:
+        if pattern.groups != 1:
+            options.complain("regex", f"{options.peek('regex')!r} should have one pair of brackets, around the number")
         for key in ("none", "signed_16"):
             if key in options:
                 options.complain(
@@ -78,38 +83,9 @@ def _scale(value: Any) -> float:
     return factor
 
 
-def _sum(value: Any) -> float:
-    summand = section.number(value)
-    if abs(summand) > LARGEST:
-        raise ValueError(f"{value!r} is too large to add")
-    return summand
-
-
-def _digits(value: Any) -> int:
-    digits = section.whole(value)
-    if not 0 <= digits <= 9:
-        raise ValueError(f"{value!r} should be from 0 to 9")
-    return digits
-
-
-def _with_one_group(value: Any) -> re.Pattern[str]:
-    pattern = section.pattern(value)
-    if pattern.groups != 1:
-        raise ValueError(f"{value!r} should have one pair of brackets, around the number")
-    return pattern
-
-
-def _power(options: Section) -> Decoder:
-    return _number(options, LOWEST_DBM, HIGHEST_DBM)
-
-
 def _text(options: Section) -> Decoder:
     padding = options.take("padding", section.text, "")
     return padded(padding) if padding else text
-
-
-def _milliwatts(options: Section) -> Decoder:
-    return milliwatts(options.take("scale", _scale, 1), none=_none(options))
 
 
 def _choice(options: Section) -> Decoder:
@@ -134,14 +110,6 @@ def _place(options: Section) -> Decoder | None:
     return place(pattern)
 
 
-def _as_text(decode: Decoder) -> Decoder:
-    def iso(value: Any) -> str | None:
-        moment = decode(value)
-        return moment.isoformat() if moment else None
-
-    return iso
-
-
 DECODERS: Mapping[str, Builder] = MappingProxyType(
     {
         "text": _text,
@@ -155,8 +123,8 @@ DECODERS: Mapping[str, Builder] = MappingProxyType(
         "date_in_text": _plain(date_in_text),
         "counter": _plain(counter),
         "number": _number,
-        "power": _power,
-        "milliwatts": _milliwatts,
+        "power": lambda options: _number(options, LOWEST_DBM, HIGHEST_DBM),
+        "milliwatts": lambda options: milliwatts(options.take("scale", _scale, 1), none=_none(options)),
         "choice": _choice,
         "cause": _cause,
         "place": _place,
@@ -176,4 +144,11 @@ def decoder(field: str, options: Section) -> Decoder | None:
     is_date = name in ("date", "date_in_text")
     if field in TIMES and not is_date:
         options.complain("read", f"{field} is a time: read it as date or date_in_text")
-    return _as_text(decode) if decode and is_date and field not in TIMES else decode
+    if decode is None or not is_date or field in TIMES:
+        return decode
+
+    def iso(value: Any) -> str | None:
+        moment = decode(value)
+        return moment.isoformat() if moment else None
+
+    return iso

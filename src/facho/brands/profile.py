@@ -59,7 +59,8 @@ def _brand(top: Section) -> Brand:
     brand_id = top.take("id", _id, REQUIRED) or ""
     label = top.take("label", section.text, REQUIRED) or ""
     match = top.section("match")
-    below = section.oid_below(top.take("base", _base, ANY_BASE if "base" in top else ""))
+    base = top.take("base", section.oid_below(""), oid.parse(ANY_BASE) if "base" in top else None)
+    below = section.oid_below(oid.text(base) if base else "")
     spaces = _spaces(top)
     columns = {
         **_columns(top.section("columns"), below, spaces, known=(*ONU_FIELDS, *PLACE_FIELDS, PLACE)),
@@ -83,10 +84,6 @@ def _brand(top: Section) -> Brand:
     match.refuse_the_rest()
     _check_columns(top, brand)
     return replace(brand, templates=job_templates(top, brand))
-
-
-def _base(value: Any) -> str:
-    return oid.text(section.oid_below("")(value))
 
 
 def _id(value: Any) -> str:
@@ -244,10 +241,6 @@ def _check_columns(top: Section, brand: Brand) -> None:
     first = brand.columns.get(brand.discovery[0]) if brand.discovery else None
     if first is not None and first.space is not brand.space:
         top.complain("discovery", f"{first.field} comes first and must be of the first index, which names the ONUs")
-    _check_oids(top, brand)
-
-
-def _check_oids(top: Section, brand: Brand) -> None:
     seen: dict[Oid, str] = {}
     for name, column in brand.columns.items():
         other = seen.setdefault(column.oid, name)

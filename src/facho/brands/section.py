@@ -159,7 +159,12 @@ def oid_below(base: str) -> Callable[[Any], Oid]:
     """Return a reader for an OID: absolute if it starts with 1.3.6.1, else below the base."""
 
     def reader(value: Any) -> Oid:
-        written = _dotted(value)
+        if isinstance(value, float):
+            # YAML has turned 1.10 into 1.1 by now.
+            raise ValueError(f"{value!r} was read as a number and may have lost a zero: put the OID in quotes")
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(f"{value!r} is not an OID: write numbers with dots between them")
+        written = str(value).strip()
         if ABSOLUTE.match(written):
             return oid.parse(written)
         if not base:
@@ -167,12 +172,3 @@ def oid_below(base: str) -> Callable[[Any], Oid]:
         return oid.parse(f"{base}.{written.removeprefix('.')}")
 
     return reader
-
-
-def _dotted(value: Any) -> str:
-    if isinstance(value, float):
-        # YAML has turned 1.10 into 1.1 by now.
-        raise ValueError(f"{value!r} was read as a number and may have lost a zero: put the OID in quotes")
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r} is not an OID: write numbers with dots between them")
-    return str(value).strip()

@@ -32,17 +32,16 @@ def standard(brand: Brand) -> tuple[JobTemplate, ...]:
     seen = {*brand.discovery, *STATE.columns, *TRAFFIC.columns, *optical}
     rest = tuple(name for name, column in brand.columns.items() if name not in seen and not column.places)
     interval = max([OPTICS.interval, *(floor for name in optical if (floor := brand.columns[name].floor))])
-    jobs = (
+    jobs = [DISCOVERY]
+    for job in (
         STATE,
         TRAFFIC,
         # A run may take most of its interval, because the OLT reads one ONU after the other.
         replace(OPTICS, columns=optical, interval=interval, timeout=interval * 5 / 6),
         replace(INVENTORY, columns=rest),
-    )
-    return DISCOVERY, *(fitted for job in jobs if (fitted := _fitted(job, brand)).columns)
-
-
-def _fitted(job: JobTemplate, brand: Brand) -> JobTemplate:
-    """Return the job with the columns that the brand has, and those they need."""
-    columns = [name for name in job.columns if name in brand.columns]
-    return replace(job, columns=brand.with_needed(columns))
+    ):
+        # The columns that the brand has, and those they need.
+        columns = brand.with_needed([name for name in job.columns if name in brand.columns])
+        if columns:
+            jobs.append(replace(job, columns=columns))
+    return tuple(jobs)

@@ -12,7 +12,6 @@ from datetime import timedelta
 from facho.brands.decode import (
     NO_VALUE_16,
     UNKNOWN,
-    Row,
     cause,
     choice,
     counter,
@@ -177,14 +176,6 @@ METRES = whole(none=(-1, UNKNOWN))  # R: from 0 to 3793, and 0 is an answer
 VOLTS = scaled(0.02, none=(NO_VALUE_16, UNKNOWN), low=0, high=100)  # C2
 
 
-def _port_of_row(arcs: Arcs) -> Position | None:
-    return decode_pon(arcs[0]) if len(arcs) == 1 else None
-
-
-def _finish(row: Row) -> Row:
-    return no_optics_when_off(disabled_by_admin(row))
-
-
 def _column(
     field: str, number: str, decode: Decoder, space: IndexSpace = SPACE, *, needs: tuple[str, ...] = ()
 ) -> Column:
@@ -260,9 +251,9 @@ ZTE_C300 = Brand(
     sys_descr=re.compile(r"\bC3[02]0\b.*\bZTE\b"),  # R
     # The ports have names, with or without ONUs.
     probe=PORT_NAMES,
-    ports=PortTable(PORT_NAMES, _port_of_row),
+    ports=PortTable(PORT_NAMES, lambda arcs: decode_pon(arcs[0]) if len(arcs) == 1 else None),
     # C1: a C300 hangs when asked for 0 repetitions, and large answers get lost on slow links.
     manners=Manners(max_repetitions=10, timeout=5.0, retries=3, optical_timeout=20.0),
-    finish=_finish,
+    finish=lambda row: no_optics_when_off(disabled_by_admin(row)),
     templates=TEMPLATES,
 )
