@@ -1,6 +1,7 @@
 """Advice for violations and infeasible plans, in the user's language."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.utils.translation import gettext
@@ -12,23 +13,19 @@ from facho.engine.quota.quota import ADVICE
 
 def violation_advice(report: Mapping[str, Any]) -> list[str]:
     """Return the advice of a report; as stored if its code is no longer known."""
-    return [_cure(each) for each in report.get("advice", ())]
-
-
-def _cure(each: Mapping[str, Any]) -> str:
-    try:
-        return str(gettext(ADVICE[each["code"]]) % each.get("params", {}))
-    except (KeyError, TypeError, ValueError):
-        return str(each.get("sentence", ""))
+    sentences = []
+    for each in report.get("advice", ()):
+        try:
+            sentences.append(str(gettext(ADVICE[each["code"]]) % each.get("params", {})))
+        except (KeyError, TypeError, ValueError):
+            sentences.append(str(each.get("sentence", "")))
+    return sentences
 
 
 def plan_advice(advice: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the advice of a plan, without unknown events."""
-    return [sentence for each in advice if (sentence := _change(each))]
-
-
-def _change(each: Mapping[str, Any]) -> str:
-    try:
-        return told(Event[each["event"]], each.get("params", {}))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ""
+    sentences = []
+    for each in advice:
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            sentences.append(told(Event[each["event"]], each.get("params", {})))
+    return sentences

@@ -69,15 +69,12 @@ def explain(node_id: int, now: datetime) -> Explanation:
     slots = last_slots(node.pk, now)
     news = live.snapshot(now)
     obstacles = in_the_way(node, slots, news, now)
-    upcoming = [] if _is_off(obstacles) else next_slots(node, list(active_plans(node.olt_id, now)), now)
+    is_off = any(each.code.endswith(("_disabled", "_reads_nothing")) for each in obstacles)
+    upcoming = [] if is_off else next_slots(node, list(active_plans(node.olt_id, now)), now)
     if node.olt.breaker_opened_at is not None:
         upcoming = [replace(each, start=None, end=None, cause=Cause.BREAKER_OPEN.value) for each in upcoming]
     level, answer = _answer(node, slots, upcoming, obstacles, now)
     return Explanation(node, level, answer, slots, upcoming, obstacles, now, news["stale"])
-
-
-def _is_off(obstacles: Sequence[Obstacle]) -> bool:
-    return any(each.code.endswith(("_disabled", "_reads_nothing")) for each in obstacles)
 
 
 def next_slots(node: WorkflowNode, plans: Sequence[ExecutionPlan], now: datetime) -> list[NextSlot]:
@@ -96,14 +93,10 @@ def _planned(node: WorkflowNode, plan: Sequence[Mapping[str, Any]], now: datetim
     for item in plan:
         slot = _time(item, "slot")
         if item.get("node_id") == master and slot is not None and slot > now:
-            mine = _link(item, node.pk) if node.master_id else item
+            # A link without its own times has those of its composite.
+            links = [link for link in item.get("chain", ()) if isinstance(link, Mapping) and link.get("start")]
+            mine = next((link for link in links if link.get("node_id") == node.pk), item)
             yield NextSlot(slot, _time(mine, "start"), _time(mine, "end"), "plan", item.get("cause") or "")
-
-
-def _link(item: Mapping[str, Any], node_id: int) -> Mapping[str, Any]:
-    """Return a link of a plan; without its own times it has those of its composite."""
-    links = [link for link in item.get("chain", ()) if isinstance(link, Mapping)]
-    return next((link for link in links if link.get("node_id") == node_id and link.get("start")), item)
 
 
 def _time(item: Mapping[str, Any], name: str) -> datetime | None:
@@ -132,7 +125,10 @@ def _answer(
     now: datetime,
 ) -> tuple[str, str]:
     """Return a summary: from permanent obstacles, else temporary ones, else the queue, else the last slot."""
-    behind = _behind(node)
+    behind = ""
+    if node.master is not None:
+        known = {"job": node.job, "master": node.master.job, "interval": interval(node.master.interval_seconds)}
+        behind = _("%(job)s runs right after %(master)s, every %(interval)s.") % known
     grave = next((each for each in obstacles if each.level == "bad"), None)
     if grave is not None:
         return "bad", _joined(behind, grave.sentence)
@@ -149,25 +145,14 @@ def _from_last(
     node: WorkflowNode, newest: SlotStory | None, upcoming: Sequence[NextSlot], behind: str, now: datetime
 ) -> tuple[str, str]:
     """Return a summary from the last slot, with the time of the next one."""
-    ahead = _ahead(upcoming, now)
+    ahead = ""
+    if upcoming:
+        left = (upcoming[0].slot - now).total_seconds()
+        ahead = _("The next is due in %(span)s.") % {"span": span(left)} if left >= 1 else _("The next is due now.")
     if newest is None:
         return "late", _joined(behind, _("%(job)s has not run yet.") % {"job": node.job}, ahead)
     due = _("Its last slot was %(span)s ago.") % {"span": span((now - newest.execution.slot).total_seconds())}
     return newest.level, _joined(behind, due, newest.sentence, ahead)
-
-
-def _ahead(upcoming: Sequence[NextSlot], now: datetime) -> str:
-    if not upcoming:
-        return ""
-    ahead = (upcoming[0].slot - now).total_seconds()
-    return _("The next is due in %(span)s.") % {"span": span(ahead)} if ahead >= 1 else _("The next is due now.")
-
-
-def _behind(node: WorkflowNode) -> str:
-    if node.master is None:
-        return ""
-    known = {"job": node.job, "master": node.master.job, "interval": interval(node.master.interval_seconds)}
-    return _("%(job)s runs right after %(master)s, every %(interval)s.") % known
 
 
 def _joined(*sentences: str) -> str:

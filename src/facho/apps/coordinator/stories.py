@@ -74,16 +74,24 @@ def last_slots(node_id: int, now: datetime, many: int = LAST_SLOTS) -> list[Slot
 
 def _said(run: Any, now: datetime) -> tuple[str, str]:
     """Return the level and the sentence."""
-    tellers = {
-        Status.PENDING: _of_pending,
-        Status.RUNNING: _of_running,
-        Status.SUCCESS: _of_success,
-        Status.PARTIAL: _of_partial,
-        Status.FAILED: _of_failed,
-        Status.INTERRUPTED: _of_interrupted,
-        Status.SKIPPED: _of_skipped,
-    }
-    return tellers[Status(run.status)](run, now)
+    match Status(run.status):
+        case Status.PENDING:
+            return _of_pending(run, now)
+        case Status.RUNNING:
+            return _of_running(run, now)
+        case Status.SUCCESS:
+            return _of_success(run)
+        case Status.PARTIAL:
+            said = _("It read only some of the data.")
+            return "late", with_reason(f"{said} {_late(run)}".strip(), run)
+        case Status.FAILED:
+            said = ngettext("It failed.", "It failed in %(n)d attempts.", max(run.attempts_made, 1))
+            return "bad", with_reason(said % {"n": run.attempts_made}, run)
+        case Status.INTERRUPTED:
+            return "bad", with_reason(_("It was interrupted."), run)
+        case Status.SKIPPED:
+            said = ngettext("It was lost.", "%(n)d slots in a row were lost.", run.slots)
+            return "bad", with_reason(said % {"n": run.slots}, run)
 
 
 def _of_pending(run: Any, now: datetime) -> tuple[str, str]:
@@ -108,32 +116,13 @@ def _of_running(run: Any, now: datetime) -> tuple[str, str]:
     return ("late" if is_late(run) else "ok"), f"{said} {_late(run)}".strip()
 
 
-def _of_success(run: Any, now: datetime) -> tuple[str, str]:
+def _of_success(run: Any) -> tuple[str, str]:
     known = {"span": exact(run.duration or 0.0), "n": run.attempts_made}
     took = (_("It took %(span)s in %(n)d attempts.") if run.attempts_made > 1 else _("It took %(span)s.")) % known
     if is_late(run):
         return "late", f"{_late(run)} {took}"
     on_time = _("It ran on time.")
     return "ok", f"{on_time} {took}"
-
-
-def _of_partial(run: Any, now: datetime) -> tuple[str, str]:
-    said = _("It read only some of the data.")
-    return "late", with_reason(f"{said} {_late(run)}".strip(), run)
-
-
-def _of_failed(run: Any, now: datetime) -> tuple[str, str]:
-    failed = ngettext("It failed.", "It failed in %(n)d attempts.", max(run.attempts_made, 1))
-    return "bad", with_reason(failed % {"n": run.attempts_made}, run)
-
-
-def _of_interrupted(run: Any, now: datetime) -> tuple[str, str]:
-    return "bad", with_reason(_("It was interrupted."), run)
-
-
-def _of_skipped(run: Any, now: datetime) -> tuple[str, str]:
-    lost = ngettext("It was lost.", "%(n)d slots in a row were lost.", run.slots) % {"n": run.slots}
-    return "bad", with_reason(lost, run)
 
 
 def waited(run: Any) -> float:

@@ -48,16 +48,15 @@ def spoken(details: Mapping[str, Any]) -> dict[str, Any]:
     A detail that is a whole sentence is stored in several languages: `subject`, and `subject_es` beside it.
     """
     language = get_language()
-    return {name: _spoken(name, details.get(f"{name}_{language}", value)) for name, value in details.items()}
-
-
-def _spoken(name: str, value: Any) -> Any:
-    if name in TIMES:
-        return _time(value)
-    if name == "error":
-        return in_words(str(value))
-    word = WORDS[name].get(value) if name in WORDS else None
-    return value if word is None else str(word)
+    said = {name: details.get(f"{name}_{language}", value) for name, value in details.items()}
+    for name, value in said.items():
+        if name in TIMES:
+            said[name] = _time(value)
+        elif name == "error":
+            said[name] = in_words(str(value))
+        elif name in WORDS and value in WORDS[name]:
+            said[name] = str(WORDS[name][value])
+    return said
 
 
 def _time(value: Any) -> Any:

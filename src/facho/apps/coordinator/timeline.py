@@ -128,10 +128,8 @@ class _Hour:
         end = _time(item, "actual_end") or (run.ended_at if run else None)
         cause = item.get("cause") or (run.cause if run else "")
         said = f"{STATUSES.get(status, status)}{f' ({CAUSES.get(cause, cause)})' if cause else ''}"
-        return self._bar(start, end or self._until(status, start), TONES.get(status, "lost"), said)
-
-    def _until(self, status: str, start: datetime) -> datetime:
-        return self.now if status == Status.RUNNING else start
+        until = self.now if status == Status.RUNNING else start
+        return self._bar(start, end or until, TONES.get(status, "lost"), said)
 
     def _bar(self, start: datetime, end: datetime, tone: str, said: str) -> Bar:
         x = self.share(start)

@@ -15,17 +15,16 @@ from django.utils.translation import ngettext
 
 def column_lines(coverage: Mapping[str, Any]) -> list[str]:
     """Return a line for each column: on how many ports it was read to its end, and where it was not."""
-    return [_column_line(name, counts) for name, counts in coverage.get("columns", {}).items()]
-
-
-def _column_line(name: str, counts: Mapping[str, int]) -> str:
-    ports = counts["complete"] + counts["partial"] + counts["empty"]
-    rows = ngettext("%(name)s: %(rows)d row", "%(name)s: %(rows)d rows", counts["rows"])
-    whole = ngettext(
-        "read completely on %(whole)d of %(ports)d port", "read completely on %(whole)d of %(ports)d ports", ports
-    )
-    known = {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
-    return f"{rows}; {whole}" % known
+    lines = []
+    for name, counts in coverage.get("columns", {}).items():
+        ports = counts["complete"] + counts["partial"] + counts["empty"]
+        rows = ngettext("%(name)s: %(rows)d row", "%(name)s: %(rows)d rows", counts["rows"])
+        whole = ngettext(
+            "read completely on %(whole)d of %(ports)d port", "read completely on %(whole)d of %(ports)d ports", ports
+        )
+        known = {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
+        lines.append(f"{rows}; {whole}" % known)
+    return lines
 
 
 def failure_lines(coverage: Mapping[str, Any]) -> list[str]:
@@ -33,15 +32,15 @@ def failure_lines(coverage: Mapping[str, Any]) -> list[str]:
     groups: dict[tuple[int | None, int | None, str], list[str]] = {}
     for each in coverage.get("failed", ()):
         groups.setdefault((each["slot"], each["port"], each["reason"]), []).append(each["field"])
-    lines = [f"{_where(slot, port)} ({', '.join(names)}): {reason}" for (slot, port, reason), names in groups.items()]
+    lines = []
+    for (slot, port, reason), names in groups.items():
+        if slot is None and port is None:
+            where = _("whole table")
+        else:
+            where = _("port %(place)s") % {"place": f"{'-' if slot is None else slot}/{port}"}
+        lines.append(f"{where} ({', '.join(names)}): {reason}")
     more = coverage.get("more", 0)
     return [*lines, _("and %(n)d more") % {"n": more}] if more else lines
-
-
-def _where(slot: int | None, port: int | None) -> str:
-    if slot is None and port is None:
-        return _("whole table")
-    return _("port %(place)s") % {"place": f"{'-' if slot is None else slot}/{port}"}
 
 
 def failure_at(coverage: Mapping[str, Any], fields: Collection[str], slot: int | None, port: int | None) -> str | None:

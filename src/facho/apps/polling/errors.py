@@ -65,11 +65,10 @@ def _line(line: str) -> str:
 
 @cache
 def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((sentence, re.compile(_pattern(sentence))) for sentence in SENTENCES)
-
-
-def _pattern(sentence: str) -> str:
-    """Return the pattern of a sentence with placeholders."""
-    text, *rest = PLACEHOLDER.split(sentence)
-    gaps = zip(rest[::2], rest[1::2], strict=True)
-    return re.escape(text) + "".join(f"(?P<{name}>.+?){re.escape(behind)}" for name, behind in gaps)
+    shapes = []
+    for sentence in SENTENCES:
+        text, *rest = PLACEHOLDER.split(sentence)
+        gaps = zip(rest[::2], rest[1::2], strict=True)
+        pattern = re.escape(text) + "".join(f"(?P<{name}>.+?){re.escape(behind)}" for name, behind in gaps)
+        shapes.append((sentence, re.compile(pattern)))
+    return tuple(shapes)

@@ -42,13 +42,10 @@ def parts(lateness: float, waits: Mapping[str, float], *, rest: str = STARTING) 
             left -= share
     if left:
         shares[rest] = left
-    return {name: shares[name] / 1000 for name in sorted(shares, key=_in_order)}
+    known = list(PART_LABELS)
+    order = sorted(shares, key=lambda name: known.index(name) if name in known else len(known))
+    return {name: shares[name] / 1000 for name in order}
 
 
 def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def _in_order(name: str) -> int:
-    known = list(PART_LABELS)
-    return known.index(name) if name in known else len(known)

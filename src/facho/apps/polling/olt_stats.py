@@ -44,6 +44,8 @@ ENDED = (*COMPLETED, Status.FAILED.value, Status.INTERRUPTED.value, Status.SKIPP
 
 P95 = 0.95
 
+TOOK = ExpressionWrapper(F("ended_at") - F("started_at"), output_field=DurationField())
+
 
 @dataclass(slots=True)
 class Figures:
@@ -126,8 +128,11 @@ def figures(executions: QuerySet[Execution], key: Combinable) -> dict[int, Figur
     """Return the figures of finished executions, by a key."""
     keyed = executions.filter(status__in=ENDED).order_by().annotate(key=key)
     found = _sums(keyed)
-    for number, seconds in _p95(keyed):
-        best = found[number].duration_p95
+    # The shortest of the longest twentieth of the completed durations is the percentile.
+    share = Window(CumeDist(), partition_by=[F("key")], order_by=TOOK.asc())
+    runs = keyed.filter(status__in=COMPLETED, started_at__isnull=False, ended_at__isnull=False)
+    for number, took in runs.annotate(took=TOOK, share=share).filter(share__gte=P95).values_list("key", "took"):
+        seconds, best = round(took.total_seconds(), 3), found[number].duration_p95
         found[number].duration_p95 = seconds if best is None else min(best, seconds)
     lost = keyed.filter(status=Status.SKIPPED.value).values("key", "cause").annotate(lost=Sum("slots"))
     for row in lost:
@@ -136,16 +141,12 @@ def figures(executions: QuerySet[Execution], key: Combinable) -> dict[int, Figur
     return found
 
 
-def _took(start: str, end: str) -> "ExpressionWrapper[Any]":
-    return ExpressionWrapper(F(end) - F(start), output_field=DurationField())
-
-
 def _sums(keyed: QuerySet[Any]) -> dict[int, Figures]:
     rows = keyed.values("key").annotate(
         completed=Count("id", filter=Q(status__in=COMPLETED)),
         failed=Count("id", filter=Q(status=Status.FAILED.value)),
         interrupted=Count("id", filter=Q(status=Status.INTERRUPTED.value)),
-        took=Avg(_took("started_at", "ended_at"), filter=Q(status__in=COMPLETED)),
+        took=Avg(TOOK, filter=Q(status__in=COMPLETED)),
         sent=Sum("pdus"),
         again=Sum("retransmissions"),
         answered=Sum("pdus", filter=Q(rtt_p50__isnull=False)),
@@ -157,7 +158,7 @@ def _sums(keyed: QuerySet[Any]) -> dict[int, Figures]:
             completed=row["completed"],
             failed=row["failed"],
             interrupted=row["interrupted"],
-            duration_mean=_seconds(row["took"]),
+            duration_mean=None if row["took"] is None else round(row["took"].total_seconds(), 3),
             round_trip_p50=_mean(row["p50"], row["answered"]),
             round_trip_p95=_mean(row["p95"], row["answered"]),
             pdus=row["sent"],
@@ -170,15 +171,6 @@ def _sums(keyed: QuerySet[Any]) -> dict[int, Figures]:
 def _weighted(name: str) -> Sum:
     """Return the sum of round trips times requests: percentiles of runs cannot be combined exactly."""
     return Sum(F(name) * F("pdus"), output_field=FloatField())
-
-
-def _p95(keyed: QuerySet[Any]) -> list[tuple[int, float]]:
-    """Return the longest twentieth of the completed durations: the shortest of these is the percentile."""
-    took = _took("started_at", "ended_at")
-    share = Window(CumeDist(), partition_by=[F("key")], order_by=took.asc())
-    runs = keyed.filter(status__in=COMPLETED, started_at__isnull=False, ended_at__isnull=False)
-    longest = runs.annotate(took=took, share=share).filter(share__gte=P95).values_list("key", "took")
-    return [(key, round(took.total_seconds(), 3)) for key, took in longest]
 
 
 def _add_retries(found: Mapping[int, Figures], keyed: QuerySet[Any]) -> None:
@@ -195,10 +187,6 @@ def _add_retries(found: Mapping[int, Figures], keyed: QuerySet[Any]) -> None:
             gaps.setdefault(number, []).append((began - gave_up).total_seconds())
     for number, seconds in gaps.items():
         found[number].retry_gap_mean = round(sum(seconds) / len(seconds), 3)
-
-
-def _seconds(took: timedelta | None) -> float | None:
-    return None if took is None else round(took.total_seconds(), 3)
 
 
 def _mean(total: float | None, weight: int | None) -> float | None:

@@ -52,19 +52,19 @@ def points(rows: Iterable[Row], since: datetime, step: timedelta) -> list[Point]
     steps: dict[int, list[Row]] = {}
     for row in rows:
         steps.setdefault((row[0] - since) // step, []).append(row)
-    return [_point(since + number * step, found) for number, found in steps.items()]
-
-
-def _point(at: datetime, rows: list[Row]) -> Point:
-    _, pollers, free, busy, queued, delayed, saturated = zip(*rows, strict=True)
-    return Point(
-        at=at,
-        minutes=len(rows),
-        total_pollers=min(pollers),
-        free_pollers=min(free),
-        busy_percentage=round(sum(busy) / len(busy), 1),
-        busiest=max(busy),
-        queue_size=max(queued),
-        delayed=max(delayed),
-        is_saturated=any(saturated),
-    )
+    made = []
+    for number, found in steps.items():
+        _, pollers, free, busy, queued, delayed, saturated = zip(*found, strict=True)
+        point = Point(
+            at=since + number * step,
+            minutes=len(found),
+            total_pollers=min(pollers),
+            free_pollers=min(free),
+            busy_percentage=round(sum(busy) / len(busy), 1),
+            busiest=max(busy),
+            queue_size=max(queued),
+            delayed=max(delayed),
+            is_saturated=any(saturated),
+        )
+        made.append(point)
+    return made
