@@ -39,7 +39,7 @@ def test_a_discovery_always_reads_the_column_that_says_which_onus_exist():
 def test_any_other_job_without_columns_has_nothing_to_ask(kind):
     plan = plan_of(make_node(kind))
 
-    assert plan.is_empty
+    assert (plan.columns, plan.scalars) == ((), ())
     assert plan.problems == ("Optical power: the job has no columns and no OIDs, so there is nothing to read",)
     assert plan.anchor is None
 

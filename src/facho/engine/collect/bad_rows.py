@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from facho.engine.brand import IndexSpace, Position
 from facho.engine.collect.column import ColumnWalk
@@ -26,7 +26,7 @@ class Inquiry:
         self._parts: deque[list[ColumnWalk]] = deque()
         self._accused: ColumnWalk | None = None
         self._trusts_accusations = True
-        self._guilty = 0
+        self._bad = 0
         # Smallest number of columns that failed together.
         self._fewest = 0
 
@@ -40,7 +40,7 @@ class Inquiry:
         `error_index` counts from 1, as in SNMP; 0 names no column.
         """
         self.is_open = True
-        if self._guilty >= ENOUGH:
+        if self._bad >= ENOUGH:
             return False
         if self._trusts_accusations and 0 < error_index <= len(together):
             self._accused = together[error_index - 1]
@@ -56,22 +56,22 @@ class Inquiry:
         self.is_open = True
         self._parts.appendleft([walk])
 
-    def acquit(self, together: list[ColumnWalk]) -> None:
+    def mark_ok(self, together: list[ColumnWalk]) -> None:
         """Mark columns as readable. An agent that wrongly named one of them is not trusted again."""
         if together == [self._accused]:
             self._trusts_accusations = False
         self._accused = None
 
-    def convict(self) -> None:
+    def mark_bad(self) -> None:
         """Mark a column as bad and handled."""
-        self._guilty += 1
+        self._bad += 1
         self._accused = None
 
     def close(self) -> int:
         """End the search. Returns the number of columns that was too large for the agent, or 0."""
-        too_many = 0 if self._guilty else self._fewest
+        too_many = 0 if self._bad else self._fewest
         self.is_open = False
-        self._guilty = self._fewest = 0
+        self._bad = self._fewest = 0
         return too_many
 
 
@@ -92,16 +92,16 @@ class Guess:
     is_port: bool = False
 
 
+@dataclass(slots=True)
 class Standstill:
     """Attempts since a column last found a row."""
 
-    def __init__(self, rows: int, guesses: Iterator[Guess]) -> None:
-        self.rows = rows
-        # Known rows that were skipped.
-        self.passed: list[bytes] = []
-        self.has_left = False
-        self.guesses = guesses
-        self.last_guess: bytes | None = None
+    rows: int
+    guesses: Iterator[Guess]
+    # Known rows that were skipped.
+    passed: list[bytes] = field(default_factory=list)
+    has_left: bool = False
+    last_guess: bytes | None = None
 
 
 class Skipper:
@@ -124,7 +124,9 @@ class Skipper:
         for walk in columns:
             if not walk.parked:
                 continue
-            trouble = self._standstill(walk)
+            trouble = self._standstills.get(walk)
+            if trouble is None or trouble.rows != len(walk.rows):
+                trouble = self._standstills[walk] = Standstill(len(walk.rows), self._guesses(walk))
             index = guide.next_row(walk, columns) if len(trouble.passed) < MAX_STEPS else None
             if len(walk.gaps) >= MAX_GAPS:
                 walk.stop(walk.parked)
@@ -135,14 +137,14 @@ class Skipper:
             elif not any(sibling.is_open for sibling in columns):
                 self._guess(walk, trouble)
 
-    def _standstill(self, walk: ColumnWalk) -> Standstill:
-        trouble = self._standstills.get(walk)
-        if trouble is None or trouble.rows != len(walk.rows):
-            trouble = self._standstills[walk] = Standstill(len(walk.rows), self._guesses(walk))
-        return trouble
-
     def _guess(self, walk: ColumnWalk, trouble: Standstill) -> None:
-        self._take_back(walk, trouble)
+        # The guesses so far did not help.
+        for index in trouble.passed:
+            self._learned.cure(Oid(walk.column.oid + index))
+        if trouble.last_guess:
+            self._learned.cure(Oid(walk.column.oid + trouble.last_guess))
+            walk.gaps.pop(trouble.last_guess, None)
+            trouble.last_guess = None
         if len(trouble.passed) >= MAX_STEPS and not trouble.has_left:
             # Several known rows fail: the problem is larger than a row.
             trouble.guesses = self._ports_to_try(walk)
@@ -157,14 +159,6 @@ class Skipper:
             self._learned.poison(Oid(walk.column.oid + guess.index))
             walk.jump(guess.index, is_guess=True)
 
-    def _take_back(self, walk: ColumnWalk, trouble: Standstill) -> None:
-        """Undo the guesses that did not help."""
-        for index in (*trouble.passed, *([trouble.last_guess] if trouble.last_guess else [])):
-            self._learned.cure(Oid(walk.column.oid + index))
-        if trouble.last_guess:
-            walk.gaps.pop(trouble.last_guess, None)
-            trouble.last_guess = None
-
     def _guesses(self, walk: ColumnWalk) -> Iterator[Guess]:
         """Yield the numbers after the last row, then the next ports with their first numbers."""
         if walk.last or walk.after:
@@ -177,10 +171,14 @@ class Skipper:
 
     def _ports_to_try(self, walk: ColumnWalk) -> Iterator[Guess]:
         """Yield the next ports, each with its first numbers; none if the walk covers one port only."""
-        last = readable(walk.last or b"")
         if not self._space.by_port or walk.port:
             return
-        for port in self._ports_behind(port_arcs(self._space, last) if last else ()):
+        last = readable(walk.last or b"")
+        here = port_arcs(self._space, last) if last else ()
+        behind = self._ports[bisect_right(self._ports, here) :][:MAX_PORTS]
+        if not behind and here:
+            behind = [(*here[:-1], here[-1] + 1)]
+        for port in behind:
             yield Guess(pack(port), is_port=True)
             yield from self._rows_behind((*port, 0), first=0)
 
@@ -189,10 +187,14 @@ class Skipper:
         # Tables may have more numbers after the ONU number.
         place = next((found for tail in ((), (1,)) if (found := self._position((*row, *tail))) is not None), None)
         for step in range(first, MAX_GUESSES + 1):
-            if place is None:
-                yield Guess(pack((*row[:-1], row[-1] + step)))
-            elif (index := self._index(place, step)) is not None:
-                yield Guess(index)
+            arcs: Arcs = (*row[:-1], row[-1] + step)
+            try:
+                if place is not None:
+                    arcs = self._space.encode(replace(place, onu=(place.onu or 0) + step))
+                index = pack(arcs)
+            except ValueError:
+                continue
+            yield Guess(index)
 
     def _position(self, row: Arcs) -> Position | None:
         # A port may have no ONU 0; any other number has the same index shape.
@@ -204,13 +206,3 @@ class Skipper:
             if isinstance(place, Position) and place.onu is not None:
                 return replace(place, onu=place.onu if arcs == row else 0)
         return None
-
-    def _index(self, place: Position, step: int) -> bytes | None:
-        try:
-            return pack(self._space.encode(replace(place, onu=(place.onu or 0) + step)))
-        except ValueError:
-            return None
-
-    def _ports_behind(self, port: Arcs) -> Sequence[Arcs]:
-        behind = self._ports[bisect_right(self._ports, port) :][:MAX_PORTS]
-        return behind or ([(*port[:-1], port[-1] + 1)] if port else [])

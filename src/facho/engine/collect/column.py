@@ -83,11 +83,6 @@ class ColumnWalk:
         if self.is_open:
             self.parked = reason
 
-    def step_over(self, index: bytes, reason: str) -> None:
-        """Continue after a row that failed as in earlier runs."""
-        self.parked = reason
-        self.jump(index)
-
     def jump(self, index: bytes, *, is_guess: bool = False) -> None:
         """Continue after this row without reading it, with the reason it was parked for."""
         self.is_guess = is_guess

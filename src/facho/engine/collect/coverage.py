@@ -1,7 +1,7 @@
 """Coverage: how much of each column was read on each port. It decides which absences count."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.join import Harvest, OnuRow
 from facho.engine.collect.known_rows import port_arcs, readable
 from facho.engine.collect.messages import describe_left, describe_stop
-from facho.engine.model import Completeness, Coverage, KnownOnu
+from facho.engine.model import Completeness, Coverage
 from facho.engine.oid import Arcs
 
 # Slot and port; (None, None) if the index does not contain them.
@@ -41,10 +41,11 @@ class ColumnCoverage:
             for index, reason in walk.left.items():
                 self.note_unseen(self._port_at(index, walk), reason)
             if walk.stopped:
-                self._note_stop(walk)
-
-    def note_strangers(self) -> None:
-        """Add a remark for a column with rows that belong to no ONU."""
+                port = self._port_at(walk.last, walk)
+                self.note_unseen(port, walk.stopped)
+                if not walk.port or port is None:
+                    # A walk over the whole column could have continued in any port.
+                    self.note_unseen(None, walk.stopped)
         count = sum(len(walk.rows) for walk in self._walks)
         if count and not self.rows:
             self._harvest.remark(f"{self.column.field}: none of its {count:,} rows belongs to a known ONU")
@@ -56,13 +57,6 @@ class ColumnCoverage:
         elif None not in self.broken:
             ports = {row.port for row in self._harvest.rows}
             self._harvest.fill(self.column, ports - self.broken.keys())
-
-    def _note_stop(self, walk: ColumnWalk) -> None:
-        port = self._port_at(walk.last, walk)
-        # A walk over the whole column could have continued in any port.
-        for each in {port} if walk.port and port is not None else {port, None}:
-            self.broken[each] = walk.stopped
-            self._unseen.add(each)
 
     def note_unseen(self, port: Port | None, reason: str) -> None:
         """Record that a port has more rows than were read."""
@@ -86,25 +80,21 @@ class ColumnCoverage:
         """Return whether an existing ONU would have been read in this run."""
         if not self.broken:
             return True
-        if not isinstance(place, Position) or (place.slot, place.port) in self._unseen or self._is_gap(place):
+        if not isinstance(place, Position) or (place.slot, place.port) in self._unseen or place in self._gap_places:
             return False
-        return None not in self._unseen or self._was_passed(place)
-
-    def _is_gap(self, place: Position) -> bool:
-        return place in self._gap_places
-
-    @cached_property
-    def _gap_places(self) -> set[Place]:
-        rows = (self._harvest.peek(self.column.space, index) for index, _ in self.gaps)
-        return {row.place for row in rows if row is not None}
-
-    def _was_passed(self, place: Position) -> bool:
-        """Return whether a stopped walk had passed a port."""
+        if None not in self._unseen:
+            return True
+        # Only if the stopped walk had passed the port.
         try:
             port = self.column.space.encode(replace(place, onu=None))
         except ValueError:
             return False
         return bool(port) and port < self._frontier
+
+    @cached_property
+    def _gap_places(self) -> set[Place]:
+        rows = (self._harvest.peek(self.column.space, index) for index, _ in self.gaps)
+        return {row.place for row in rows if row is not None}
 
     @cached_property
     def _frontier(self) -> Arcs:
@@ -165,11 +155,3 @@ def missing_by_count(anchor: ColumnCoverage, counts: Mapping[Position, int]) -> 
             anchor.note_unseen(port, reason)
             sentences.append(f"{anchor.column.field} of port {port[0]}/{port[1]}: {reason[4:]}")
     return sentences
-
-
-def absent(
-    anchor: ColumnCoverage, known: Sequence[KnownOnu], harvest: Harvest, found: Collection[str]
-) -> tuple[str, ...]:
-    """Return the known ONUs that are absent from ports read to the end."""
-    missed = (onu.index for onu in known if onu.index not in found)
-    return tuple(index for index in missed if anchor.would_have_seen(harvest.place_of(index)))

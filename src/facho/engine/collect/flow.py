@@ -109,8 +109,14 @@ class Pace:
         self._answers = self._losses = 0
         self._work = self._round_trips = 0.0
         self._is_full = True
-        # How many answers it takes.
-        self._length = self._stretch()
+        # Number of answers to compare.
+        if self.window == 1:
+            # Nothing overlaps yet, so few answers are enough.
+            self._length = STRETCH - 1
+        else:
+            # One window is enough to judge a doubling.
+            windows = 1 if self._before is not None or self._is_unchecked else 2
+            self._length = max(STRETCH, windows * self.window if self.window > 2 else 0)
 
     def answered(self, now: float, round_trip: float, work: int, in_flight: int, *, is_full: bool = True) -> None:
         """Record an answer: time, round trip, number of values, requests still in flight.
@@ -151,15 +157,8 @@ class Pace:
         # Requests in flight belong to the old window, and the first ones of a larger window meet an empty queue.
         self._begin(now, settle=max(in_flight, self.window - 1) if self.window != window else 0)
 
-    def _stretch(self) -> int:
-        """Return the number of answers to compare. One window is enough to judge a doubling."""
-        if self.window == 1:
-            # Nothing overlaps yet, so few answers are enough.
-            return STRETCH - 1
-        windows = 1 if self._before is not None or self._is_unchecked else 2
-        return max(STRETCH, windows * self.window if self.window > 2 else 0)
-
     def _judge(self, now: Stretch) -> None:
+        usual = self._usual
         if self._before is not None:
             window, before = self._before
             self._before = None
@@ -171,7 +170,12 @@ class Pace:
             self._patience = 1
             self._why = Why.UNTRIED
             self._usual = None
-        elif self._has_become_slow(now):
+        elif (
+            self.window > 1
+            and usual is not None
+            and now.round_trip > usual.round_trip * SLOWER
+            and now.rate < usual.rate * LESS
+        ):
             # The agent changed, so earlier measurements do not apply.
             self._patience = 1
             self.measured = now
@@ -185,15 +189,6 @@ class Pace:
         elif self.window < self.limit:
             self._before = self.window, now
             self.window = min(self.window * 2, self.limit)
-
-    def _has_become_slow(self, now: Stretch) -> bool:
-        usual = self._usual
-        return (
-            self.window > 1
-            and usual is not None
-            and now.round_trip > usual.round_trip * SLOWER
-            and now.rate < usual.rate * LESS
-        )
 
     def _narrow(self, why: Why, *, times: int = 1) -> None:
         self.window = max(1, self.window // 2)
@@ -287,13 +282,12 @@ class Size:
     """
 
     def __init__(self, rows: int, columns: int, *, is_proven: bool = False) -> None:
-        self._most_rows = MAX_ROWS
         self._most_columns = max(1, min(columns, MAX_COLUMNS))
-        self._rows = max(1, min(rows, self._most_rows))
+        self.rows = max(1, min(rows, MAX_ROWS))
         self.columns = self._most_columns
         # Smallest known failing number of rows. The size of an earlier run counts as the largest that fits and is only
         # tested slowly.
-        self._ceiling: int | None = self._rows + 1 if is_proven else None
+        self._ceiling: int | None = self.rows + 1 if is_proven else None
         self._patience = SIZE_PATIENCE
         self._successes = 0
         self._has_grown = False
@@ -303,10 +297,6 @@ class Size:
         self._before_trial: int | None = None
 
     @property
-    def rows(self) -> int:
-        return self._rows
-
-    @property
     def is_on_trial(self) -> bool:
         """Return whether the current size has not succeeded yet."""
         return self._before_trial is not None
@@ -314,11 +304,11 @@ class Size:
     @property
     def proven_rows(self) -> int:
         """Return the largest number of rows that succeeded."""
-        return self._rows if self._before_trial is None else self._before_trial
+        return self.rows if self._before_trial is None else self._before_trial
 
     def rows_for(self, columns: int) -> int:
         """Return the number of rows to request for this many columns."""
-        return max(1, min(self._rows, MAX_VARIABLES // max(1, columns)))
+        return max(1, min(self.rows, MAX_VARIABLES // max(1, columns)))
 
     def shrink(self, rows: int, columns: int, *, fitting: int = 0, costly: bool = False) -> bool:
         """Reduce the size after a failure. Returns False if it cannot be reduced.
@@ -332,7 +322,7 @@ class Size:
         self._before_trial = None
         if rows > 1:
             # Another request may have halved it already.
-            self._rows = min(self._rows, max(1, fitting or rows // 2))
+            self.rows = min(self.rows, max(1, fitting or rows // 2))
             self._ceiling = fitting + 1 if fitting else min(rows, self._ceiling or rows)
             return True
         if columns > 1:
@@ -354,25 +344,23 @@ class Size:
         `fitting` is the number of rows that should fit into one datagram; 0 if unknown.
         """
         self._before_trial = self._cut = None
-        if self._rows == self._most_rows and self.columns == self._most_columns:
+        if self.rows == MAX_ROWS and self.columns == self._most_columns:
             return
         self._successes += 1
-        patience = self._patience * (CAUTION if 0 < fitting <= self._rows else 1)
-        if self._successes >= patience and may_grow:
-            self._successes = 0
-            self._grow(fitting)
-
-    def _grow(self, fitting: int) -> None:
+        patience = self._patience * (CAUTION if 0 < fitting <= self.rows else 1)
+        if self._successes < patience or not may_grow:
+            return
+        self._successes = 0
         self._has_grown = True
         if self.columns < self._most_columns:
             self.columns = min(self.columns * 2, self._most_columns)
             return
-        wanted = self._rows * 2 if self._ceiling is None else (self._rows + self._ceiling) // 2
-        if self._rows < fitting:
+        wanted = self.rows * 2 if self._ceiling is None else (self.rows + self._ceiling) // 2
+        if self.rows < fitting:
             wanted = min(wanted, fitting)
-        if wanted <= self._rows:
+        if wanted <= self.rows:
             # Just below the failed size. It may fit by now: try one row more, rarely.
             self._ceiling = None
-            wanted = self._rows + 1
-        self._before_trial = self._rows
-        self._rows = min(wanted, self._most_rows)
+            wanted = self.rows + 1
+        self._before_trial = self.rows
+        self.rows = min(wanted, MAX_ROWS)

@@ -67,14 +67,11 @@ class BatchReader:
         self._size = size
         self._learned = learned
         self._optical = optical
-        self._rows: deque[OidRow] = deque()
+        # Rows that were not requested yet.
+        self.rows: deque[OidRow] = deque()
         self._waiting: deque[GetBatch] = deque()
         self._alone: deque[GetBatch] = deque()
         self._trusts_accusations = True
-
-    @property
-    def rows_left(self) -> int:
-        return len(self._rows)
 
     async def read(self, rows: Iterable[OidRow]) -> None:
         """Request all rows, in batches that the agent can answer; poisoned values alone and last."""
@@ -86,20 +83,20 @@ class BatchReader:
                 self._alone.append(GetBatch((bad[:1],), alone=True, others=bad[1:]))
                 row = [oid for oid in row if oid not in poisoned]
             if row:
-                self._rows.append(row)
+                self.rows.append(row)
         await Parallel(self._requester, self._next_work).run()
 
     def _next_work(self) -> Work | None:
-        batch = self._next_batch()
-        return None if batch is None else self._ask(batch, batch.oids)
-
-    def _next_batch(self) -> GetBatch | None:
         if self._waiting:
-            return self._waiting.popleft()
-        if self._rows:
-            count = self._size.rows_for(len(self._rows[0]))
-            return GetBatch(tuple(self._rows.popleft() for _ in range(min(count, len(self._rows)))))
-        return self._alone.popleft() if self._alone else None
+            batch = self._waiting.popleft()
+        elif self.rows:
+            count = self._size.rows_for(len(self.rows[0]))
+            batch = GetBatch(tuple(self.rows.popleft() for _ in range(min(count, len(self.rows)))))
+        elif self._alone:
+            batch = self._alone.popleft()
+        else:
+            return None
+        return self._ask(batch, batch.oids)
 
     async def _ask(self, batch: GetBatch, oids: list[Oid]) -> None:
         try:
@@ -183,7 +180,7 @@ class BatchReader:
 
     def _divide(self, batch: GetBatch, oids: list[Oid], reason: str, *, doubtful: bool = False) -> None:
         if len(oids) == 1 or batch.alone or batch.is_rest:
-            self._condemn(batch, oids, reason)
+            self._mark_bad(batch, oids, reason)
             return
         if batch.trouble is None:
             batch = replace(batch, trouble=Trouble(len(batch.rows), 1))
@@ -194,7 +191,7 @@ class BatchReader:
         else:
             self._put_back(batch, halves(batch, doubtful=doubtful))
 
-    def _condemn(self, batch: GetBatch, oids: list[Oid], reason: str) -> None:
+    def _mark_bad(self, batch: GetBatch, oids: list[Oid], reason: str) -> None:
         """Mark values as failed that cannot be read alone."""
         for oid in oids:
             self.failed[oid] = reason
@@ -241,22 +238,18 @@ class RowTurn:
 
     def __init__(self, columns: Sequence[Column], onus: Sequence[OnuRow], reader: BatchReader) -> None:
         self.columns = columns
-        self._onus = onus if columns else []
+        self.onus = onus
         self._reader = reader
-        self._oids = oids_of(columns, self._onus)
+        self._oids = oids_of(columns, onus)
         # Failed values: column, ONU, reason.
         self.failures: list[tuple[str, str, str]] = []
         self._failed: set[OnuRow] = set()
         self._unread: set[OnuRow] = set()
 
     @property
-    def onus(self) -> Sequence[OnuRow]:
-        return self._onus
-
-    @property
     def done(self) -> int:
         """Return the number of finished ONUs."""
-        return len(self._onus) - self._reader.rows_left
+        return len(self.onus) - len(self._reader.rows)
 
     @property
     def has_values(self) -> bool:
@@ -272,30 +265,39 @@ class RowTurn:
         """Return the requested names of a column, and the ONU of each."""
         if column in self.columns:
             place = self.columns.index(column)
-            for row, oids in zip(self._onus, self._oids, strict=True):
+            for row, oids in zip(self.onus, self._oids, strict=True):
                 if (oid := oids[place]) is not None:
                     yield oid, row
 
     def store(self, harvest: Harvest, reason: str) -> list[str]:
         """Add the values to the harvest, record failures, and return a message about unread values."""
+        values, failed = self._reader.values, self._reader.failed
         gone = 0
         # The optics of an ONU may have no row while it is off.
         may_be_gone = len(self.columns) > 1 and not any(column.optical for column in self.columns)
-        for row, oids in zip(self._onus, self._oids, strict=True):
-            if may_be_gone and self._is_gone(oids):
+        missing = Missing.NO_SUCH_INSTANCE
+        for row, oids in zip(self.onus, self._oids, strict=True):
+            if may_be_gone and all(oid is not None and values.get(oid) is missing for oid in oids):
                 gone += 1
                 harvest.doubt(row)
             for column, oid in zip(self.columns, oids, strict=True):
-                self._store_value(harvest, column, oid, row)
+                if oid in values:
+                    harvest.add_value(row, column, values[oid])
+                elif oid is None or oid in failed:
+                    reason_of_value = "the table has no index for it" if oid is None else failed[oid]
+                    self.failures.append((column.field, str(row), reason_of_value))
+                    self._failed.add(row)
+                else:
+                    self._unread.add(row)
         fields = [column.field for column in self.columns]
         if gone:
             harvest.remark(f"{', '.join(fields)}: the OLT has no row for {gone:,} known ONUs")
-        return [describe_rest(fields, reason, len(self._unread), len(self._onus))] if self._unread else []
+        return [describe_rest(fields, reason, len(self._unread), len(self.onus))] if self._unread else []
 
     def coverage(self) -> list[Coverage]:
         """Return the coverage of each column on each port."""
         ports: dict[tuple[int | None, int | None], list[OnuRow]] = {}
-        for row in self._onus:
+        for row in self.onus:
             ports.setdefault(row.port, []).append(row)
         lines = []
         for port, rows in ports.items():
@@ -305,25 +307,6 @@ class RowTurn:
             count = len(rows) - len(broken)
             lines += [Coverage(column.field, *port, state, count, reason) for column in self.columns]
         return lines
-
-    def _is_gone(self, oids: Sequence[Oid | None]) -> bool:
-        """Return whether the table has no row of an ONU."""
-        missing = Missing.NO_SUCH_INSTANCE
-        return all(oid is not None and self._reader.values.get(oid) is missing for oid in oids)
-
-    def _store_value(self, harvest: Harvest, column: Column, oid: Oid | None, row: OnuRow) -> None:
-        if oid is None:
-            self._note_failure(column, row, "the table has no index for it")
-        elif oid in self._reader.values:
-            harvest.add_value(row, column, self._reader.values[oid])
-        elif oid in self._reader.failed:
-            self._note_failure(column, row, self._reader.failed[oid])
-        else:
-            self._unread.add(row)
-
-    def _note_failure(self, column: Column, row: OnuRow, reason: str) -> None:
-        self.failures.append((column.field, str(row), reason))
-        self._failed.add(row)
 
 
 def oids_of(columns: Sequence[Column], onus: Sequence[OnuRow]) -> list[list[Oid | None]]:

@@ -1,7 +1,7 @@
 """Joins columns: raw values become rows of ONUs, by place and never by number."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from facho.engine.brand import Brand, Column, IndexSpace, Place, Position
@@ -67,7 +67,7 @@ class Harvest:
         self.placed: set[frozenset[str]] = set()
 
     @property
-    def rows(self) -> Iterable[OnuRow]:
+    def rows(self) -> list[OnuRow]:
         """Return the ONUs so far."""
         return [row for row in self._rows.values() if row.is_onu]
 
@@ -80,7 +80,9 @@ class Harvest:
         """Return the row with this index in this space; None if it is not an ONU."""
         known = self._spaces.setdefault(space, {})
         if index not in known:
-            known[index] = self._resolve(space, index)
+            row = known[index] = self.peek(space, index)
+            if row is not None:
+                self._rows[row.place] = row
         return known[index]
 
     def row_named(self, index: str) -> OnuRow | None:
@@ -97,12 +99,6 @@ class Harvest:
         except ValueError:
             return None
 
-    def _resolve(self, space: IndexSpace, index: bytes) -> OnuRow | None:
-        row = self.peek(space, index)
-        if row is not None:
-            self._rows[row.place] = row
-        return row
-
     def peek(self, space: IndexSpace, index: bytes) -> OnuRow | None:
         """Return the row with this index, without adding it to the ONUs of this run."""
         try:
@@ -117,18 +113,14 @@ class Harvest:
         except ValueError:
             # Truncated numbers, or numbers that no ONU can have.
             return None
-        self._recall(row)
+        if not isinstance(row.place, Position):
+            # Its index does not contain its place.
+            onu = self._known.get(row.index)
+            if onu is not None:
+                row.put(onu.slot, onu.port, onu.onu)
+            elif self._needs_placing:
+                row.is_onu = None
         return row
-
-    def _recall(self, row: OnuRow) -> None:
-        """Fill in the parts of the place that the index lacks, from the known ONU."""
-        if isinstance(row.place, Position):
-            return
-        onu = self._known.get(row.index)
-        if onu is not None:
-            row.put(onu.slot, onu.port, onu.onu)
-        elif self._needs_placing:
-            row.is_onu = None
 
     def name_of(self, space: IndexSpace, index: bytes) -> str:
         """Return the name of a row for messages."""
@@ -219,33 +211,28 @@ class Harvest:
 
     def readings(self, only: Collection[OnuRow] | None = None) -> tuple[Reading, ...]:
         """Return the ONUs with values, after the brand's rules."""
-        return tuple(
-            self._reading(row)
-            for row in self._rows.values()
-            if row.is_read and row.is_onu and (only is None or row in only) and not self._is_gone(row)
-        )
-
-    def _is_gone(self, row: OnuRow) -> bool:
-        return row in self._doubtful and all(value is None for value in row.values.values())
+        readings = []
+        for row in self._rows.values():
+            is_gone = row in self._doubtful and all(value is None for value in row.values.values())
+            if row.is_read and row.is_onu and (only is None or row in only) and not is_gone:
+                readings.append(self._reading(row))
+        return tuple(readings)
 
     def _reading(self, row: OnuRow) -> Reading:
-        values = dict(self._finish(row))
+        finished: Mapping[str, Any] = row.values
+        if self._brand.finish is not None:
+            try:
+                finished = self._brand.finish(row.values)
+            # As above: the row stays as it was read.
+            except Exception as error:
+                self._note_unreadable("row", row, error)
+        values = dict(finished)
         placed = frozenset(values.keys() & PLACES)
         self.placed.add(placed)
         if not placed:
             return Reading(row.index, *row.slot_port_onu, values)
         slot, port, onu = (values.pop(name, told) for name, told in zip(PLACE_FIELDS, row.slot_port_onu, strict=True))
         return Reading(row.index, slot, port, onu, values)
-
-    def _finish(self, row: OnuRow) -> Mapping[str, Any]:
-        if self._brand.finish is None:
-            return row.values
-        try:
-            return self._brand.finish(row.values)
-        # As above: the row stays as it was read.
-        except Exception as error:
-            self._note_unreadable("row", row, error)
-            return row.values
 
 
 def _put(row: OnuRow, place: Position | None) -> None:

@@ -1,6 +1,7 @@
 """Learned facts about an agent: sizes and windows that suit it, and values it cannot read."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from facho.engine.collect.flow import Pace, Size
@@ -18,7 +19,10 @@ class Learned:
         self._sizes: dict[str, Size] = {}
         self._stored_paces = _mapping(stored, "pace")
         self._paces: dict[str, Pace] = {}
-        self._poisoned = dict.fromkeys(_oids(stored.get("poisoned")))
+        self._poisoned: dict[Oid, None] = {}
+        for oid in _strings(stored.get("poisoned")):
+            with suppress(ValueError):
+                self._poisoned[parse(oid)] = None
         self._unordered = dict.fromkeys(_strings(stored.get("unordered")))
 
     def size(self, table: str, rows: int, columns: int = 1) -> Size:
@@ -75,13 +79,3 @@ def _mapping(stored: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _strings(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _oids(value: object) -> list[Oid]:
-    oids = []
-    for each in _strings(value):
-        try:
-            oids.append(parse(each))
-        except ValueError:
-            continue
-    return oids

@@ -34,7 +34,11 @@ class Parallel:
         finally:
             self._requester.on_wider = None
             self._requester.is_busy = False
-            await self._stop()
+            # A run that is cancelled cancels its tasks and starts no new ones.
+            self._is_over = True
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._failure is not None:
             raise self._failure
 
@@ -56,10 +60,3 @@ class Parallel:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
         self._begin_more()
-
-    async def _stop(self) -> None:
-        """Cancel all tasks when the run is cancelled, and start no new ones."""
-        self._is_over = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)

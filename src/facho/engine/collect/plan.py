@@ -32,15 +32,21 @@ class Plan:
     # Columns and OIDs named by the job. The others are read because these need them.
     named: frozenset[str] = frozenset()
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.columns or self.scalars)
-
 
 def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> Plan:
     """Return the plan of a node on a device of this brand."""
+    names = node.columns
+    if node.kind is JobKind.DISCOVERY:
+        # The absence of an ONU counts only in the column that lists all of them.
+        names = (*brand.discovery[:1], *(node.columns or brand.discovery))
     problems: list[str] = []
-    columns = _brand_columns(node, brand, problems)
+    columns = []
+    for name in brand.with_needed(names):
+        column = brand.columns.get(name)
+        if column is None:
+            problems.append(f"{name}: {brand.label} has no column of that name")
+        else:
+            columns.append(column)
     scalars = []
     for raw in node.oids:
         decode = raw_decoders.get(raw.decode)
@@ -55,21 +61,6 @@ def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> 
     anchor = columns[0] if node.kind is JobKind.DISCOVERY and columns else None
     named = {*(node.columns or brand.discovery), *(raw.name for raw in node.oids)}
     return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor, frozenset(named))
-
-
-def _brand_columns(node: Node, brand: Brand, problems: list[str]) -> list[Column]:
-    names = node.columns
-    if node.kind is JobKind.DISCOVERY:
-        # The absence of an ONU counts only in the column that lists all of them.
-        names = (*brand.discovery[:1], *(node.columns or brand.discovery))
-    columns = []
-    for name in brand.with_needed(names):
-        column = brand.columns.get(name)
-        if column is None:
-            problems.append(f"{name}: {brand.label} has no column of that name")
-        else:
-            columns.append(column)
-    return columns
 
 
 def groups(columns: Sequence[Column], kind: JobKind) -> list[tuple[Column, ...]]:

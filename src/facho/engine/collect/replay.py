@@ -124,20 +124,15 @@ class Memory:
 
     def is_usable(self, plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> bool:
         """Return whether the next run can repeat the requests of the last one."""
-        learned = Learned(olt.learned)
-        return (
-            bool(self.steps)
-            and self._replays < (MAX_REPLAYS if self._is_settled(olt) else FEW_REPLAYS)
-            and not tuple(learned.poisoned)
-            and self._key == (plan, kind, olt.agent, brand)
-            and self._knows(kind, known)
-        )
-
-    def _is_settled(self, olt: Olt) -> bool:
-        return self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes)
-
-    def _knows(self, kind: JobKind, known: Sequence[KnownOnu]) -> bool:
-        """Return whether these are the ONUs of the run that is remembered. Mostly the same list comes again."""
+        is_settled = self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes)
+        if (
+            not self.steps
+            or self._replays >= (MAX_REPLAYS if is_settled else FEW_REPLAYS)
+            or tuple(Learned(olt.learned).poisoned)
+            or self._key != (plan, kind, olt.agent, brand)
+        ):
+            return False
+        # Usually it is the same list.
         if known is not self._known:
             if key_of(kind, known) != self._onus:
                 return False
@@ -389,14 +384,10 @@ class Replay:
         except (NoAnswer, BadAnswer, Refused, RunOver, Different):
             self._is_off = True
         if self._is_off:
-            self._hand_over()
+            early = self._requester.early
+            for step, answer in self._answers:
+                early[request_key(step.operation, step.asked, step.repetitions)] = answer
         return not self._is_off
-
-    def _hand_over(self) -> None:
-        """Leave all answers to the full path."""
-        early = self._requester.early
-        for step, answer in self._answers:
-            early[request_key(step.operation, step.asked, step.repetitions)] = answer
 
     def _follow_light(self) -> None:
         """Request expensive columns from the ONUs that have light now; `Different` if too many changed."""

@@ -16,7 +16,7 @@ from facho.engine.errors import BadAnswer, LeaseLost, NoAnswer
 from facho.engine.model import Olt, Traffic
 from facho.engine.oid import Oid, parse
 from facho.engine.ports import Clock, Snmp
-from facho.engine.snmp import Answer, Asked, Cancellable, ErrorStatus, Line, Operation, Version
+from facho.engine.snmp import Answer, Asked, Cancellable, ErrorStatus, Operation, Version
 
 # Uptime. Every agent answers this, even with a restrictive view: a value, or "no such object".
 SYS_UP_TIME = parse("1.3.6.1.2.1.1.3.0")
@@ -142,12 +142,8 @@ class Requester:
         # OIDs without a GETBULK answer. GETNEXT shows whether the row or GETBULK is the cause.
         self._doubted: list[Oid] = []
         self._round_trips: list[float] = []
-        self._pdus = self._retransmissions = self._varbinds = self._peak = 0
+        self.pdus = self._retransmissions = self._varbinds = self._peak = 0
         self._bytes_sent = self._bytes_received = 0
-
-    @property
-    def pdus(self) -> int:
-        return self._pdus
 
     @property
     def answers(self) -> int:
@@ -253,24 +249,23 @@ class Requester:
     ) -> Answer:
         answer = self.early.pop(request_key(operation, oids, repetitions), None) if self.early else None
         if answer is None:
-            answer = await self._ask(self._sender(operation, oids, repetitions), optical, retries, checks)
+            agent, snmp = self._olt.agent, self._snmp
+            if operation is Operation.BULK:
+                send = partial(snmp.get_bulk, agent, oids, max_repetitions=repetitions)
+            else:
+                send = partial(snmp.get if operation is Operation.GET else snmp.get_next, agent, oids)
+            answer = await self._ask(send, optical, retries, checks)
         if answer.error_status == ErrorStatus.NO_SUCH_NAME:
             self.has_telling_errors = True
         if self.trace is not None and not answer.error_status:
             self.trace.append(Exchange(operation, oids, repetitions, optical, answer))
         return answer
 
-    def _sender(self, operation: Operation, oids: Sequence[Oid], repetitions: int) -> Send:
-        agent, snmp = self._olt.agent, self._snmp
-        if operation is Operation.BULK:
-            return partial(snmp.get_bulk, agent, oids, max_repetitions=repetitions)
-        return partial(snmp.get if operation is Operation.GET else snmp.get_next, agent, oids)
-
     def traffic(self) -> Traffic:
         """Return the traffic of the run so far."""
         trips = sorted(self._round_trips)
         return Traffic(
-            pdus=self._pdus,
+            pdus=self.pdus,
             retransmissions=self._retransmissions,
             varbinds=self._varbinds,
             bytes_sent=self._bytes_sent,
@@ -366,8 +361,10 @@ class Requester:
     async def _try(self, send: Send, lane: Lane, attempts: range, read: Read = len) -> Answer:
         failure: NoAnswer | BadAnswer = NoAnswer("no answer")
         for attempt in attempts:
-            if self._under_way >= lane.window:
-                await self._wait_for_room(lane)
+            while self._under_way >= lane.window:
+                turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(turn)
+                await turn
             self._enter()
             try:
                 await self._wait_for_turn()
@@ -385,30 +382,16 @@ class Requester:
         """Send a request now and return its answer; `BadAnswer` for one without variables and without an error."""
         sent = self._clock.monotonic()
         allowed = min(timeout, self._time_left(sent))
-        self._pdus += 1
+        self.pdus += 1
         self._retransmissions += attempt > 0
         try:
             answer = await send(timeout=allowed)
         except LeaseLost:
             # Nothing was sent.
-            self._pdus -= 1
+            self.pdus -= 1
             raise self._disowned() from None
         self._take(answer, read(answer), lane, sent, attempt)
         return answer
-
-    async def _wait_for_room(self, lane: Lane) -> None:
-        """Wait until the window has room."""
-        while self._under_way >= lane.window:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-
-    def _line(self) -> Line:
-        """Return the way to the OLT for requests of an earlier run."""
-        try:
-            return self._snmp.line(self._olt.agent)
-        except LeaseLost:
-            raise self._disowned() from None
 
     def _disowned(self) -> RunOver:
         # What has been read is still worth keeping, if nobody else was there meanwhile.
@@ -444,7 +427,7 @@ class Requester:
         """Return the seconds until the next request may be sent; `RunOver` if it may not."""
         if self._over:
             raise RunOver(self._over)
-        if self._pdus >= MAX_PDUS:
+        if self.pdus >= MAX_PDUS:
             raise self._end(f"the limit of {MAX_PDUS:,} requests was reached")
         if not self._spacing:
             return 0.0
@@ -502,7 +485,10 @@ class Repetition(Generic[RequestT]):
         self._requests = requests
         self._optical = optical
         self._lane = requester._lanes[optical]
-        self._line = requester._line()
+        try:
+            self._line = requester._snmp.line(requester._olt.agent)
+        except LeaseLost:
+            raise requester._disowned() from None
         self._read = read
         self._sent: dict[RequestT, Cancellable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -565,7 +551,7 @@ class Repetition(Generic[RequestT]):
         except Exception as error:
             self._fail(error)
         else:
-            requester._pdus += 1
+            requester.pdus += 1
 
     async def _send_later(self, request: RequestT, wait: float) -> None:
         try:

@@ -2,21 +2,20 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.brand import Brand, Column, Decoder, Position
-from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.coverage import ColumnCoverage, absent, missing_by_count
+from facho.engine.collect.coverage import ColumnCoverage, missing_by_count
 from facho.engine.collect.flow import Size
 from facho.engine.collect.get import BatchReader, RowTurn
 from facho.engine.collect.join import Harvest, OnuRow
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.messages import describe_gaps, describe_stop, limited
-from facho.engine.collect.plan import DARK, Plan, Scalar, decode_value, groups, had_values, make_plan
+from facho.engine.collect.plan import DARK, Plan, decode_value, groups, had_values, make_plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.replay import Memory, Replay
 from facho.engine.collect.requester import Requester, RunOver
@@ -51,7 +50,7 @@ async def collect(
     missing parts. With the memory of the last run, only changed values are decoded.
     """
     plan = make_plan(node, brand, raw_decoders)
-    if plan.is_empty:
+    if not (plan.columns or plan.scalars):
         return Collected(Completeness.PARTIAL, errors=tuple(limited(plan.problems)))
     learned = Learned(olt.learned)
     requester = Requester(snmp, olt, brand.manners, learned=learned, clock=clock, deadline=deadline)
@@ -143,8 +142,12 @@ class Run:
         if self._plan.anchor is not None:
             await self._count_onus()
         for group in groups(rest, self._kind):
+            onus = []
             # A table that was read one column at a time is treated as such.
-            onus = self._found() if group[0].optical and self._kind is not JobKind.WALK else []
+            if group[0].optical and self._kind is not JobKind.WALK:
+                self._store_tables()
+                # Without a walk, the run did not look for ONUs: the known ones count.
+                onus = self._harvest.rows if self._tables else self._known_rows()
             if onus and group[0].space.by_index:
                 await self._ask_lit(group, onus)
             else:
@@ -162,18 +165,12 @@ class Run:
                 rows.append(row)
         return rows
 
-    def _found(self) -> list[OnuRow]:
-        """Return the ONUs read so far; if the run did not look for any, the known ones."""
-        if not self._tables:
-            return self._known_rows()
-        self._store_tables()
-        return list(self._harvest.rows)
-
     async def _ask(self, columns: Sequence[Column], onus: Sequence[OnuRow]) -> None:
         self._begun |= set(columns)
         if columns and onus:
-            optical = columns[0].optical
-            turn = RowTurn(columns, onus, self._reader(table_name(columns), optical=optical))
+            size = self._learned.size(f"get {table_name(columns)}", self._brand.manners.rows_per_get)
+            reader = BatchReader(self._requester, size, self._learned, optical=columns[0].optical)
+            turn = RowTurn(columns, onus, reader)
             self._turns.append(turn)
             await turn.read()
             # Now and not at the end, because the states decide which ONUs are read next.
@@ -203,8 +200,7 @@ class Run:
             learned=self._learned,
             known=[place for place in places if place is not None],
             ports=self._counts,
-            # Not a method of this run: the cycle would keep all answers until garbage is collected.
-            join=partial(_join, self._harvest),
+            harvest=self._harvest,
         )
         self._tables.append(table)
         await table.read()
@@ -232,36 +228,26 @@ class Run:
         if anchor is None or anchor.is_whole or not anchor.column.space.by_index:
             return
         listed = {row.index for row in anchor.rows}
-        unlisted = [onu.index for onu in self._known if not onu.is_missing and onu.index not in listed]
-        doubtful = [index for index in unlisted if anchor.would_have_seen(self._harvest.place_of(index))]
-        oids = {index: oid for index in doubtful if (oid := self._oid_of(anchor.column, index)) is not None}
+        oids: dict[str, Oid] = {}
+        for onu in self._known:
+            place = self._harvest.place_of(onu.index)
+            if onu.is_missing or onu.index in listed or place is None or not anchor.would_have_seen(place):
+                continue
+            with suppress(ValueError):
+                oids[onu.index] = Oid(anchor.column.oid + pack(anchor.column.space.encode(place)))
         reader = BatchReader(self._requester, Size(self._brand.manners.rows_per_get, 1), self._learned)
         await reader.read([(oid,) for oid in oids.values()])
         self._denied = {index for index, oid in oids.items() if isinstance(reader.values.get(oid), Missing)}
 
-    def _oid_of(self, column: Column, index: str) -> Oid | None:
-        place = self._harvest.place_of(index)
-        try:
-            return None if place is None else Oid(column.oid + pack(column.space.encode(place)))
-        except ValueError:
-            return None
-
-    def _reader(self, table: str, *, optical: bool) -> BatchReader:
-        size = self._learned.size(f"get {table}", self._brand.manners.rows_per_get)
-        return BatchReader(self._requester, size, self._learned, optical=optical)
-
     def _store_tables(self) -> None:
         """Add the rows of the tables to the harvest, each once."""
         stored = {covered.column for covered in self._covered}
-        new = []
         for table in self._tables:
             for place, column in enumerate(table.columns):
                 if column not in stored:
-                    new.append(ColumnCoverage(column, [part[place] for part in table.parts], self._harvest))
-        for covered in new:
-            covered.store()
-            covered.note_strangers()
-        self._covered += new
+                    covered = ColumnCoverage(column, [part[place] for part in table.parts], self._harvest)
+                    covered.store()
+                    self._covered.append(covered)
 
     def _store_turns(self) -> None:
         """Add the values read by index to the harvest, each turn once."""
@@ -282,7 +268,7 @@ class Run:
         """Return the result."""
         cuts = [*self._plan.problems, *self._strangers]
         remarks: list[str] = []
-        scalars = self._decode_scalars(cuts, remarks)
+        scalars, had_scalars = self._decode_scalars(cuts, remarks)
         for table in self._tables:
             table.stop(self._cut)
         self._store_tables()
@@ -293,22 +279,31 @@ class Run:
         anchor = self._anchor()
         for covered in self._covered:
             cuts += covered.sentences()
-        cuts += describe_gaps(self._failures())
+        # Values that could not be read: column, ONU, reason.
+        failures = [failure for covered in self._covered for failure in covered.failures]
+        failures += [failure for turn in self._turns for failure in turn.failures]
+        cuts += describe_gaps(failures)
         if anchor is not None:
             cuts += missing_by_count(anchor, self._counts)
         for covered in self._covered:
             covered.fill()
-        cuts += [describe_stop(column.field, self._cut, None, 0) for column in self._unbegun()]
+        coverage = [line for covered in self._covered for line in covered.entries()]
+        coverage += [line for turn in self._turns for line in turn.coverage()]
+        for column in self._plan.columns:
+            if self._cut and column not in self._begun:
+                cuts.append(describe_stop(column.field, self._cut, None, 0))
+                coverage.append(Coverage(column.field, None, None, Completeness.PARTIAL, reason=self._cut))
         readings = Batch.of(self._of_known_onus(self._harvest.readings(self._only(anchor))))
+        completeness = Completeness.COMPLETE if readings or not self._plan.columns else Completeness.EMPTY
         return Collected(
-            completeness=self._completeness(is_cut=bool(cuts), has_rows=bool(readings)),
+            completeness=Completeness.PARTIAL if cuts else completeness,
             readings=readings,
             scalars=scalars,
             traffic=replace(self._requester.traffic(), sizes=self._learned.sizes),
             errors=(*limited(cuts), *remarks, *self._harvest.remarks()),
-            coverage=self._coverage(),
-            failed_onus=self._failed_onus(),
-            absent=self._absent(anchor, readings),
+            coverage=tuple(coverage),
+            failed_onus=tuple(dict.fromkeys(onu for _, onu, _ in failures)),
+            absent=() if anchor is None else tuple(self._absent(anchor, set(readings.layout.indexes))),
             learned=self._learned.as_json(),
             had_values=had_values(
                 self._plan,
@@ -316,16 +311,10 @@ class Run:
                 readings,
                 self._known,
                 answered=self._harvest.answered,
-                scalars={scalar.name: self._had_value(scalar) for scalar in self._plan.scalars},
+                scalars=had_scalars,
                 is_cut=bool(cuts),
             ),
         )
-
-    def _had_value(self, scalar: Scalar) -> bool | None:
-        if scalar.oid not in self._scalars.values:
-            return None
-        value = self._scalars.values[scalar.oid]
-        return value is not None and value.__class__ is not Missing
 
     def remember(self, memory: Memory, olt: Olt, collected: Collected) -> Collected:
         """Remember a complete run for the next one, unless it had problems.
@@ -422,10 +411,6 @@ class Run:
                 if column.places:
                     yield from (name for name, _ in turn.names_of(column))
 
-    def _unbegun(self) -> list[Column]:
-        """Return the columns that were not started."""
-        return [column for column in self._plan.columns if self._cut and column not in self._begun]
-
     def _anchor(self) -> ColumnCoverage | None:
         return next((covered for covered in self._covered if covered.column is self._plan.anchor), None)
 
@@ -457,47 +442,27 @@ class Run:
             each for each in readings if each.index not in unsure or each.values.get("serial") or each.values.get("mac")
         )
 
-    def _absent(self, anchor: ColumnCoverage | None, batch: Batch) -> tuple[str, ...]:
-        if anchor is None:
-            return ()
-        indexes = absent(anchor, self._known, self._harvest, set(batch.layout.indexes))
-        return tuple(index for index in indexes if anchor.is_whole or index in self._denied)
+    def _absent(self, anchor: ColumnCoverage, found: set[str]) -> Iterator[str]:
+        """Return the known ONUs that are absent from ports read to the end."""
+        for index in (onu.index for onu in self._known if onu.index not in found):
+            if anchor.would_have_seen(self._harvest.place_of(index)) and (anchor.is_whole or index in self._denied):
+                yield index
 
-    def _completeness(self, *, is_cut: bool, has_rows: bool) -> Completeness:
-        if is_cut:
-            return Completeness.PARTIAL
-        return Completeness.COMPLETE if has_rows or not self._plan.columns else Completeness.EMPTY
-
-    def _coverage(self) -> tuple[Coverage, ...]:
-        lines = [line for covered in self._covered for line in covered.entries()]
-        lines += [line for turn in self._turns for line in turn.coverage()]
-        missing = Completeness.PARTIAL
-        lines += [Coverage(each.field, None, None, missing, reason=self._cut) for each in self._unbegun()]
-        return tuple(lines)
-
-    def _failed_onus(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(onu for _, onu, _ in self._failures()))
-
-    def _failures(self) -> list[tuple[str, str, str]]:
-        """Return the values that could not be read: column, ONU, reason."""
-        parts: list[ColumnCoverage | RowTurn] = [*self._covered, *self._turns]
-        return [failure for part in parts for failure in part.failures]
-
-    def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> dict[str, Any]:
+    def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> tuple[dict[str, Any], dict[str, bool | None]]:
+        """Return the values of the scalars, and whether each had one; None: it was not read."""
         values: dict[str, Any] = {}
+        had: dict[str, bool | None] = {}
         for scalar in self._plan.scalars:
             if scalar.oid not in self._scalars.values:
                 cuts.append(f"{scalar.name}: {self._scalars.failed.get(scalar.oid, self._cut)}")
+                had[scalar.name] = None
                 continue
+            value = self._scalars.values[scalar.oid]
+            had[scalar.name] = value is not None and value.__class__ is not Missing
             try:
-                values[scalar.name] = decode_value(scalar.decode, self._scalars.values[scalar.oid])
+                values[scalar.name] = decode_value(scalar.decode, value)
             # An unexpected type in an admin's OID costs this value, not the run.
             except Exception as error:
                 logger.warning("%s could not be decoded", scalar.name, exc_info=error)
                 remarks.append(f"{scalar.name}: could not be decoded")
-        return values
-
-
-def _join(harvest: Harvest, walk: ColumnWalk) -> None:
-    """Add a finished part of a column to the harvest."""
-    walk.joined = harvest.add_column(walk.column, walk.rows)
+        return values, had

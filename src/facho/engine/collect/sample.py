@@ -32,7 +32,7 @@ NO_ONU = gettext_noop("The OLT has values for this OID, but none of them belongs
 NOT_DECODED = gettext_noop("The OLT answered, but no answer could be decoded. Check how the value is read.")
 
 # Types as manuals write them.
-TYPES = {
+TYPES: dict[int, str] = {
     Tag.INTEGER: "INTEGER",
     Tag.OCTET_STRING: "OCTET STRING",
     Tag.NULL: "NULL",
@@ -194,7 +194,7 @@ class _Sampler:
             index = ".".join(map(str, unpack(suffix)))
             row = self._harvest.peek(part.space, suffix)
             onu = "" if row is None else str(row)
-        return SampleRow(onu, index, _type(tag), _raw(value), _decoded(part, value))
+        return SampleRow(onu, index, TYPES.get(tag, f"type {tag}"), _raw(value), _decoded(part, value))
 
 
 def _variables(answer: Answer) -> Iterator[tuple[Oid, Value, int]]:
@@ -210,13 +210,6 @@ def _remark(part: Scalar | Column, found: Sequence[tuple[Oid, Value, int]], rows
     if isinstance(part, Column) and not any(row.onu for row in rows):
         return NO_ONU
     return NOT_DECODED if all(row.value is None for row in rows) else ""
-
-
-def _type(tag: int) -> str:
-    try:
-        return TYPES[Tag(tag)]
-    except ValueError:
-        return f"type {tag}"
 
 
 def _decoded(part: Scalar | Column, value: Value) -> Any:

@@ -1,7 +1,7 @@
 """Tables of a plan, read by walks, group after group, with the coverage of each column and port."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -9,6 +9,7 @@ from facho.engine.brand import Column, IndexSpace, Manners, Place, Position
 from facho.engine.collect.bad_rows import Skipper
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.flow import Size
+from facho.engine.collect.join import Harvest
 from facho.engine.collect.known_rows import Guide, find_ports, port_arcs, readable
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.parallel import Parallel, Work
@@ -35,7 +36,7 @@ class Table:
         learned: Learned,
         known: Iterable[Place] = (),
         ports: Iterable[Position] = (),
-        join: Callable[[ColumnWalk], None] | None = None,
+        harvest: Harvest | None = None,
     ) -> None:
         self.columns = columns
         self.space: IndexSpace = columns[0].space
@@ -46,7 +47,7 @@ class Table:
         self._size: Size = learned.size(self.name, rows, len(columns))
         self._known = list(known)
         self._listed_ports = list(ports)
-        self._join = join
+        self._harvest = harvest
         self._guide = Guide(self._indices(self._known), learned)
         self._pace = requester.pace(optical=any(column.optical for column in columns))
         self.parts: list[list[ColumnWalk]] = []
@@ -64,7 +65,11 @@ class Table:
 
     async def read(self, *, whole: bool = False) -> None:
         """Walk all columns; `whole`: do not split."""
-        self._share_out([] if whole else await self._ports())
+        ports: Iterable[Arcs] = ()
+        if not whole and self._pace.limit > 1 and self.space.by_port and self._learned.is_ordered(self.name):
+            # They are walked side by side.
+            ports = self._likely_ports or await find_ports(self.columns[0], self._requester)
+        self._share_out([pack(port) for port in sorted(ports) if port])
         await Parallel(self._requester, self._next_work).run()
         went_back = any(walk.went_back for walk in self.walks)
         if len(self.parts) > 1 and (went_back or not self._is_connected()):
@@ -102,15 +107,6 @@ class Table:
             self._share_out([])
         for walk in self.walks:
             walk.stop(reason)
-
-    async def _ports(self) -> list[bytes]:
-        """Return the starts of the ports, if they are walked side by side."""
-        if self._pace.limit == 1 or not self.space.by_port or not self._learned.is_ordered(self.name):
-            return []
-        ports = self._likely_ports
-        if not ports:
-            ports = await find_ports(self.columns[0], self._requester)
-        return [pack(port) for port in sorted(ports) if port]
 
     @cached_property
     def _likely_ports(self) -> set[Arcs]:
@@ -150,11 +146,16 @@ class Table:
         self.parts_done += 1
         for place, walk in enumerate(part):
             for index in walk.neighbours:
-                self._visit(pack(port_arcs(self.space, readable(index))))
+                port = pack(port_arcs(self.space, readable(index)))
+                if port and all(port != each[0].port for each in self.parts):
+                    # An unknown port.
+                    new = [ColumnWalk(column, port) for column in self.columns]
+                    self.parts.append(new)
+                    self._waiting.append(new)
             self._hand_on(place, walk)
-            if self._join is not None and len(self.parts) > 1:
+            if self._harvest is not None and len(self.parts) > 1:
                 # While the answers for other ports are on their way.
-                self._join(walk)
+                walk.joined = self._harvest.add_column(walk.column, walk.rows)
 
     def _hand_on(self, place: int, walk: ColumnWalk) -> None:
         """Give rows of the next port to its walk, if that has not started."""
@@ -162,18 +163,11 @@ class Table:
             first, spill = walk.spill[0][0], walk.spill
             walk.spill = []
             following = (part[place] for part in self._waiting)
-            heir = next((each for each in following if each.begins_before(first)), None)
-            if heir is None:
+            next_walk = next((each for each in following if each.begins_before(first)), None)
+            if next_walk is None:
                 return
-            heir.absorb(spill)
-            walk = heir
-
-    def _visit(self, port: bytes) -> None:
-        """Add an unknown port after another one."""
-        if port and all(port != part[0].port for part in self.parts):
-            part = [ColumnWalk(column, port) for column in self.columns]
-            self.parts.append(part)
-            self._waiting.append(part)
+            next_walk.absorb(spill)
+            walk = next_walk
 
 
 def table_name(columns: Sequence[Column]) -> str:

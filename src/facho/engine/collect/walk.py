@@ -50,7 +50,22 @@ class TableWalk:
     async def run(self) -> None:
         """Walk until every column has ended or was stopped."""
         while together := self._next_columns():
-            await self._step(together)
+            rows, at_pitfall = self._rows_of(together)
+            if at_pitfall:
+                await self._try_pitfall(at_pitfall)
+                continue
+            cursors = [walk.cursor for walk in together]
+            retries = self._retries(together, rows)
+            try:
+                answer = await self._requester.rows_after(cursors, rows, optical=self._optical, retries=retries)
+            except (NoAnswer, BadAnswer) as error:
+                self._in_doubt = True
+                self._fail(together, rows, describe_failure(error))
+                continue
+            if answer.error_status:
+                self._handle_error(together, rows, answer)
+            else:
+                self._deal_out(together, rows, answer)
 
     def _next_columns(self) -> list[ColumnWalk]:
         if part := self._inquiry.next_part():
@@ -62,27 +77,6 @@ class TableWalk:
         self._skipper.lead_on(self._columns, self._guide)
         return [walk for walk in self._columns if walk.is_open][: self._size.columns]
 
-    async def _step(self, together: list[ColumnWalk]) -> None:
-        rows, at_pitfall = self._rows_of(together)
-        if at_pitfall:
-            await self._try_pitfall(at_pitfall)
-            return
-        try:
-            answer = await self._requester.rows_after(
-                [walk.cursor for walk in together],
-                rows,
-                optical=self._optical,
-                retries=self._retries(together, rows),
-            )
-        except (NoAnswer, BadAnswer) as error:
-            self._in_doubt = True
-            self._fail(together, rows, describe_failure(error))
-            return
-        if answer.error_status:
-            self._handle_error(together, rows, answer)
-        else:
-            self._deal_out(together, rows, answer)
-
     def _rows_of(self, together: list[ColumnWalk]) -> tuple[int, dict[ColumnWalk, Arcs]]:
         """Return the number of rows to request without a known bad row, and the columns that stand before one."""
         rows = self._size.rows_for(len(together))
@@ -93,22 +87,17 @@ class TableWalk:
         elif until := together[0].until:
             rows = min(rows, max(self._guide.rows_until(position(walk), unpack(until)) for walk in together))
         at_pitfall = {}
-        for walk in together:
-            pitfall = self._next_pitfall(walk)
+        for walk in (walk for walk in together if walk in self._pitfalls):
+            here = position(walk)
+            pitfall = next((row for row in self._pitfalls[walk] if row > here), None)
             if pitfall is None:
                 continue
-            before = self._guide.rows_before(position(walk), pitfall)
+            before = self._guide.rows_before(here, pitfall)
             if before:
                 rows = min(rows, before)
             else:
                 at_pitfall[walk] = pitfall
         return rows, at_pitfall
-
-    def _next_pitfall(self, walk: ColumnWalk) -> Arcs | None:
-        if walk not in self._pitfalls:
-            return None
-        here = position(walk)
-        return next((row for row in self._pitfalls[walk] if row > here), None)
 
     async def _try_pitfall(self, walks: dict[ColumnWalk, Arcs]) -> None:
         """Request the known bad row once. If it still fails, skip it; this costs one request.
@@ -118,35 +107,27 @@ class TableWalk:
         order = {oid: place for place, oid in enumerate(self._guide.learned.poisoned)}
         oids = {walk: Oid(walk.column.oid + pack(pitfall)) for walk, pitfall in walks.items()}
         first = min(walks, key=lambda walk: order.get(oids[walk], 0))
-        failure = await self._ask_pitfall(first, walks[first])
-        if not failure:
-            return
-        self._guide.learned.poison(oids[first])
-        for walk, pitfall in walks.items():
-            walk.step_over(pack(pitfall), failure)
-
-    async def _ask_pitfall(self, walk: ColumnWalk, pitfall: Arcs) -> str:
-        """Return the reason if the row cannot be read."""
         try:
-            answer = await self._requester.rows_after([walk.cursor], 1, optical=self._optical, retries=0, checks=False)
+            answer = await self._requester.rows_after([first.cursor], 1, optical=self._optical, retries=0, checks=False)
         except (NoAnswer, BadAnswer) as error:
-            return describe_failure(error)
-        if answer.error_status:
-            return describe_status(answer.error_status)
-        walk.absorb(answer)
-        self._come_nearer(walk, pitfall)
-        return ""
-
-    def _come_nearer(self, walk: ColumnWalk, pitfall: Arcs) -> None:
-        """Forget a bad row that was read or is gone, and one that is further away than expected."""
-        self._steps[walk] += 1
-        if walk.is_complete or position(walk) >= pitfall:
-            self._guide.learned.cure(Oid(walk.column.oid + pack(pitfall)))
-        elif self._steps[walk] < MAX_STEPS:
-            return
+            failure = describe_failure(error)
         else:
-            self._pitfalls[walk] = [row for row in self._pitfalls[walk] if row > pitfall]
-        self._steps[walk] = 0
+            failure = describe_status(answer.error_status) if answer.error_status else ""
+        if failure:
+            self._guide.learned.poison(oids[first])
+            for walk, pitfall in walks.items():
+                walk.parked = failure
+                walk.jump(pack(pitfall))
+            return
+        first.absorb(answer)
+        # Forget a bad row that was read or is gone, and one that is further away than expected.
+        self._steps[first] += 1
+        if first.is_complete or position(first) >= walks[first]:
+            self._guide.learned.cure(oids[first])
+            self._steps[first] = 0
+        elif self._steps[first] >= MAX_STEPS:
+            self._pitfalls[first] = [row for row in self._pitfalls[first] if row > walks[first]]
+            self._steps[first] = 0
 
     def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
         """Return the number of retries. Trial sizes get none; the smallest size gets some before a row is given up."""
@@ -155,7 +136,7 @@ class TableWalk:
         return 1 if len(together) == 1 and rows == 1 else 0
 
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
-        self._inquiry.acquit(together)
+        self._inquiry.mark_ok(together)
         width = len(together)
         # The last row of a truncated answer may lack columns. Columns in step fail together.
         end = len(answer) // width * width or len(answer)
@@ -164,20 +145,17 @@ class TableWalk:
         is_cut = len(answer) < rows * width and all(walk.is_open for walk in together)
         if is_cut:
             self._size.cut_short(rows, width, len(answer) // width)
+        elif self._inquiry.is_open:
+            return
         elif self._narrow:
-            self._clear(rows, width)
-        elif not self._inquiry.is_open:
+            # If all suspected rows came in smaller requests, the cause was the size and not a row.
+            self._cleared_rows += rows
+            if self._cleared_rows >= self._suspect_rows:
+                self._size.shrink(self._suspect_rows, width, fitting=self._narrow, costly=self._in_doubt)
+                self._relax()
+        else:
             self._in_doubt = False
             self._size.succeeded(may_grow=self._requester.has_room())
-
-    def _clear(self, rows: int, width: int) -> None:
-        """Record suspected rows that came in smaller requests. If all came, the cause was the size and not a row."""
-        if self._inquiry.is_open:
-            return
-        self._cleared_rows += rows
-        if self._cleared_rows >= self._suspect_rows:
-            self._size.shrink(self._suspect_rows, width, fitting=self._narrow, costly=self._in_doubt)
-            self._relax()
 
     def _relax(self) -> None:
         self._narrow = self._suspect_rows = self._cleared_rows = 0
@@ -191,7 +169,7 @@ class TableWalk:
         elif status == ErrorStatus.NO_SUCH_NAME and not self._requester.has_bulk and len(together) == 1:
             # SNMPv1 reports the end of the MIB this way.
             together[0].end()
-            self._inquiry.convict()
+            self._inquiry.mark_bad()
         else:
             self._fail(together, rows, describe_status(status), answer.error_index)
 
@@ -213,4 +191,4 @@ class TableWalk:
             return
         walk.park(reason)
         self._found_row = True
-        self._inquiry.convict()
+        self._inquiry.mark_bad()

@@ -62,36 +62,24 @@ def detect_changes(before: OltState | None, after: OltState | None) -> list[Chan
         return [] if before is None else [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
     if before is None:
         return [Change(ChangeKind.OLT_ENABLED, after.olt_id, after.name, details={"nodes": len(after.nodes)})]
-    return [*_changes_of_olt(before, after), *_changes_of_nodes(before, after)]
-
-
-def _changes_of_olt(before: OltState, after: OltState) -> list[Change]:
     changes = []
     if before.address != after.address:
         addresses = {"before": before.address, "after": after.address}
         changes.append(Change(ChangeKind.ADDRESS_CHANGED, after.olt_id, after.name, details=addresses))
     if before.credentials != after.credentials:
         changes.append(Change(ChangeKind.CREDENTIALS_CHANGED, after.olt_id, after.name))
-    return changes
-
-
-def _changes_of_nodes(before: OltState, after: OltState) -> list[Change]:
     old = {node.id: node for node in before.nodes}
     new = {node.id: node for node in after.nodes}
-    changes = [_change(ChangeKind.TASK_REMOVED, after, old[id_]) for id_ in sorted(old.keys() - new.keys())]
+    changes += [_change(ChangeKind.TASK_REMOVED, after, old[id_]) for id_ in sorted(old.keys() - new.keys())]
     changes += [_change(ChangeKind.TASK_ADDED, after, new[id_]) for id_ in sorted(new.keys() - old.keys())]
     for id_ in sorted(old.keys() & new.keys()):
-        changes += _changes_of_node(after, old[id_], new[id_])
+        was, node = old[id_], new[id_]
+        if was.interval != node.interval and node.master_id is None:
+            seconds = {"before": was.interval.total_seconds(), "after": node.interval.total_seconds()}
+            changes.append(_change(ChangeKind.TASK_INTERVAL_CHANGED, after, node, seconds))
+        elif _settings(was) != _settings(node):
+            changes.append(_change(ChangeKind.TASK_CHANGED, after, node))
     return changes
-
-
-def _changes_of_node(olt: OltState, old: Node, new: Node) -> list[Change]:
-    if old.interval != new.interval and new.master_id is None:
-        seconds = {"before": old.interval.total_seconds(), "after": new.interval.total_seconds()}
-        return [_change(ChangeKind.TASK_INTERVAL_CHANGED, olt, new, seconds)]
-    if _settings(old) != _settings(new):
-        return [_change(ChangeKind.TASK_CHANGED, olt, new)]
-    return []
 
 
 def _settings(node: Node) -> Node:

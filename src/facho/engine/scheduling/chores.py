@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from facho.engine.events import Event, tell
 from facho.engine.ports import Clock
@@ -63,22 +64,20 @@ class Chores:
         for chore in self._chores:
             due = self._due.get(chore.name, now)
             # More than one beat ahead: the clock was set back.
-            if due <= now or due > now + chore.every:
-                self._due[chore.name] = chore.next_beat(now)
-                self._begin(chore, now)
+            if now < due <= now + chore.every:
+                continue
+            self._due[chore.name] = chore.next_beat(now)
+            if self._stopping:
+                continue
+            if chore.name not in self._tasks:
+                task = asyncio.create_task(self._do(chore, now), name=f"chore-{chore.name}")
+                self._tasks[chore.name], self._begun[chore.name] = task, self._clock.monotonic()
+                # A callback, because a task that is cancelled before its first step runs no `finally`.
+                task.add_done_callback(partial(self._ended, chore.name))
+            elif chore.name in self._begun and self._clock.monotonic() - self._begun[chore.name] >= LONG:
+                seconds = self._clock.monotonic() - self._begun.pop(chore.name)
+                logger.warning("maintenance task %s has been running for %.0f s", chore.name, seconds)
         return min(self._due.values(), default=now + timedelta(hours=1))
-
-    def _begin(self, chore: Chore, now: datetime) -> None:
-        if self._stopping:
-            return
-        if chore.name not in self._tasks:
-            task = asyncio.create_task(self._do(chore, now), name=f"chore-{chore.name}")
-            self._tasks[chore.name], self._begun[chore.name] = task, self._clock.monotonic()
-            # A callback, because a task that is cancelled before its first step runs no `finally`.
-            task.add_done_callback(lambda _: self._ended(chore.name))
-        elif chore.name in self._begun and self._clock.monotonic() - self._begun[chore.name] >= LONG:
-            seconds = self._clock.monotonic() - self._begun.pop(chore.name)
-            logger.warning("maintenance task %s has been running for %.0f s", chore.name, seconds)
 
     async def _do(self, chore: Chore, now: datetime) -> None:
         try:
@@ -88,7 +87,7 @@ class Chores:
             failure = str(error) or type(error).__name__
             tell(logger, Event.CHORE_FAILED, exc_info=error, chore=chore.name, error=failure)
 
-    def _ended(self, name: str) -> None:
+    def _ended(self, name: str, _: "asyncio.Task[None]") -> None:
         del self._tasks[name]
         self._begun.pop(name, None)
 

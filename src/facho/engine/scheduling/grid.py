@@ -172,7 +172,10 @@ class Shift:
             if node_id in self.checks:
                 checks[node_id] = self.checks[node_id]
             skipped += lost[node_id]
-            hours += 1 + sum(_hours(item) for item in lost[node_id])
+            hours += 1
+            for item in lost[node_id]:
+                quotas = sum(1 for _ in by_hour(item.slot, item.node.interval, item.slots))
+                hours += quotas * (1 + len(item.chain))
             if hours >= at_once:
                 yield checks, skipped
                 checks, skipped, hours = {}, [], 0
@@ -288,7 +291,15 @@ class Grid:
         shift = Shift()
         for node_id in (before | set(doubtful)) - composites.keys():
             shift.checks[node_id] = None
-            shift.skipped += _slot_of_dropped(waiting.get(node_id) or self._overdue(node_id, now), now)
+            composite, due = waiting.get(node_id), self._due.get(node_id)
+            if composite is None and due is not None and due <= now:
+                # It should have been offered already: the scheduler is late.
+                composite = CompositeNode(*self._composites[node_id], due)
+            if composite is not None and composite.trigger is Trigger.SCHEDULE:
+                # More than one slot only after a stall.
+                slots = missed_slots(composite.slot, composite.master.interval, now) + 1
+                cause = Cause.DISABLED if slots == 1 else Cause.SCHEDULER_LATE
+                shift.skipped.append(Skipped(composite.master, composite.slot, slots, cause, composite.chain))
         together = len(composites.keys() - before)
         for node_id, links in composites.items():
             if node_id not in before or node_id in doubtful:
@@ -301,11 +312,6 @@ class Grid:
                 shift.checks[node_id] = shift.dues[node_id]
         shift.checks |= {id_: due for id_, due in shift.dues.items() if due != composites[id_][0].next_check}
         return shift
-
-    def _overdue(self, node_id: int, now: datetime) -> CompositeNode | None:
-        """Return a composite that should have been offered already: the scheduler is late."""
-        due = self._due.get(node_id)
-        return CompositeNode(*self._composites[node_id], due) if due is not None and due <= now else None
 
     def apply(self, dropped: Collection[int], composites: Mapping[int, Links], shift: Shift) -> None:
         """Apply a change after it was stored."""
@@ -320,10 +326,6 @@ class Grid:
             self._by_olt.setdefault(links[0].olt_id, set()).add(node_id)
         for node_id, due in shift.dues.items():
             self.put(node_id, due, composites[node_id][0].interval)
-        self._note_outdated(composites)
-
-    def _note_outdated(self, composites: Mapping[int, Links]) -> None:
-        """Record the OLTs with a master whose slot was claimed while its interval changed."""
         masters = [master for master, _ in composites.values()]
         self.outdated -= {master.olt_id for master in masters}
         self.outdated |= {
@@ -353,17 +355,3 @@ def _first_due(
         # The interval changed while the engine was down, or the system clock was wrong.
         return regrid(due, master.interval, now)
     return due
-
-
-def _slot_of_dropped(composite: CompositeNode | None, now: datetime) -> list[Skipped]:
-    """Return the waiting slots of a disabled node. There is more than one only after a stall."""
-    if composite is None or composite.trigger is not Trigger.SCHEDULE:
-        return []
-    lost = missed_slots(composite.slot, composite.master.interval, now) + 1
-    cause = Cause.DISABLED if lost == 1 else Cause.SCHEDULER_LATE
-    return [Skipped(composite.master, composite.slot, lost, cause, composite.chain)]
-
-
-def _hours(item: Skipped) -> int:
-    """Return the number of hourly quotas that the lost slots belong to."""
-    return sum(1 for _ in by_hour(item.slot, item.node.interval, item.slots)) * (1 + len(item.chain))

@@ -174,14 +174,8 @@ class Dispatcher:
     def has_free_poller(self) -> bool:
         return bool(self._free) and self._free[0] < self.seats
 
-    @property
-    def _may_grow(self) -> bool:
-        if self._size is None:
-            return False
-        return self._free[0] < self._size.most if self._free else len(self.pollers) < self._size.most
-
     def resize(self, pollers: int) -> None:
-        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        """Set the number of pollers. A busy poller beyond that finishes its composite first."""
         self.seats = pollers
         while len(self.pollers) < pollers:
             self.pollers.append(Poller(len(self.pollers) + 1))
@@ -198,8 +192,10 @@ class Dispatcher:
 
     def take(self, now: datetime) -> QueuedNode | None:
         """Take the next composite out of the queue; None if no poller is free or nothing may run."""
-        if not self.has_free_poller and not self._may_grow:
-            return None
+        if not self.has_free_poller:
+            next_place = self._free[0] if self._free else len(self.pollers)
+            if self._size is None or next_place >= self._size.most:
+                return None
         return self.queue.take(now, lambda item: self._makes_way(item, now))
 
     def begin(self, composite: CompositeNode, now: datetime) -> Poller:
@@ -226,7 +222,8 @@ class Dispatcher:
             return now
         if composite.urgent or not may_make_way(waiting.since, composite.master.interval, now):
             return None
-        expected = self._expected(composite)
+        known = [link.expected for link in composite.links]
+        expected = self.took.get(composite.id, 0.0) if None in known else sum(filter(None, known))
         if not expected:
             return None
         due = self._next_due(composite.olt_id, priority)
@@ -234,13 +231,6 @@ class Dispatcher:
         if is_due or self.queue.highest_priority(composite.olt_id) > priority:
             return waiting.since + composite.master.interval / 2
         return None
-
-    def _expected(self, composite: CompositeNode) -> float:
-        """Return the seconds that a composite will take, as far as anybody knows."""
-        known = [link.expected for link in composite.links]
-        if None in known:
-            return self.took.get(composite.id, 0.0)
-        return sum(seconds for seconds in known if seconds is not None)
 
 
 class Foreman(Protocol):
@@ -383,11 +373,11 @@ class PollerManager:
         self.queue.follow_devices(devices, self._clock.now())
 
     def resize(self, pollers: int) -> None:
-        """Have this many pollers from now on. Who runs something beyond that finishes it, and leaves then."""
+        """Set the number of pollers. A busy poller beyond that finishes its composite first."""
         self.dispatcher.resize(pollers)
 
     def _waits_for_a_check(self, composite: CompositeNode) -> bool:
-        """Return whether an OLT has to be checked first, and there are as many checks as there may be."""
+        """Return whether an OLT has to be checked first, and the maximum number of checks is running."""
         return len(self._checks) >= MAX_CHECKS and self._is_in_doubt(composite.olt_id)
 
     def seat(self) -> None:
@@ -397,18 +387,15 @@ class PollerManager:
             waiting = self.dispatcher.take(now)
             if waiting is None:
                 return
-            if self._is_in_doubt(waiting.composite.olt_id):
-                self._begin_check(waiting, now)
+            olt_id = waiting.composite.olt_id
+            if self._is_in_doubt(olt_id):
+                waiting.wait_for(Cause.OLT_BUSY, now)
+                self.queue.block(olt_id, now)
+                check = self._checks[olt_id] = PendingCheck(waiting, now)
+                check.task = asyncio.create_task(self._check(check), name=f"check-{olt_id}")
             else:
                 poller = self.dispatcher.begin(waiting.composite, now)
                 self._tasks[poller.id] = asyncio.create_task(self._work(poller, waiting), name=f"poller-{poller.id}")
-
-    def _begin_check(self, waiting: QueuedNode, now: datetime) -> None:
-        olt_id = waiting.composite.olt_id
-        waiting.wait_for(Cause.OLT_BUSY, now)
-        self.queue.block(olt_id, now)
-        check = self._checks[olt_id] = PendingCheck(waiting, now)
-        check.task = asyncio.create_task(self._check(check), name=f"check-{olt_id}")
 
     async def _check(self, check: PendingCheck) -> None:
         """Pass a composite on to a poller if its OLT answers. No answer counts as the attempt and uses no poller."""
@@ -443,7 +430,11 @@ class PollerManager:
         check.is_asking = True
         outcomes = await self._checker.check(olt_id, lambda: self._take(check))
         if outcomes is None:
-            await self._came_back(olt_id)
+            was_silent = self._answers.get(olt_id) is False
+            self.mark_reachable(olt_id)
+            if was_silent:
+                # Earlier failures no longer count.
+                await self._slots.answered(olt_id, now=self._clock.now())
             self.queue.put_back(waiting, now=self._clock.now())
         elif check.claim is not None:
             self._hear(olt_id, outcomes)
@@ -457,13 +448,6 @@ class PollerManager:
         check.claim = await (self._reclaim if check.waiting.retry else self._claim)(None, check.waiting, check.began)
         return check.claim
 
-    async def _came_back(self, olt_id: int) -> None:
-        """Record that an OLT answered a check, and reset earlier failures."""
-        was_silent = self._answers.get(olt_id) is False
-        self.mark_reachable(olt_id)
-        if was_silent:
-            await self._slots.answered(olt_id, now=self._clock.now())
-
     async def _work(self, poller: Poller, waiting: QueuedNode) -> None:
         poller.is_at_work = True
         try:
@@ -475,7 +459,14 @@ class PollerManager:
                 poller.take(claim)
                 outcomes = await self._runner.run(claim, poller)
                 self._hear(waiting.composite.olt_id, outcomes)
-                self._note(poller, waiting, retry_of(claim, outcomes))
+                now = self._clock.now()
+                began = poller.busy_since or now
+                poller.tasks_completed += 1
+                poller.tasks_delayed += is_delayed(waiting.since, began)
+                self.dispatcher.took[waiting.composite.id] = (now - began).total_seconds()
+                retry = retry_of(claim, outcomes)
+                if retry is not None:
+                    self.retries.add(retry, now)
         except Exception:
             # A poller survives any error of its composite.
             logger.exception("poller %d: %s ended in an error", poller.id, waiting.composite.master.name)
@@ -485,15 +476,6 @@ class PollerManager:
             self._tasks.pop(poller.id, None)
             self.dispatcher.end(poller, waiting.composite.olt_id, self._clock.now())
         self.seat()
-
-    def _note(self, poller: Poller, waiting: QueuedNode, retry: Retry | None) -> None:
-        """Record facts of a run for later runs."""
-        began = poller.busy_since or self._clock.now()
-        poller.tasks_completed += 1
-        poller.tasks_delayed += is_delayed(waiting.since, began)
-        self.dispatcher.took[waiting.composite.id] = (self._clock.now() - began).total_seconds()
-        if retry is not None:
-            self.retries.add(retry, self._clock.now())
 
     async def _claim(self, poller_id: int | None, waiting: QueuedNode, now: datetime) -> Claim | None:
         composite = waiting.composite
@@ -526,20 +508,18 @@ class PollerManager:
         if retry is None:
             return None
         try:
-            is_ours = not self._is_over(retry) and await self._take_again(retry, poller_id, now)
-            # Checked twice, because a slow database may need some time for the claim.
-            if is_ours and not self._is_over(retry):
-                return replace(retry.claim, poller_id=poller_id)
+            if not self._is_over(retry):
+                with self.outages.watch("write", self._clock):
+                    is_ours = await self._slots.reclaim(retry.claim, poller_id=poller_id, now=now)
+                # Checked twice, because a slow database may need some time for the claim.
+                if is_ours and not self._is_over(retry):
+                    return replace(retry.claim, poller_id=poller_id)
             await self.end(retry)
         except BaseException:
             # Stopped, or the database is unavailable: the retry waits until its slot is over.
             self.queue.put_back(waiting, now=self._clock.now())
             raise
         return None
-
-    async def _take_again(self, retry: Retry, poller_id: int | None, now: datetime) -> bool:
-        with self.outages.watch("write", self._clock):
-            return await self._slots.reclaim(retry.claim, poller_id=poller_id, now=now)
 
     def _is_over(self, retry: Retry) -> bool:
         """Return whether the next slot has started.
@@ -578,17 +558,13 @@ class PollerManager:
             self.queue.offer_retry(retry, now)
         self.dispatcher.adapt_size()
         busy, seats = self.dispatcher.busy, self.dispatcher.seats
+        was_saturated = self.saturation.is_saturated
         # A pool without pollers counts as fully busy while anything is queued.
-        self._sample(100.0 * min(1.0, busy / seats) if seats else 100.0 * bool(self.queue))
+        self.saturation.add(100.0 * min(1.0, busy / seats) if seats else 100.0 * bool(self.queue))
+        if self.saturation.is_saturated is not was_saturated:
+            event = Event.POOL_RELIEVED if was_saturated else Event.POOL_SATURATED
+            tell(logger, event, busy=self.saturation.mean)
         self.seat()
-
-    def _sample(self, busy_percentage: float) -> None:
-        before = self.saturation.is_saturated
-        self.saturation.add(busy_percentage)
-        if self.saturation.is_saturated and not before:
-            tell(logger, Event.POOL_SATURATED, busy=self.saturation.mean)
-        elif before and not self.saturation.is_saturated:
-            tell(logger, Event.POOL_RELIEVED, busy=self.saturation.mean)
 
     @property
     def waiting(self) -> list[QueuedNode]:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 from facho.engine import oid
@@ -92,15 +93,12 @@ class Prober:
                 self._next[olt_id] = next_check(due, PROBE_EVERY, now)
                 # After a restart or a stall all would be due at once. Each waits for its own second.
                 if now - due < PROBE_EVERY:
-                    self._begin(olt_id, gate)
+                    gate.hold(olt_id)
+                    task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, gate), name=f"probe-{olt_id}")
+                    # A callback, because a task that is cancelled before its first step runs no `finally`.
+                    task.add_done_callback(partial(self._ended, olt_id, gate))
 
-    def _begin(self, olt_id: int, gate: Gate) -> None:
-        gate.hold(olt_id)
-        task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, gate), name=f"probe-{olt_id}")
-        # A callback, because a task that is cancelled before its first step runs no `finally`.
-        task.add_done_callback(lambda _: self._ended(olt_id, gate))
-
-    def _ended(self, olt_id: int, gate: Gate) -> None:
+    def _ended(self, olt_id: int, gate: Gate, _: "asyncio.Task[None]") -> None:
         del self._tasks[olt_id]
         gate.release(olt_id)
 
@@ -202,7 +200,10 @@ class Prober:
             self._observer.attempt_ended(replace(failed, seconds=seconds))
         tell_failure(olt.id, olt.name, node, failed)
         outcomes = [failed, *[skipped] * len(rest)]
-        self._publish(claim, outcomes)
+        for link, execution_id, outcome in zip(claim.composite.links, claim.execution_ids, outcomes, strict=True):
+            status = Status.PENDING if outcome.retry_at else outcome.status
+            news = {"id": execution_id, "olt_id": link.olt_id, "node_id": link.id, "status": status.value}
+            self._bus.publish("execution", news)
         return outcomes
 
     async def _start(self, claim: Claim, lease: Lease, began: datetime) -> bool:
@@ -213,12 +214,6 @@ class Prober:
             lost = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
             await self._runs.finish(RunResult(claim.execution_ids, lost, lease, self._clock.now()))
             raise
-
-    def _publish(self, claim: Claim, outcomes: Sequence[Outcome]) -> None:
-        for node, execution_id, outcome in zip(claim.composite.links, claim.execution_ids, outcomes, strict=True):
-            status = Status.PENDING if outcome.retry_at else outcome.status
-            news = {"id": execution_id, "olt_id": node.olt_id, "node_id": node.id, "status": status.value}
-            self._bus.publish("execution", news)
 
     async def stop(self) -> None:
         tasks = list(self._tasks.values())

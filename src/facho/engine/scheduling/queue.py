@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
 from facho.engine.device import olts_by_device
-from facho.engine.model import Cause, CompositeNode, Node, Trigger
+from facho.engine.model import Cause, CompositeNode, Node, Skipped, Trigger
 from facho.engine.scheduling.grid import DELAYED_AFTER, is_delayed, missed_slots, urgency
 from facho.engine.scheduling.outages import NO_OUTAGES, Outages
 from facho.engine.scheduling.retry import Retry
@@ -84,6 +84,11 @@ class QueuedNode:
         """Return the number of slots that have passed, including its own."""
         return missed_slots(self.composite.slot, self.composite.master.interval, now)
 
+    def as_skipped(self, now: datetime) -> Skipped:
+        """Return its lost slots, with their cause."""
+        composite = self.composite
+        return Skipped(composite.master, composite.slot, self.lost_slots(now), self.main_cause, composite.chain)
+
     def renewed(self, now: datetime) -> "QueuedNode":
         """Return it with the latest slot; the earlier ones are lost."""
         slot = self.composite.slot + self.lost_slots(now) * self.composite.master.interval
@@ -157,10 +162,7 @@ class NodeQueue:
         waiting.ticket = next(self._tickets)
         heappush(self._line, (_urgency(waiting, now), waiting.ticket, waiting))
         if not is_delayed(waiting.since, now):
-            self._alarm(waiting, waiting.since + DELAYED_AFTER)
-
-    def _alarm(self, waiting: QueuedNode, at: datetime) -> None:
-        heappush(self._alarms, (at, next(self._tickets), waiting))
+            heappush(self._alarms, (waiting.since + DELAYED_AFTER, next(self._tickets), waiting))
 
     def renew(self, node_id: int, master: Node, chain: tuple[Node, ...], now: datetime) -> None:
         """Update a queued composite to its current configuration."""
@@ -275,7 +277,10 @@ class NodeQueue:
 
     def take(self, now: datetime, makes_way: MakesWay = lambda waiting: None) -> QueuedNode | None:
         """Remove and return the most urgent composite that can run."""
-        self._wake(now)
+        while self._alarms and self._alarms[0][0] < now:
+            _, _, waiting = heappop(self._alarms)
+            if self._is_there(waiting):
+                self._line_up(waiting, now)
         while self._line:
             _, ticket, waiting = heappop(self._line)
             if waiting.ticket == ticket and not self._passes_over(waiting, makes_way, now):
@@ -292,16 +297,10 @@ class NodeQueue:
             again = makes_way(waiting)
             if again is None:
                 return False
-            self._alarm(waiting, again)
+            heappush(self._alarms, (again, next(self._tickets), waiting))
             cause = Cause.OLT_BUSY
         waiting.wait_for(cause, now)
         return True
-
-    def _wake(self, now: datetime) -> None:
-        while self._alarms and self._alarms[0][0] < now:
-            _, _, waiting = heappop(self._alarms)
-            if self._is_there(waiting):
-                self._line_up(waiting, now)
 
     def next_alarm(self) -> datetime | None:
         """Return the time after which `take` looks at a composite again though nothing happened at its OLT."""
@@ -342,12 +341,7 @@ def _merged(present: QueuedNode, coming: QueuedNode) -> QueuedNode:
     is_same = present.composite.slot == coming.composite.slot and present.composite.trigger is coming.composite.trigger
     kept = present if is_same or present.composite.trigger is Trigger.SCHEDULE else coming
     urgent = present.composite.urgent or coming.composite.urgent
-    master, chain = _newest(present, coming)
-    kept.composite = replace(kept.composite, master=master, chain=chain, urgent=urgent)
+    # The node of the later slot or request was read later.
+    newest = max(present.composite, coming.composite, key=lambda composite: composite.slot)
+    kept.composite = replace(kept.composite, master=newest.master, chain=newest.chain, urgent=urgent)
     return kept
-
-
-def _newest(present: QueuedNode, coming: QueuedNode) -> tuple[Node, tuple[Node, ...]]:
-    """Return the links of the later slot or request, because its node was read later."""
-    newest = max(present, coming, key=lambda waiting: waiting.composite.slot)
-    return newest.composite.master, newest.composite.chain

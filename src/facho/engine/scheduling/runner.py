@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import Memories, collect
-from facho.engine.detect.detect import Candidates, Identity, identify
+from facho.engine.detect.detect import Candidates, identify
 from facho.engine.errors import DatabaseUnavailable, FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
 from facho.engine.model import (
     Cause,
@@ -19,7 +19,6 @@ from facho.engine.model import (
     Completeness,
     Identification,
     JobKind,
-    KnownOnu,
     Lease,
     Node,
     Olt,
@@ -37,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 # Seconds between attempts to reach an unavailable database.
 AGAIN_EVERY = 2.0
-# Seconds that a manual run waits for the database. It has no slot that ends the wait.
+# Maximum time that a manual run waits for the database. It has no slot that ends the wait.
 LONGEST_WAIT = timedelta(minutes=5)
 
 # Smaller differences between wall clock and monotonic clock are drift.
@@ -161,20 +160,20 @@ class Runner:
             await self._finish_rest(claim, lease, outcomes, Outcome(Status.INTERRUPTED, Cause.STOPPED))
             raise
         except DatabaseUnavailable as error:
-            await self._leave(claim, lease, outcomes, error)
+            logger.warning("%s: %s", _called(claim), error)
+            if outcomes or not self._give_up.returns_unstarted:
+                skipped = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
+                await self._finish_rest(claim, lease, outcomes, skipped)
         except Exception as error:
             # An unreadable secret or a database error: no execution may stay open.
-            logger.exception("%s could not be run", _called(claim))
-            await self._fail_rest(claim, lease, outcomes, error)
+            called, ids = _called(claim), claim.execution_ids
+            logger.exception("%s could not be run", called)
+            try:
+                await self._finish_rest(claim, lease, outcomes, _failed(error))
+            except Exception:
+                # Recovery ends them, as those of a dead engine. The earlier links keep their retries.
+                logger.exception("%s: the other executions of %s could not be closed", called, ids)
         return outcomes
-
-    async def _fail_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], error: Exception) -> None:
-        """End the remaining links as failed. If that fails too, the earlier links keep their retries."""
-        try:
-            await self._finish_rest(claim, lease, outcomes, _failed(error))
-        except Exception:
-            # Recovery ends them, as those of a dead engine.
-            logger.exception("%s: the other executions of %s could not be closed", _called(claim), claim.execution_ids)
 
     async def _run_links(
         self, claim: Claim, olt: Olt, lease: Lease, watch: PollerWatch, outcomes: list[Outcome]
@@ -233,7 +232,11 @@ class Runner:
                 if not self._is_away(error) and (ends is None or not isinstance(error, OltBusy)):
                     raise
                 if ends is None:
-                    ends = self._clock.monotonic() + self._longest_wait(claim, is_first=is_first).total_seconds()
+                    # Until the end of the slot, even if the clock is set.
+                    longest = claim.next_check - self._clock.now() if claim.next_check is not None else LONGEST_WAIT
+                    if is_first:
+                        longest = self._give_up.longest_wait(longest)
+                    ends = self._clock.monotonic() + longest.total_seconds()
                     logger.warning("%s is waiting for the database: %s", _called(claim), error)
                 if ends <= self._clock.monotonic() or (lease is not None and not self._leases.is_valid(lease)):
                     raise DatabaseUnavailable(
@@ -241,28 +244,27 @@ class Runner:
                     ) from error
             await self._clock.sleep(AGAIN_EVERY)
 
-    def _longest_wait(self, claim: Claim, *, is_first: bool) -> timedelta:
-        """Return the maximum wait for the database: until the end of the slot, even if the clock is set."""
-        longest = claim.next_check - self._clock.now() if claim.next_check is not None else LONGEST_WAIT
-        return self._give_up.longest_wait(longest) if is_first else longest
-
-    async def _leave(
-        self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], error: DatabaseUnavailable
-    ) -> None:
-        """Return an unstarted composite to its scheduler, or skip its unstarted links."""
-        logger.warning("%s: %s", _called(claim), error)
-        if outcomes or not self._give_up.returns_unstarted:
-            skipped = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
-            await self._finish_rest(claim, lease, outcomes, skipped)
-
     async def _run_link(self, claim: Claim, node: Node, olt: Olt, lease: Lease) -> LinkRun:
         """Collect, and return the result. Any error concerns this link only."""
-        node = _in_its_slot(node, claim, self._clock.now())
+        if claim.attempt > 1 and claim.next_check is not None:
+            # A retry ends with its slot.
+            node = replace(node, timeout=min(node.timeout, claim.next_check - self._clock.now()))
         try:
             if node.kind is JobKind.IDENTIFY:
                 return await self._identify(node, olt, lease)
             known = await self._patiently(claim, lambda: self._runs.known(olt.id), lease, is_first=False)
-            return await self._collect(node, olt, lease, known)
+            collected = await collect(
+                node,
+                olt,
+                self._brand(olt.brand),
+                snmp=LeasedSnmp(self._snmp, lease, self._leases.is_valid),
+                clock=self._clock,
+                deadline=self._clock.now() + node.timeout,
+                known=known,
+                raw_decoders=self._raw_decoders,
+                memory=self._memories.of(node.id),
+            )
+            return LinkRun(_outcome(collected), collected)
         except DatabaseUnavailable as error:
             return LinkRun(_failed(error, Cause.DATABASE_UNAVAILABLE))
         except OltUnreachable as error:
@@ -276,25 +278,11 @@ class Runner:
             logger.exception("%s: %s ended in an error", olt.name, node.name)
             return LinkRun(_failed(error))
 
-    async def _collect(self, node: Node, olt: Olt, lease: Lease, known: Sequence[KnownOnu]) -> LinkRun:
-        collected = await collect(
-            node,
-            olt,
-            self._brand(olt.brand),
-            snmp=self._leased(lease),
-            clock=self._clock,
-            deadline=self._clock.now() + node.timeout,
-            known=known,
-            raw_decoders=self._raw_decoders,
-            memory=self._memories.of(node.id),
-        )
-        return LinkRun(_outcome(collected), collected)
-
     async def _identify(self, node: Node, olt: Olt, lease: Lease) -> LinkRun:
         """Detect the brand of an OLT. An unknown brand is a failure, because the admin must act."""
         identity = await identify(
             olt.agent,
-            snmp=self._leased(lease),
+            snmp=LeasedSnmp(self._snmp, lease, self._leases.is_valid),
             clock=self._clock,
             deadline=self._clock.now() + node.timeout,
             candidates=self._candidates,
@@ -302,10 +290,9 @@ class Runner:
         )
         brand = identity.brand.id if identity.brand else ""
         outcome = Outcome(Status.SUCCESS if brand else Status.FAILED, error=identity.remark, traffic=identity.traffic)
-        return LinkRun(outcome, identification=Identification(brand, _seen(identity)))
-
-    def _leased(self, lease: Lease) -> Snmp:
-        return LeasedSnmp(self._snmp, lease, self._leases.is_valid)
+        seen = {"sysDescr": identity.sys_descr, "sysObjectID": identity.sys_object_id, "sysName": identity.sys_name}
+        seen = {name: value for name, value in seen.items() if value}
+        return LinkRun(outcome, identification=Identification(brand, seen))
 
     async def _finish(
         self, claim: Claim, node: Node, execution_id: int, run: LinkRun, lease: Lease, began: Began
@@ -336,18 +323,14 @@ class Runner:
             finished = result(replace(failed, traffic=run.outcome.traffic))
             await self._runs.finish(finished)
         else:
-            self._report(node, run, finished.outcome)
+            if run.collected is not None:
+                seconds, count = finished.outcome.seconds or 0.0, finished.outcome.readings
+                if count or run.collected.scalars:
+                    self._bus.publish("readings", {"olt_id": node.olt_id, "node_id": node.id, "count": count})
+                logger.info("%s: %s took %.1f s, %d ONUs", node.olt_name, node.name, seconds, count)
         outcome = finished.outcome
         self._publish(claim, node, execution_id, Status.PENDING if outcome.retry_at else outcome.status)
         return outcome
-
-    def _report(self, node: Node, run: LinkRun, outcome: Outcome) -> None:
-        """Log and publish the readings of a link."""
-        if run.collected is None:
-            return
-        if outcome.readings or run.collected.scalars:
-            self._bus.publish("readings", {"olt_id": node.olt_id, "node_id": node.id, "count": outcome.readings})
-        logger.info("%s: %s took %.1f s, %d ONUs", node.olt_name, node.name, outcome.seconds or 0.0, outcome.readings)
 
     async def _finish_rest(self, claim: Claim, lease: Lease | None, outcomes: list[Outcome], outcome: Outcome) -> None:
         """End the remaining links with the same outcome."""
@@ -368,19 +351,6 @@ class Runner:
 
 def _called(claim: Claim) -> str:
     return f"{claim.composite.master.olt_name}: {claim.composite.master.name}"
-
-
-def _in_its_slot(node: Node, claim: Claim, now: datetime) -> Node:
-    """Return a retried node with its time limit cut to the rest of its slot."""
-    if claim.attempt == 1 or claim.next_check is None:
-        return node
-    return replace(node, timeout=min(node.timeout, claim.next_check - now))
-
-
-def _seen(identity: Identity) -> dict[str, Any]:
-    """Return the OLT's values of the system group, by name."""
-    seen = {"sysDescr": identity.sys_descr, "sysObjectID": identity.sys_object_id, "sysName": identity.sys_name}
-    return {name: value for name, value in seen.items() if value}
 
 
 def _outcome(collected: Collected) -> Outcome:

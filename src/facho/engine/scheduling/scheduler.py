@@ -12,7 +12,6 @@ from facho.engine.model import (
     Claim,
     CompositeNode,
     LeftOver,
-    Node,
     Outcome,
     Skipped,
     Standing,
@@ -22,11 +21,10 @@ from facho.engine.model import (
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
 from facho.engine.scheduling.changes import Change, ChangeKind, OltState, detect_changes
-from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, Shift, group_chains, next_check
+from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, group_chains, next_check
 from facho.engine.scheduling.outages import Outages
 from facho.engine.scheduling.pollers import Checker, PollerManager, PoolSize
 from facho.engine.scheduling.prober import Gate
-from facho.engine.scheduling.queue import QueuedNode
 from facho.engine.scheduling.retry import retry_of_left
 
 logger = logging.getLogger(__name__)
@@ -101,7 +99,8 @@ class Scheduler:
         # Called with the OLTs whose configuration or breaker changed.
         self._on_change = on_change
         self._grid = Grid(restart_grace)
-        self._standings: Mapping[int, Standing] = {}
+        # The enabled OLTs as last read.
+        self.standings: Mapping[int, Standing] = {}
         # Start times of open breakers, by OLT.
         self._broken: Mapping[int, datetime] = {}
         self._fingerprints: Mapping[int, str] = {}
@@ -112,29 +111,26 @@ class Scheduler:
         self._has_started = False
         # Unfinished claims of an earlier scheduler.
         self._left: list[LeftOver] = []
-        # The last clock step, and whether the grid still has to follow it.
+        # The last clock step, and whether the slots have to be moved after it.
         self.gap: Gap | None = None
-        self._follows_clock = False
+        self.follows_clock = False
         # Executions that waited for a retry when the clock was set, and the step.
         self._to_move: list[tuple[set[int], timedelta]] = []
 
     async def run(self) -> None:
         """Tick forever, on the second."""
-        while not await self._has_recovered():
+        while True:
+            try:
+                await self.recover()
+                break
+            except Exception:
+                # Nothing starts before recovery has succeeded, because an earlier engine may still be polling.
+                logger.exception("recovery failed, retrying in %d s", TICK.total_seconds())
             await self._clock.sleep(TICK / timedelta(seconds=1))
         while True:
             await self.step()
             now = self._clock.now()
             await self._clock.sleep((TICK - timedelta(microseconds=now.microsecond)) / timedelta(seconds=1))
-
-    async def _has_recovered(self) -> bool:
-        try:
-            await self.recover()
-        except Exception:
-            # Nothing starts before recovery has succeeded, because an earlier engine may still be polling.
-            logger.exception("recovery failed, retrying in %d s", TICK.total_seconds())
-            return False
-        return True
 
     async def recover(self) -> None:
         """End the executions of a dead engine, and hold OLTs with a run that continues elsewhere."""
@@ -177,37 +173,25 @@ class Scheduler:
         left = {id_ for each in self._left if not each.is_running for id_ in each.execution_ids}
         return left | self.manager.waiting_executions
 
-    @property
-    def standings(self) -> Mapping[int, Standing]:
-        """Return the enabled OLTs as last read."""
-        return self._standings
-
-    @property
-    def follows_clock(self) -> bool:
-        """Return whether the clock was set and the slots have not been moved yet."""
-        return self._follows_clock
-
     def clock_set(self, by: timedelta) -> None:
         """Shift all times after the clock was set. Called at the moment in which `now` changes."""
         now = self._clock.now()
         self._to_move.append((self.waiting_executions, by))
         self.manager.clock_set(by)
         self._looked_at = None
-        self.gap = self._gap_after(by, now)
+        before, self.gap = self.gap, None
+        if by > timedelta(0):
+            # Two steps in a row count as one until the grid has followed.
+            self.gap = Gap(before.start if before and self.follows_clock else now - by, now)
+        elif before and before.start < now:
+            self.gap = Gap(before.start, min(before.end, now))
         for composite in self._astray(now):
             self.manager.queue.withdraw(composite.id, now)
             if composite.id in self._grid:
                 slot, interval = composite.slot, composite.master.interval
                 due = slot if by < timedelta(0) else next_check(slot, interval, now - by)
                 self._grid.put(composite.id, due, interval)
-        self._follows_clock = True
-
-    def _gap_after(self, by: timedelta, now: datetime) -> Gap | None:
-        before = self.gap
-        if by > timedelta(0):
-            # Two steps in a row count as one until the grid has followed.
-            return Gap(before.start if before and self._follows_clock else now - by, now)
-        return Gap(before.start, min(before.end, now)) if before and before.start < now else None
+        self.follows_clock = True
 
     def _astray(self, now: datetime) -> list[CompositeNode]:
         """Return queued composites whose slot belongs to the old time. A manual run does not wait longer."""
@@ -228,26 +212,24 @@ class Scheduler:
             if execution_ids:
                 await self._slots.move(execution_ids, by)
             del self._to_move[0]
-        if not self._follows_clock or not self._has_started:
+        if not self.follows_clock or not self._has_started:
             # An engine that starts sets all slots anyway.
-            self._follows_clock = False
+            self.follows_clock = False
             return
         # Slots claimed from here on, during the write, are handled the next time.
-        self._follows_clock = False
+        self.follows_clock = False
         try:
-            await self._move_slots(self._clock.now())
+            now = self._clock.now()
+            shift = self._grid.follow_clock(self.gap, now)
+            composites = self._grid.links_of(shift.dues)
+            shift.avoid(await self._taken(composites, now), composites)
+            for checks, skipped in shift.portions(AT_ONCE):
+                await self._slots.reschedule(checks, skipped, now=now)
+            for node_id, due in shift.dues.items():
+                self._grid.put(node_id, due, composites[node_id][0].interval)
         except BaseException:
-            self._follows_clock = True
+            self.follows_clock = True
             raise
-
-    async def _move_slots(self, now: datetime) -> None:
-        shift = self._grid.follow_clock(self.gap, now)
-        composites = self._grid.links_of(shift.dues)
-        shift.avoid(await self._taken(composites, now), composites)
-        for checks, skipped in shift.portions(AT_ONCE):
-            await self._slots.reschedule(checks, skipped, now=now)
-        for node_id, due in shift.dues.items():
-            self._grid.put(node_id, due, composites[node_id][0].interval)
 
     async def _taken(self, composites: Mapping[int, Links], now: datetime) -> Mapping[int, Collection[datetime]]:
         ids = {link.id for master, chain in composites.values() for link in (master, *chain)}
@@ -269,7 +251,7 @@ class Scheduler:
 
     def tick(self, now: datetime) -> None:
         """Offer the due nodes. Nothing is offered while the slots have to follow the clock."""
-        if self._follows_clock:
+        if self.follows_clock:
             return
         for composite in self._grid.take_due(now):
             is_in_gap = self.gap is not None and composite.slot in self.gap
@@ -283,7 +265,7 @@ class Scheduler:
             # The clock may have been set while the slot was being claimed.
             is_far = due > self._clock.now() + interval + RESTART_GRACE
             if is_far or (self.gap is not None and self.gap.has_passed(due)):
-                self._follows_clock = True
+                self.follows_clock = True
 
     def refused(self, composite: CompositeNode) -> None:
         """Read an OLT again whose node differs from memory. A withdrawn manual run changes nothing."""
@@ -301,30 +283,31 @@ class Scheduler:
         while expired:
             part, expired = expired[:AT_ONCE], expired[AT_ONCE:]
             try:
-                await self._account_for(part, now)
+                for waiting in list(part):
+                    if waiting.retry is not None:
+                        await self.manager.end(waiting.retry)
+                        part.remove(waiting)
+                lost = [waiting.as_skipped(now) for waiting in part]
+                renewed = [waiting.renewed(now) for waiting in part]
+                slots: dict[int, datetime | None] = {each.composite.id: each.composite.slot for each in renewed}
+                with self.outages.watch("write", self._clock):
+                    await self._slots.reschedule(slots, lost, now=now)
             except BaseException:
+                # Entries left in `part` are not stored.
                 self.manager.queue.put_back(*part, *expired, now=now)
                 raise
-
-    async def _account_for(self, expired: list[QueuedNode], now: datetime) -> None:
-        """Store lost slots. Entries left in `expired` after a failure are not stored."""
-        for waiting in list(expired):
-            if waiting.retry is not None:
-                await self.manager.end(waiting.retry)
-                expired.remove(waiting)
-        lost = [_lost(waiting, now) for waiting in expired]
-        renewed = [waiting.renewed(now) for waiting in expired]
-        with self.outages.watch("write", self._clock):
-            await self._slots.reschedule({each.composite.id: each.composite.slot for each in renewed}, lost, now=now)
-        self.manager.queue.put_back(*renewed, now=now)
-        _tell_lost(lost)
+            self.manager.queue.put_back(*renewed, now=now)
+            _tell_lost(lost)
 
     async def sync(self) -> None:
         """Read the changes in the database since the last call."""
         with self.outages.watch("read", self._clock):
             standings = await self._nodes.standings()
-            fingerprints = await self._look()
-        is_known = standings is self._standings and fingerprints is self._fingerprints
+            now, fingerprints = self._clock.now(), self._fingerprints
+            if self._looked_at is None or now - self._looked_at >= LOOK_EVERY:
+                fingerprints = await self._nodes.fingerprints()
+                self._looked_at = now
+        is_known = standings is self.standings and fingerprints is self._fingerprints
         if is_known and not self._refused and not self._grid.outdated:
             # A source without changes returns the same mapping.
             return
@@ -334,32 +317,25 @@ class Scheduler:
         self._note_recent_answers(standings)
         # More claims may be refused during the read; they are handled the next time.
         refused = dict(self._refused)
-        changed = {id_ for id_ in standings if self._is_news(id_, standings[id_], fingerprints.get(id_))}
+        changed = set()
+        for id_, standing in standings.items():
+            known = self.standings.get(id_)
+            is_touched = fingerprints.get(id_) != self._fingerprints.get(id_)
+            if is_touched or known is None or known.revision != standing.revision:
+                changed.add(id_)
         changed |= (self._grid.outdated | {each.olt_id for each in refused.values()}) & standings.keys()
-        gone = self._standings.keys() - standings.keys()
+        gone = self.standings.keys() - standings.keys()
         self.manager.forget(gone)
         if changed or gone or refused:
             states = await self._nodes.states(changed) if changed else {}
             await self._take_over(changed | gone, states, refused)
         self._refused = {id_: each for id_, each in self._refused.items() if refused.get(id_) is not each}
-        self._standings, self._fingerprints = standings, fingerprints
+        self.standings, self._fingerprints = standings, fingerprints
         self._has_started = True
-
-    async def _look(self) -> Mapping[int, str]:
-        now = self._clock.now()
-        if self._looked_at is not None and now - self._looked_at < LOOK_EVERY:
-            return self._fingerprints
-        fingerprints = await self._nodes.fingerprints()
-        self._looked_at = now
-        return fingerprints
-
-    def _is_news(self, olt_id: int, standing: Standing, fingerprint: str | None) -> bool:
-        known = self._standings.get(olt_id)
-        return known is None or known.revision != standing.revision or fingerprint != self._fingerprints.get(olt_id)
 
     def _follow_breakers(self, standings: Mapping[int, Standing]) -> None:
         broken = {id_: standing.breaker_since for id_, standing in standings.items() if standing.breaker_since}
-        self._on_change(broken.keys() ^ {id_ for id_, each in self._standings.items() if each.breaker_since})
+        self._on_change(broken.keys() ^ {id_ for id_, each in self.standings.items() if each.breaker_since})
         self._broken = broken
         self.manager.follow_breakers(broken)
         if self._prober is not None:
@@ -368,7 +344,7 @@ class Scheduler:
     def _note_recent_answers(self, standings: Mapping[int, Standing]) -> None:
         """Mark OLTs as reachable that this engine has not polled, if they answered a short time ago."""
         since = self._clock.now() - RECENTLY
-        for olt_id in standings.keys() - self._standings.keys():
+        for olt_id in standings.keys() - self.standings.keys():
             answered_at = standings[olt_id].answered_at
             if answered_at is not None and answered_at >= since and standings[olt_id].breaker_since is None:
                 self.manager.mark_reachable(olt_id)
@@ -384,7 +360,8 @@ class Scheduler:
         nodes = [node for state in states.values() for node in state.nodes]
         composites = group_chains(nodes)
         before = self._grid.of_olts(olt_ids)
-        waiting = {**refused, **self._waiting_slots(before)}
+        queued = {id_: item.composite for id_ in before if (item := self.manager.queue.find(id_)) is not None}
+        waiting = {**refused, **queued}
         shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
         shift.skipped = [self._with_true_cause(item, now) for item in shift.skipped]
         shift.avoid(await self._taken({id_: composites[id_] for id_ in shift.dues}, now), composites)
@@ -393,9 +370,21 @@ class Scheduler:
             # If one part fails, the next tick reads the stored state and continues from there.
             with self.outages.watch("write", self._clock):
                 await self._slots.reschedule(checks, skipped, now=now)
-        self._apply(olt_ids, before - composites.keys(), composites, shift, states)
+        dropped = before - composites.keys()
+        for node_id in dropped:
+            self.manager.queue.withdraw(node_id, self._clock.now())
+        self._grid.apply(dropped, composites, shift)
+        for node_id, links in composites.items():
+            self.manager.renew(node_id, links)
+        for olt_id in olt_ids:
+            self._states.pop(olt_id, None)
+        self._states |= states
         self._on_change(olt_ids)
-        self._offer_requests(nodes, composites)
+        for node in nodes:
+            if node.run_requested_at is not None:
+                # A chained node runs alone; a master runs with its chain.
+                _, chain = composites.get(node.id, (node, ()))
+                self.manager.offer(CompositeNode(node, chain, node.run_requested_at, Trigger.MANUAL, urgent=True))
         _tell_lost(shift.skipped)
 
     def _with_true_cause(self, item: Skipped, now: datetime) -> Skipped:
@@ -406,10 +395,6 @@ class Scheduler:
         if broken_since is not None and broken_since <= item.slot:
             return replace(item, cause=Cause.BREAKER_OPEN)
         return replace(item, cause=self.outages.main_cause(item.slot, now) or item.cause)
-
-    def _waiting_slots(self, node_ids: Collection[int]) -> dict[int, CompositeNode]:
-        found = {node_id: self.manager.queue.find(node_id) for node_id in node_ids}
-        return {node_id: waiting.composite for node_id, waiting in found.items() if waiting is not None}
 
     async def _obey(self, changes: Sequence[Change], now: datetime) -> None:
         """Apply a change to open executions at once: disabling must take effect immediately."""
@@ -426,36 +411,6 @@ class Scheduler:
                 _tell_change(change)
         if aborted:
             tell(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
-
-    def _apply(
-        self,
-        olt_ids: Collection[int],
-        dropped: Collection[int],
-        composites: Mapping[int, Links],
-        shift: Shift,
-        states: Mapping[int, OltState],
-    ) -> None:
-        for node_id in dropped:
-            self.manager.queue.withdraw(node_id, self._clock.now())
-        self._grid.apply(dropped, composites, shift)
-        for node_id, links in composites.items():
-            self.manager.renew(node_id, links)
-        for olt_id in olt_ids:
-            self._states.pop(olt_id, None)
-        self._states |= states
-
-    def _offer_requests(self, nodes: Collection[Node], composites: Mapping[int, Links]) -> None:
-        """Offer manual runs. A chained node runs alone; a master runs with its chain."""
-        for node in nodes:
-            if node.run_requested_at is not None:
-                _, chain = composites.get(node.id, (node, ()))
-                asked = CompositeNode(node, chain, node.run_requested_at, Trigger.MANUAL, urgent=True)
-                self.manager.offer(asked)
-
-
-def _lost(waiting: QueuedNode, now: datetime) -> Skipped:
-    composite = waiting.composite
-    return Skipped(composite.master, composite.slot, waiting.lost_slots(now), waiting.main_cause, composite.chain)
 
 
 def _tell_change(change: Change) -> None:

@@ -71,19 +71,30 @@ class Simulation:
             tick = self._next_tick()
             if self._ends and (tick is None or self._ends[0][0] < tick):
                 now, _, olt_id, poller = heappop(self._ends)
-                self._end(olt_id, poller, now)
+                if poller is None:
+                    self._queue.release(olt_id, now)
+                else:
+                    self._dispatcher.end(poller, olt_id, now)
             elif tick is None:
                 return
             else:
                 now = tick
-                yield from self._expire(now)
+                for waiting in self._queue.expire(now):
+                    yield from _lost(waiting.composite, 0, waiting.lost_slots(now) - 1, waiting.main_cause, now)
+                    self._queue.put_back(waiting.renewed(now), now=now)
                 for composite in self._grid.take_due(now):
                     self._queue.offer(composite, now)
-            while (waiting := self._dispatcher.take(now)) is not None:
-                self._begin(waiting.composite, now)
-                yield SlotFate(waiting.composite, now)
+            while (taken := self._dispatcher.take(now)) is not None:
+                composite = taken.composite
+                seconds, interval = self._seconds(composite), composite.master.interval
+                poller = self._dispatcher.begin(composite, now)
+                # Set before the run ends: until then nothing else is considered on its OLT.
+                self._dispatcher.took[composite.id] = seconds
+                heappush(self._ends, (now + timedelta(seconds=seconds), next(self._numbers), composite.olt_id, poller))
+                self._grid.put(composite.id, next_check(composite.slot, interval, now), interval)
+                yield SlotFate(composite, now)
                 # A slot that ends between two ticks can still begin; those behind it that have come are lost.
-                yield from _lost(waiting.composite, 1, waiting.lost_slots(now), waiting.main_cause, now)
+                yield from _lost(composite, 1, taken.lost_slots(now), taken.main_cause, now)
 
     def _next_tick(self) -> datetime | None:
         """Return the next whole second at which the scheduler has something to do."""
@@ -94,25 +105,6 @@ class Simulation:
         if alarm is not None:
             times.append(_next_second(alarm))
         return min(times, default=None)
-
-    def _expire(self, now: datetime) -> Iterator[SlotFate]:
-        for waiting in self._queue.expire(now):
-            yield from _lost(waiting.composite, 0, waiting.lost_slots(now) - 1, waiting.main_cause, now)
-            self._queue.put_back(waiting.renewed(now), now=now)
-
-    def _begin(self, composite: CompositeNode, now: datetime) -> None:
-        seconds, interval = self._seconds(composite), composite.master.interval
-        poller = self._dispatcher.begin(composite, now)
-        # Set before the run ends: until then nothing else is considered on its OLT.
-        self._dispatcher.took[composite.id] = seconds
-        heappush(self._ends, (now + timedelta(seconds=seconds), next(self._numbers), composite.olt_id, poller))
-        self._grid.put(composite.id, next_check(composite.slot, interval, now), interval)
-
-    def _end(self, olt_id: int, poller: Poller | None, now: datetime) -> None:
-        if poller is None:
-            self._queue.release(olt_id, now)
-        else:
-            self._dispatcher.end(poller, olt_id, now)
 
 
 def _next_second(at: datetime) -> datetime:

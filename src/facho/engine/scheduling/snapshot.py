@@ -20,18 +20,31 @@ def snapshot(
     """
     if pollers is None:
         pollers = describe(manager.pollers, now, manager.started_at)
-    stats = _stats(manager, pollers, now)
+    saturation = manager.saturation
+    busy = sum(poller["status"] == "BUSY" for poller in pollers)
+    size, delayed = len(manager.waiting), manager.queue.delayed(now)
     return {
         "at": now.isoformat(),
         "pollers": pollers,
         "queue": {
-            "size": stats["queue_size"],
-            "delayed": stats["delayed"],
+            "size": size,
+            "delayed": delayed,
             # More runs are late than all pollers together can start at once.
-            "is_overload": stats["delayed"] > stats["total_pollers"],
+            "is_overload": delayed > len(pollers),
             "next": [_waiting(item, now) for item in in_order(manager.waiting, now)[:QUEUE_SHOWN]],
         },
-        "stats": stats,
+        "stats": {
+            "total_pollers": len(pollers),
+            "free_pollers": len(pollers) - busy,
+            "busy_pollers": busy,
+            "busy_percentage": round(saturation.mean, 1),
+            "samples": [round(sample, 1) for sample in saturation.samples],
+            "is_saturated": saturation.is_saturated,
+            "queue_size": size,
+            "delayed": delayed,
+            "total_tasks_completed": sum(poller["tasks_completed"] for poller in pollers),
+            "total_tasks_delayed": sum(poller["tasks_delayed"] for poller in pollers),
+        },
     }
 
 
@@ -40,23 +53,6 @@ def describe(
 ) -> list[dict[str, Any]]:
     """Return the state and place of pollers as plain values."""
     return [{**_poller(poller, now, started_at), "worker": worker, "host": host} for poller in pollers]
-
-
-def _stats(manager: PollerManager, pollers: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
-    saturation = manager.saturation
-    busy = sum(poller["status"] == "BUSY" for poller in pollers)
-    return {
-        "total_pollers": len(pollers),
-        "free_pollers": len(pollers) - busy,
-        "busy_pollers": busy,
-        "busy_percentage": round(saturation.mean, 1),
-        "samples": [round(sample, 1) for sample in saturation.samples],
-        "is_saturated": saturation.is_saturated,
-        "queue_size": len(manager.waiting),
-        "delayed": manager.queue.delayed(now),
-        "total_tasks_completed": sum(poller["tasks_completed"] for poller in pollers),
-        "total_tasks_delayed": sum(poller["tasks_delayed"] for poller in pollers),
-    }
 
 
 def _poller(poller: Poller, now: datetime, started_at: datetime) -> dict[str, Any]:
