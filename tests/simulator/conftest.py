@@ -50,7 +50,7 @@ def ask() -> Ask:
     ) -> Answer | None:
         names = [parse(oid) if isinstance(oid, str) else oid for oid in oids]
         request = prepare(version, community, PduType[kind], names, non_repeaters, repetitions)
-        datagram = agent.handle(request.datagram(REQUEST_ID), now)
+        datagram = agent.serve(request.datagram(REQUEST_ID), now).payload
         if datagram is None:
             return None
         request_id, its_community, its_version, answer = decode_answer(datagram)

@@ -191,7 +191,7 @@ def test_bytes_that_are_no_request_get_no_answer(agent, now):
     request = prepare(Version.V2C, b"public", PduType.GET, [parse(f"{NAME}.0")]).datagram(0x01020304)
     spoiled = [request[:length] for length in range(len(request))] + [b"\xff" * 60]
 
-    answers = [agent.handle(datagram, now) for datagram in spoiled]
+    answers = [agent.serve(datagram, now).payload for datagram in spoiled]
 
     assert set(answers) == {None}
 

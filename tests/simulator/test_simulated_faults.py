@@ -133,7 +133,7 @@ def test_a_swap_at_the_very_end_leaves_the_column_as_it_is(agent, central, ask):
 def test_noise_is_no_message(agent, now):
     agent.faults = Faults(spoiled=1.0, spoiling=Spoiling.NOISE)
 
-    datagram = agent.handle(request(PduType.GET, row_oid(SERIAL, agent.device, 7)), now)
+    datagram = agent.serve(request(PduType.GET, row_oid(SERIAL, agent.device, 7)), now).payload
 
     with pytest.raises(BadAnswer):
         decode_answer(datagram)
@@ -142,7 +142,7 @@ def test_noise_is_no_message(agent, now):
 def test_an_answer_that_is_cut_still_shows_whose_it_is(agent, now):
     agent.faults = Faults(spoiled=1.0, spoiling=Spoiling.CUT)
 
-    datagram = agent.handle(request(PduType.GET_BULK, SERIAL, repetitions=10), now)
+    datagram = agent.serve(request(PduType.GET_BULK, SERIAL, repetitions=10), now).payload
 
     assert open_answer(datagram).request_id == 0x01020304
     with pytest.raises(BadAnswer):
@@ -152,7 +152,7 @@ def test_an_answer_that_is_cut_still_shows_whose_it_is(agent, now):
 def test_a_stray_answer_has_another_request_id(agent, now):
     agent.faults = Faults(spoiled=1.0, spoiling=Spoiling.STRAY)
 
-    datagram = agent.handle(request(PduType.GET_BULK, SERIAL, repetitions=10), now)
+    datagram = agent.serve(request(PduType.GET_BULK, SERIAL, repetitions=10), now).payload
 
     assert decode_answer(datagram)[0] != 0x01020304
 

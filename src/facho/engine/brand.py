@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from facho.engine.model import JobKind
@@ -90,12 +91,8 @@ class IndexSpace:
     by_index: bool = True
 
 
-def _as_it_is(place: Unplaced) -> Arcs:
-    return place.index
-
-
 # The index is only a name.
-OPAQUE = IndexSpace(Unplaced, _as_it_is, by_port=False)
+OPAQUE = IndexSpace(Unplaced, attrgetter("index"), by_port=False)
 
 
 @dataclass(frozen=True, slots=True)

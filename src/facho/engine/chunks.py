@@ -106,7 +106,11 @@ def encode(kind: Kind, cells: Sequence[Cell]) -> PackedColumn:
         except (TypeError, OverflowError):
             return _column(0, [_counter_code(cell) for cell in cells])
     if kind is Kind.WORD:
-        return _encode_words(cells)
+        # PostgreSQL refuses NUL in text.
+        texts = {cell: str(cell).replace("\0", "")[:LONGEST_WORD] for cell in set(cells) if cell not in (None, UNREAD)}
+        words = sorted(set(texts.values()))
+        codes = {cell: words.index(text) for cell, text in texts.items()} | {None: NONE_CODE, UNREAD: UNREAD_CODE}
+        return _column(words, [codes[cell] for cell in cells])
     for digits in range(MOST_DIGITS + 1):
         try:
             return _column(digits, list(map(_DECIMALS[digits].__getitem__, cells)))
@@ -184,14 +188,6 @@ def _counter_code(cell: Cell) -> int:
     # A counter above 9 exabytes is invalid.
     number = cell if isinstance(cell, int) else _finite(cell)
     return NONE_CODE if number is None or abs(number) > LARGEST else round(number)
-
-
-def _encode_words(cells: Sequence[Cell]) -> PackedColumn:
-    # PostgreSQL refuses NUL in text.
-    texts = {cell: str(cell).replace("\0", "")[:LONGEST_WORD] for cell in set(cells) if cell not in (None, UNREAD)}
-    words = sorted(set(texts.values()))
-    codes = {cell: words.index(text) for cell, text in texts.items()} | {None: NONE_CODE, UNREAD: UNREAD_CODE}
-    return _column(words, [codes[cell] for cell in cells])
 
 
 def _column(form: Form, codes: list[int]) -> PackedColumn:

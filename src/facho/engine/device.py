@@ -76,14 +76,10 @@ def sort_addresses(hosts: Mapping[int, HostAddress]) -> dict[int, tuple[str, ...
     The address that most OLTs have is preferred, so that OLTs with a common address get one device.
     """
     counts = Counter((address, each.port) for each in hosts.values() for address in each.candidates)
-    return {id_: _most_common_first(each, counts) for id_, each in hosts.items()}
-
-
-def _most_common_first(host: HostAddress, counts: Mapping[tuple[str, int], int]) -> tuple[str, ...]:
-    def rank(address: str) -> tuple[int, int, int]:
-        return -counts[address, host.port], *address_order(address)
-
-    return tuple(sorted(host.candidates, key=rank))
+    return {
+        id_: tuple(sorted(each.candidates, key=lambda address: (-counts[address, each.port], *address_order(address))))
+        for id_, each in hosts.items()
+    }
 
 
 def address_order(address: str) -> tuple[int, int]:

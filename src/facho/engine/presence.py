@@ -103,7 +103,7 @@ def take_census(
         found=tuple(onu.index for onu in found if onu.misses or onu.is_missing),
         back=tuple(onu.index for onu in found if onu.is_missing),
         missed=tuple(onu.index for onu in missed),
-        gone=gone,
+        gone=tuple(onu.index for onu in gone),
         vanishing=vanishing,
         present=present,
     )
@@ -116,7 +116,12 @@ def find_moves(known: Sequence[KnownOnu], readings: Sequence[Reading]) -> Census
     movers = {move.known.index for move in moved}
     taken = {move.reading.index for move in moved}
     staying = [onu for onu in known if onu.index in read and onu.index not in movers]
-    differing = [onu for onu in staying if onu.index not in taken and _is_read_differently(onu, read[onu.index])]
+    differing = []
+    for onu in staying:
+        values = read[onu.index].values
+        is_known = values.get("serial", onu.serial) == onu.serial and values.get("mac", onu.mac) == onu.mac
+        if onu.index not in taken and not is_known:
+            differing.append(onu)
     if not differing:
         # The usual case: all are read as known.
         return Census(moved=moved, replaced=tuple(onu.index for onu in staying if onu.index in taken))
@@ -128,11 +133,6 @@ def find_moves(known: Sequence[KnownOnu], readings: Sequence[Reading]) -> Census
         replaced=tuple(onu.index for onu in staying if onu.index in taken or onu.index in others),
         unproven=tuple(onu.index for onu in unproven),
     )
-
-
-def _is_read_differently(onu: KnownOnu, reading: Reading) -> bool:
-    values = reading.values
-    return bool(values.get("serial", onu.serial) != onu.serial or values.get("mac", onu.mac) != onu.mac)
 
 
 def is_identity(value: object) -> bool:
@@ -179,7 +179,7 @@ class _Proof:
 
 def _judge(
     missed: Sequence[KnownOnu], unsaid: Sequence[KnownOnu], present: int, *, was_suspect: bool, rules: Rules
-) -> tuple[Vanishing, tuple[str, ...]]:
+) -> tuple[Vanishing, list[KnownOnu]]:
     """Assess a mass disappearance, and return the ONUs to mark as missing.
 
     If it is already suspected, ONUs that are absent again confirm it; only new absences can start another suspicion.
@@ -192,17 +192,13 @@ def _judge(
     still_open = was_suspect and not is_confirmed and rules.is_mass(suspects, present)
     gone = [onu for onu in again if not still_open and (is_confirmed or onu.misses + 1 >= rules.misses)]
     if rules.is_mass(len(new), present):
-        return Vanishing.SUSPECTED, _indexes(gone)
+        return Vanishing.SUSPECTED, gone
     gone += [onu for onu in new if onu.misses + 1 >= rules.misses]
     if not was_suspect:
-        return Vanishing.NONE, _indexes(gone)
+        return Vanishing.NONE, gone
     if is_confirmed:
-        return Vanishing.CONFIRMED, _indexes(gone)
-    return Vanishing.HELD if still_open else Vanishing.OVER, _indexes(gone)
-
-
-def _indexes(onus: Sequence[KnownOnu]) -> tuple[str, ...]:
-    return tuple(onu.index for onu in onus)
+        return Vanishing.CONFIRMED, gone
+    return Vanishing.HELD if still_open else Vanishing.OVER, gone
 
 
 def _moves(known: Sequence[KnownOnu], read: Mapping[str, Reading]) -> tuple[Move, ...]:
@@ -212,7 +208,11 @@ def _moves(known: Sequence[KnownOnu], read: Mapping[str, Reading]) -> tuple[Move
     arrived = set(at_home)
     for name in ("serial", "mac"):
         once = _once(read.values(), name)
-        for value, candidates in _by(known, name).items():
+        by_value: dict[str, list[KnownOnu]] = {}
+        for onu in known:
+            if value := getattr(onu, name):
+                by_value.setdefault(value, []).append(onu)
+        for value, candidates in by_value.items():
             reading = once.get(value)
             if reading is None or reading.index in arrived:
                 continue
@@ -253,11 +253,3 @@ def _once(readings: Collection[Reading], name: str) -> dict[str, Reading]:
     counts: Counter[Any] = Counter(reading.values.get(name) for reading in readings)
     once = ((reading.values.get(name), reading) for reading in readings)
     return {value: reading for value, reading in once if value and counts[value] == 1 and is_identity(value)}
-
-
-def _by(known: Sequence[KnownOnu], name: str) -> dict[str, list[KnownOnu]]:
-    groups: dict[str, list[KnownOnu]] = {}
-    for onu in known:
-        if value := getattr(onu, name):
-            groups.setdefault(value, []).append(onu)
-    return groups

@@ -11,7 +11,7 @@ from facho.engine.brand import Brand, Decoder
 from facho.engine.collect.sample import take_sample
 from facho.engine.errors import FachoError, LeaseLost, OltBusy
 from facho.engine.events import gettext_noop
-from facho.engine.model import JobKind, KnownOnu, Lease, Node, Question, RawOid, Reply
+from facho.engine.model import JobKind, KnownOnu, Node, Question, RawOid, Reply
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeSource, OltLeases, Questions, Snmp
 from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
@@ -139,7 +139,7 @@ class Answerer:
                     job_of(question),
                     olt,
                     self._brand(olt.brand),
-                    snmp=self._leased(lease),
+                    snmp=LeasedSnmp(self._snmp, lease, self._leases.is_valid),
                     clock=self._clock,
                     deadline=self._clock.now() + TIME_LIMIT,
                     known=known,
@@ -148,9 +148,6 @@ class Answerer:
             except LeaseLost:
                 return Reply(error=BUSY)
         return Reply(asdict(sample))
-
-    def _leased(self, lease: Lease) -> Snmp:
-        return LeasedSnmp(self._snmp, lease, self._leases.is_valid)
 
 
 def job_of(question: Question) -> Node:

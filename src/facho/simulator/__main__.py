@@ -23,7 +23,12 @@ from facho.simulator.stdin import watch_stdin
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the fleet of the arguments."""
-    parser = _parser()
+    parser = argparse.ArgumentParser(prog="python -m facho.simulator", description=__doc__)
+    parser.add_argument("--olts", type=_count, default=6, help="number of OLTs; every sixth one never answers")
+    parser.add_argument("--onus", type=_count, default=2100, help="total number of ONUs of the OLTs that answer")
+    parser.add_argument("--seed", type=int, default=1, help="seed for generating the ONUs")
+    parser.add_argument("--ports", type=_ports, default=(), help="preferred UDP ports, like 16101,16102")
+    parser.add_argument("--log", type=Path, help="write one line of JSON per request to this file")
     options = parser.parse_args(arguments)
     specs = demo_fleet(options.olts, options.onus, options.seed, options.ports)
     try:
@@ -66,16 +71,6 @@ def _say(value: object) -> None:
     with suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m facho.simulator", description=__doc__)
-    parser.add_argument("--olts", type=_count, default=6, help="number of OLTs; every sixth one never answers")
-    parser.add_argument("--onus", type=_count, default=2100, help="total number of ONUs of the OLTs that answer")
-    parser.add_argument("--seed", type=int, default=1, help="seed for generating the ONUs")
-    parser.add_argument("--ports", type=_ports, default=(), help="preferred UDP ports, like 16101,16102")
-    parser.add_argument("--log", type=Path, help="write one line of JSON per request to this file")
-    return parser
 
 
 def _count(text: str) -> int:

@@ -54,50 +54,47 @@ class SimulatedAgent:
         self.device = device
         self._onu_numbers = {_place(onu.position): number for number, onu in enumerate(device.plant.onus)}
 
-    def handle(self, datagram: bytes, now: float) -> bytes | None:
-        """Return the answer to a datagram, if there is one. `now` is the time that values depend on."""
-        return self.serve(datagram, now).payload
-
     def serve(self, datagram: bytes, now: float) -> AgentReply:
-        """Return the answer to a datagram, and its cost."""
+        """Return the answer to a datagram, and its cost. `now` is the time that values depend on."""
         try:
             request = decode_request(datagram)
         except BadAnswer:
             return AgentReply(None)
-        kind, asked = KINDS[request.pdu_type], len(request.oids)
-        if self.faults.mute or request.community != self._community or not _is_possible(request):
+        faults, kind, asked = self.faults, KINDS[request.pdu_type], len(request.oids)
+        # Version 1 has no GETBULK.
+        is_impossible = request.version == Version.V1 and request.pdu_type == PduType.GET_BULK
+        if faults.mute or request.community != self._community or is_impossible:
             return AgentReply(None, kind, asked)
-        lookup = self._lookup(request, now)
+        poison = None
+        if faults.gen_err_at is not None or faults.silent_at is not None:
+            poison = Poison(self._number(faults.gen_err_at), self._number(faults.silent_at), faults.only_column)
+        lookup = Lookup(self.device.mib, request.version, faults, poison, now)
+        status, index = ErrorStatus.NO_ERROR, 0
         try:
-            status, index, varbinds = self._answer(request, lookup)
+            varbinds = self._varbinds(request, lookup)
+        except Fails as failure:
+            status, index = failure.status, failure.index
+            # An error has the variables of the request, or none if even they might be too big.
+            is_bare = status == ErrorStatus.TOO_BIG and request.version != Version.V1
+            varbinds = [] if is_bare else [encode_varbind(oid, Tag.NULL, None) for oid in request.oids]
         except (Dies, Hushed):
-            return AgentReply(None, kind, asked, work=self.faults.per_pdu * self.faults.slow_by)
+            return AgentReply(None, kind, asked, work=faults.per_pdu * faults.slow_by)
         payload, answered = self._pack(request, status, index, varbinds)
-        return AgentReply(payload, kind, asked, answered, self._work(request, lookup, answered))
-
-    def _lookup(self, request: Request, now: float) -> Lookup:
-        return Lookup(self.device.mib, request.version, self.faults, self._poison(), now)
-
-    def _poison(self) -> Poison | None:
-        faults = self.faults
-        if faults.gen_err_at is None and faults.silent_at is None:
-            return None
-        return Poison(self._number(faults.gen_err_at), self._number(faults.silent_at), faults.only_column)
+        work = faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row
+        hang = faults.zero_repetitions_hang if self._hangs(request) else 0.0
+        return AgentReply(payload, kind, asked, answered, hang + work * faults.slow_by)
 
     def _number(self, position: Position | None) -> int | None:
         return None if position is None else self._onu_numbers.get(_place(position))
 
-    def _answer(self, request: Request, lookup: Lookup) -> tuple[int, int, list[bytes]]:
-        """Return error status, error index and variables."""
-        try:
-            return ErrorStatus.NO_ERROR, 0, self._varbinds(request, lookup)
-        except Fails as failure:
-            return failure.status, failure.index, _echo(request, failure.status)
-
     def _varbinds(self, request: Request, lookup: Lookup) -> list[bytes]:
-        if self.faults.too_big_above is not None and _wanted(request) > self.faults.too_big_above:
+        is_bulk, wanted = request.pdu_type == PduType.GET_BULK, len(request.oids)
+        if is_bulk:
+            once, repetitions = _bulk_shape(request)
+            wanted = once + repetitions * (len(request.oids) - once)
+        if self.faults.too_big_above is not None and wanted > self.faults.too_big_above:
             raise Fails(ErrorStatus.TOO_BIG, 0)
-        if request.pdu_type == PduType.GET_BULK:
+        if is_bulk:
             return self._bulk(request, lookup)
         if request.pdu_type == PduType.SET:
             raise Fails(ErrorStatus.NO_SUCH_NAME if request.version == Version.V1 else ErrorStatus.NO_ACCESS, 1)
@@ -150,21 +147,10 @@ class SimulatedAgent:
         is_bulk = request.pdu_type == PduType.GET_BULK
         return is_bulk and request.max_repetitions <= 0 and self.faults.zero_repetitions_hang > 0
 
-    def _work(self, request: Request, lookup: Lookup, answered: int) -> float:
-        faults = self.faults
-        hang = faults.zero_repetitions_hang if self._hangs(request) else 0.0
-        work = faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row
-        return hang + work * faults.slow_by
-
 
 def _place(position: Position) -> tuple[int, int, int | None]:
     """Return the key of an ONU: a simulated OLT has one shelf, so its number does not matter."""
     return position.slot, position.port, position.onu
-
-
-def _is_possible(request: Request) -> bool:
-    """Return whether the version has this PDU. Version 1 has no GETBULK."""
-    return not (request.version == Version.V1 and request.pdu_type == PduType.GET_BULK)
 
 
 def _bulk_shape(request: Request) -> tuple[int, int]:
@@ -172,20 +158,5 @@ def _bulk_shape(request: Request) -> tuple[int, int]:
     return min(max(request.non_repeaters, 0), len(request.oids)), max(request.max_repetitions, 0)
 
 
-def _wanted(request: Request) -> int:
-    """Return the number of variables of a full answer."""
-    if request.pdu_type != PduType.GET_BULK:
-        return len(request.oids)
-    once, repetitions = _bulk_shape(request)
-    return once + repetitions * (len(request.oids) - once)
-
-
 def _overhead(request: Request) -> int:
     return len(encode_response_parts(request, 0, 0, ())) + LENGTH_RESERVE
-
-
-def _echo(request: Request, status: int) -> list[bytes]:
-    """Return the variables of an error: those of the request, or none if even they might be too big."""
-    if status == ErrorStatus.TOO_BIG and request.version != Version.V1:
-        return []
-    return [encode_varbind(oid, Tag.NULL, None) for oid in request.oids]

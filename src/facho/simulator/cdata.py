@@ -45,21 +45,13 @@ GPON_CHASSIS = replace(
 REASONS = {Down.LOS: b"losi", Down.DYING_GASP: b"dying-gasp", Down.OFFLINE: b"--", Down.DEACTIVATED: b"deactive"}
 
 
-def epon_number(onu: Onu) -> int:
-    """Return device, card, port and ONU, one byte each."""
-    return 1 << 24 | (UPLINKS + onu.position.port) << 8 | (onu.position.onu or 0)
-
-
-def gpon_number(onu: Onu) -> int:
-    return 0x480000 | onu.position.port - 1 << 12 | (onu.position.onu or 0)
-
-
 def epon_index(onu: Onu) -> Arcs:
-    return (epon_number(onu),)
+    """Return device, card, port and ONU, one byte each."""
+    return (1 << 24 | (UPLINKS + onu.position.port) << 8 | (onu.position.onu or 0),)
 
 
 def gpon_index(onu: Onu) -> Arcs:
-    return (gpon_number(onu),)
+    return (0x480000 | onu.position.port - 1 << 12 | (onu.position.onu or 0),)
 
 
 def legacy_index(onu: Onu) -> Arcs:
@@ -152,17 +144,13 @@ LEGACY_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _interfaces(site: Site) -> list[Interface]:
-    uplinks = [Interface(1 << 24 | port << 8, f"ge0/0/{port}", "") for port in range(1, UPLINKS + 1)]
-    return uplinks + [
-        Interface(1 << 24 | UPLINKS + port.port << 8, f"pon0/0/{port.port}", "") for port in site.plant.ports
-    ]
-
-
 def _epon(site: Site) -> list[MibColumn]:
+    interfaces = [Interface(1 << 24 | port << 8, f"ge0/0/{port}", "") for port in range(1, UPLINKS + 1)]
+    for port in site.plant.ports:
+        interfaces.append(Interface(1 << 24 | UPLINKS + port.port << 8, f"pon0/0/{port.port}", ""))
     return [
         *system_columns(site, "FD1216S-B0", OBJECT_ID),
-        *interface_columns(_interfaces(site)),
+        *interface_columns(interfaces),
         *onu_table(site, epon_index, EPON_COLUMNS),
         *onu_table(site, _of_card(epon_index), EPON_CARD_COLUMNS),
     ]

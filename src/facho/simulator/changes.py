@@ -57,8 +57,14 @@ def rise(plant: Plant, position: Position, now: float) -> Plant:
 
 def fade(plant: Plant, position: Position | None, db_per_hour: float, now: float) -> Plant:
     """Return the plant with one or all ONUs whose power changes from now on; 0 keeps the current power."""
-    faded = plant.onus if position is None else (find(plant, position),)
-    changed = {onu.position: _faded(onu, db_per_hour, now) for onu in faded}
+    changed = {}
+    for onu in plant.onus if position is None else (find(plant, position),):
+        # The current power becomes the base.
+        lost = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
+        rx_dbm, olt_rx_dbm = onu.rx_dbm + lost, onu.olt_rx_dbm + lost
+        changed[onu.position] = replace(
+            onu, rx_dbm=rx_dbm, olt_rx_dbm=olt_rx_dbm, fade_per_hour=db_per_hour, fade_from=now
+        )
     return replace(plant, onus=tuple(changed.get(onu.position, onu) for onu in plant.onus))
 
 
@@ -90,23 +96,11 @@ def _up_since(now: float) -> Cycle:
     return Cycle(LONG, AWAY, AWAY - now)
 
 
-def _faded(onu: Onu, db_per_hour: float, now: float) -> Onu:
-    """Return the ONU with its current power as the base, fading from there."""
-    lost = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
-    return replace(
-        onu,
-        rx_dbm=onu.rx_dbm + lost,
-        olt_rx_dbm=onu.olt_rx_dbm + lost,
-        fade_per_hour=db_per_hour,
-        fade_from=now,
-    )
-
-
 def _register(plant: Plant, onu: Onu) -> Plant:
     """Return the plant with one more ONU, with a new number."""
     number = plant.registrations
-    onus = tuple(sorted((*plant.onus, replace(onu, number=number)), key=_order))
-    return replace(plant, onus=onus, registrations=number + 1)
+    onus = sorted((*plant.onus, replace(onu, number=number)), key=lambda each: _place(each.position))
+    return replace(plant, onus=tuple(onus), registrations=number + 1)
 
 
 def _without(plant: Plant, onu: Onu) -> Plant:
@@ -117,9 +111,5 @@ def _changed(plant: Plant, onu: Onu, changed: Onu) -> Plant:
     return replace(plant, onus=tuple(changed if each is onu else each for each in plant.onus))
 
 
-def _order(onu: Onu) -> tuple[int, int, int]:
-    return onu.position.slot, onu.position.port, onu.position.onu or 0
-
-
-def _place(position: Position) -> tuple[int, int, int | None]:
-    return position.slot, position.port, position.onu
+def _place(position: Position) -> tuple[int, int, int]:
+    return position.slot, position.port, position.onu or 0

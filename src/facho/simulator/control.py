@@ -50,32 +50,37 @@ class Control:
     def run(self, line: str) -> dict[str, Any]:
         """Return {"ok": true, "olts": {name: what came of it}}, or {"ok": false, "error": why not}."""
         try:
-            name, words = _split(line)
-            olts = self._olts(name)
+            name, *words = line.split() or [""]
+            if not words:
+                raise ValueError("write the name of an OLT (or * for all) and a command, like: * loss=0.05")
+            olts = [olt for olt in self._fleet if name in ("*", olt.name)]
+            if not olts:
+                names = ", ".join(olt.name for olt in self._fleet)
+                raise ValueError(f"there is no OLT {name!r}; there are {names}, or * for all")
             # All of them before any of them: a line is done as a whole or not at all.
             actions = [self._action(olt, words) for olt in olts]
             return {"ok": True, "olts": {olt.name: dict(act()) for olt, act in zip(olts, actions, strict=True)}}
         except ValueError as error:
             return {"ok": False, "error": str(error)}
 
-    def _olts(self, name: str) -> list[SimulatedOlt]:
-        olts = [olt for olt in self._fleet if name in ("*", olt.name)]
-        if not olts:
-            names = ", ".join(olt.name for olt in self._fleet)
-            raise ValueError(f"there is no OLT {name!r}; there are {names}, or * for all")
-        return olts
-
     def _action(self, olt: SimulatedOlt, words: Sequence[str]) -> Callable[[], Result]:
         """Return what to do to one OLT; ValueError if it cannot be done."""
         first, *rest = words
         if first in USAGE:
-            return self._replanting(olt, first, rest)
+            device = olt.device.replanted(_change(first, rest, self._now())(olt.device.plant))
+
+            def replant() -> Result:
+                olt.agent.install(device)
+                return {"onus": len(device.plant.onus)}
+
+            return replant
         if first in ("faults", "log", "forget"):
             if rest:
                 raise ValueError(f"{first} takes no arguments")
             return partial(self._tell, olt, first)
         base, options = (WELL, rest) if first == "well" else (olt.agent.faults, list(words))
-        faults = faults_from(dict(_option(word) for word in options), base)
+        pairs = (word.partition("=") for word in options)
+        faults = faults_from({name: value for name, _, value in pairs}, base)
 
         def change() -> Result:
             olt.change(faults)
@@ -90,27 +95,6 @@ class Control:
             self._fleet.log.clear(olt.name)
             return {}
         return {"faults": to_options(olt.agent.faults)}
-
-    def _replanting(self, olt: SimulatedOlt, word: str, arguments: Sequence[str]) -> Callable[[], Result]:
-        device = olt.device.replanted(_change(word, arguments, self._now())(olt.device.plant))
-
-        def replant() -> Result:
-            olt.agent.install(device)
-            return {"onus": len(device.plant.onus)}
-
-        return replant
-
-
-def _split(line: str) -> tuple[str, list[str]]:
-    name, *words = line.split() or [""]
-    if not words:
-        raise ValueError("write the name of an OLT (or * for all) and a command, like: * loss=0.05")
-    return name, words
-
-
-def _option(word: str) -> tuple[str, str]:
-    name, _, value = word.partition("=")
-    return name, value
 
 
 def _change(word: str, arguments: Sequence[str], now: float) -> Change:

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from random import Random
 
-from facho.simulator.agent import AgentReply, SimulatedAgent
+from facho.simulator.agent import SimulatedAgent
 from facho.simulator.pdulog import Pdu, PduLog
 
 
@@ -49,7 +49,14 @@ class Desk:
         limit = self.agent.faults.queue_limit
         is_full = limit is not None and self._queue.waiting(now) >= limit
         reply = self.agent.serve(datagram, now)
-        departure = None if is_full else self._depart(reply, now)
+        departure = None
+        if not is_full:
+            faults = self.agent.faults
+            work = reply.work * (1 + faults.crowding * self._queue.waiting(now)) if faults.crowding else reply.work
+            done = self._queue.serve(now, work)
+            if reply.payload is not None and self._random.random() >= faults.loss:
+                leaves = done + faults.latency + self._random.uniform(0, faults.jitter)
+                departure = Departure(leaves, reply.payload)
         self._log.add(
             Pdu(
                 arrived=now,
@@ -62,11 +69,3 @@ class Desk:
             )
         )
         return departure
-
-    def _depart(self, reply: AgentReply, now: float) -> Departure | None:
-        faults = self.agent.faults
-        work = reply.work * (1 + faults.crowding * self._queue.waiting(now)) if faults.crowding else reply.work
-        done = self._queue.serve(now, work)
-        if reply.payload is None or self._random.random() < faults.loss:
-            return None
-        return Departure(done + faults.latency + self._random.uniform(0, faults.jitter), reply.payload)

@@ -165,14 +165,10 @@ def fixed_column(oid: str, rows: MibRows, tag: Tag, values: Sequence[Raw]) -> Mi
 
 def system_columns(site: Site, descr: str, object_id: str) -> list[MibColumn]:
     """Return the system group: sysDescr, sysObjectID, sysUpTime, sysName."""
-
-    def uptime(_number: int, now: float) -> int:
-        return uptime_ticks(site.seed, now)
-
     return [
         fixed_column(f"{SYSTEM}.1", SCALAR, Tag.OCTET_STRING, [descr.encode()]),
         fixed_column(f"{SYSTEM}.2", SCALAR, Tag.OBJECT_IDENTIFIER, [parse(object_id)]),
-        MibColumn(numbers(f"{SYSTEM}.3"), SCALAR, Tag.TIME_TICKS, uptime),
+        MibColumn(numbers(f"{SYSTEM}.3"), SCALAR, Tag.TIME_TICKS, lambda _, now: uptime_ticks(site.seed, now)),
         fixed_column(f"{SYSTEM}.5", SCALAR, Tag.OCTET_STRING, [site.name.encode()]),
     ]
 
@@ -185,9 +181,10 @@ def uptime_ticks(seed: int, now: float) -> int:
 def interface_columns(interfaces: Sequence[Interface]) -> list[MibColumn]:
     """Return ifIndex, ifDescr, ifOperStatus and ifName."""
     rows = MibRows(((interface.index,), number) for number, interface in enumerate(interfaces))
+    # A large ifIndex does not fit its own type: agents let it become negative.
+    indexes = [each.index - 2**32 if each.index >= 2**31 else each.index for each in interfaces]
     return [
-        # A large ifIndex does not fit its own type: agents let it become negative.
-        fixed_column(f"{IF_TABLE}.1", rows, Tag.INTEGER, [signed32(each.index) for each in interfaces]),
+        fixed_column(f"{IF_TABLE}.1", rows, Tag.INTEGER, indexes),
         fixed_column(f"{IF_TABLE}.2", rows, Tag.OCTET_STRING, [each.descr.encode() for each in interfaces]),
         fixed_column(f"{IF_TABLE}.8", rows, Tag.INTEGER, [1] * len(interfaces)),
         fixed_column(IF_NAME, rows, Tag.OCTET_STRING, [each.name.encode() for each in interfaces]),
@@ -196,10 +193,6 @@ def interface_columns(interfaces: Sequence[Interface]) -> list[MibColumn]:
 
 def numbers(oid: str) -> Arcs:
     return arcs_of(parse(oid))
-
-
-def signed32(number: int) -> int:
-    return number - 2**32 if number >= 2**31 else number
 
 
 def date_and_time(moment: float | None, *, with_zone: bool) -> bytes:

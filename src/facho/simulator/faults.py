@@ -192,19 +192,16 @@ _OPTIONS = {option.name: option for option in FAULT_OPTIONS}
 
 def faults_from(options: Mapping[str, str], base: Faults = WELL) -> Faults:
     """Return `base` with these changes, written as {"loss": "0.05"}; `none` takes one back to what is usual."""
-    return replace(base, **{name.replace("-", "_"): _value(name, written) for name, written in options.items()})
-
-
-def _value(name: str, written: str) -> Any:
-    option = _OPTIONS.get(name.replace("-", "_"))
-    if option is None:
-        raise ValueError(f"there is no fault {name!r}; there are {', '.join(_OPTIONS)}")
-    if written == "none":
-        return getattr(WELL, option.name)
-    try:
-        return option.type(written)
-    except ValueError as error:
-        raise ValueError(f"{name}={written}: {error}") from None
+    changes: dict[str, Any] = {}
+    for name, written in options.items():
+        option = _OPTIONS.get(name.replace("-", "_"))
+        if option is None:
+            raise ValueError(f"there is no fault {name!r}; there are {', '.join(_OPTIONS)}")
+        try:
+            changes[option.name] = getattr(WELL, option.name) if written == "none" else option.type(written)
+        except ValueError as error:
+            raise ValueError(f"{name}={written}: {error}") from None
+    return replace(base, **changes)
 
 
 def to_options(faults: Faults) -> dict[str, str]:

@@ -153,7 +153,9 @@ class SimulatedFleet:
     async def __aenter__(self) -> Self:
         try:
             for spec in self._specs:
-                self._olts[spec.name] = await self._open(spec)
+                agent = SimulatedAgent(build(spec), spec.community, spec.faults, spec.seed)
+                transport, port = await open_endpoint(Desk(agent, self.log, spec.seed), self._host, spec.port)
+                self._olts[spec.name] = SimulatedOlt(spec, agent, transport, self._host, port)
         except BaseException:
             await self._close()
             raise
@@ -172,11 +174,6 @@ class SimulatedFleet:
 
     def __len__(self) -> int:
         return len(self._olts)
-
-    async def _open(self, spec: OltSpec) -> SimulatedOlt:
-        agent = SimulatedAgent(build(spec), spec.community, spec.faults, spec.seed)
-        transport, port = await open_endpoint(Desk(agent, self.log, spec.seed), self._host, spec.port)
-        return SimulatedOlt(spec, agent, transport, self._host, port)
 
     async def _close(self) -> None:
         for olt in self:

@@ -64,17 +64,6 @@ def onu_index(onu: Onu) -> Arcs:
     return port_index(onu.position), onu.position.onu or 0
 
 
-def _interfaces(plant: Plant) -> list[Interface]:
-    uplinks = [
-        Interface(7 << 25 | 9 << 13 | port << 6, f"ethernet0/9/{port}", "Huawei-MA5600-V800R018-ETHERNET")
-        for port in range(2)
-    ]
-    return uplinks + [
-        Interface(port_index(port), f"GPON {port.shelf}/{port.slot}/{port.port}", "Huawei-MA5600-V800R018-GPON_UNI")
-        for port in plant.ports
-    ]
-
-
 def _port_columns(plant: Plant) -> list[MibColumn]:
     """Return the tables of PON ports: status, number of ONTs, and the optics of the port itself."""
     rows = MibRows(((port_index(port),), number) for number, port in enumerate(plant.ports))
@@ -100,11 +89,6 @@ def _optical(column: int, scale: Callable[[Optics], float]) -> Live:
     return Live(f"{OPTICS}.{column}", Tag.INTEGER, read, optical=True)
 
 
-def _text(onu: Onu) -> bytes:
-    """Return the only text that an ONT has: operators write everything into it."""
-    return in_charset(onu, f"{onu.name} - {onu.description}")
-
-
 def _last_dying_gasp(_onu: Onu, seen: Observed) -> bytes:
     return date_and_time(seen.last_down if seen.cause is Down.DYING_GASP else None, with_zone=True)
 
@@ -114,7 +98,8 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     Fact(f"{CONFIG}.3", Tag.OCTET_STRING, lambda onu: onu.serial),
     Fact(f"{CONFIG}.7", Tag.OCTET_STRING, lambda onu: onu.line_profile.encode()),
     Fact(f"{CONFIG}.8", Tag.OCTET_STRING, lambda onu: onu.service_profile.encode()),
-    Fact(f"{CONFIG}.9", Tag.OCTET_STRING, _text),
+    # The only text that an ONT has: operators write everything into it.
+    Fact(f"{CONFIG}.9", Tag.OCTET_STRING, lambda onu: in_charset(onu, f"{onu.name} - {onu.description}")),
     Fact(f"{VERSION}.1", Tag.OCTET_STRING, lambda onu: b"15AD.A"),
     Fact(f"{VERSION}.4", Tag.OCTET_STRING, lambda onu: onu.model.encode()),
     Fact(f"{VERSION}.5", Tag.OCTET_STRING, lambda onu: onu.software.encode()),
@@ -141,9 +126,16 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 
 
 def _columns(site: Site) -> list[MibColumn]:
+    box = "Huawei-MA5600-V800R018"
+    interfaces = [
+        Interface(7 << 25 | 9 << 13 | port << 6, f"ethernet0/9/{port}", f"{box}-ETHERNET") for port in range(2)
+    ]
+    for port in site.plant.ports:
+        name = f"GPON {port.shelf}/{port.slot}/{port.port}"
+        interfaces.append(Interface(port_index(port), name, f"{box}-GPON_UNI"))
     return [
         *system_columns(site, "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.123"),
-        *interface_columns(_interfaces(site.plant)),
+        *interface_columns(interfaces),
         *_port_columns(site.plant),
         *onu_table(site, onu_index, ONU_COLUMNS),
     ]

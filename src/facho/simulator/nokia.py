@@ -51,18 +51,14 @@ def ont_index(onu: Onu) -> Arcs:
     return (ont_number(onu),)
 
 
-def pon_number(port: Position) -> int:
-    # Low bits that an FWLT-C card adds.
-    return _number(port, PON_LEVEL) | 0x2000
-
-
 def _number(at: Position, level: int) -> int:
     """Return slot, level and port: the slot counts from 2, the port from 0."""
     return at.slot + 1 << 25 | level << 21 | at.port - 1 << 16
 
 
 def _interface_columns(site: Site) -> list[MibColumn]:
-    ports = [pon_number(port) for port in site.plant.ports]
+    # An FWLT-C card adds low bits.
+    ports = [_number(port, PON_LEVEL) | 0x2000 for port in site.plant.ports]
     rows = mixed_rows(site, ont_index, [(number,) for number in ports])
     ont, pon = b"nokia FWLT-C  ONT", b"nokia FWLT-C  PON"
     return [

@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -26,10 +27,6 @@ class Pdu(NamedTuple):
     def ended(self) -> float:
         """Return the end of the request's work. A request without an answer took no time."""
         return self.arrived if self.answered is None else self.answered
-
-
-def source_of(pdu: Pdu) -> Any:
-    return pdu.source
 
 
 class PduLog:
@@ -116,7 +113,9 @@ class PduLog:
             "rate": round(self.rate(agent), 3),
         }
 
-    def overlaps(self, agent: str | None = None, by: Callable[[Pdu], Any] = source_of) -> list[tuple[Pdu, Pdu]]:
+    def overlaps(
+        self, agent: str | None = None, by: Callable[[Pdu], Any] = attrgetter("source")
+    ) -> list[tuple[Pdu, Pdu]]:
         """Return the pairs that one agent served at once for different clients. `by` identifies a client."""
         return [
             (earlier, pdu) for pdu, others in self._in_flight(agent) for earlier in others if by(earlier) != by(pdu)

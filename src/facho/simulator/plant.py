@@ -1,6 +1,6 @@
 """Outside plant of a simulated OLT: PON ports and ONUs, from one seed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import ceil
@@ -91,8 +91,17 @@ NOTHING = Plant(Chassis(0, (), 0, 0, ()), (), ())
 def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
     """Return a plant with exactly this many ONUs; `dark_ports` of its ports have a cut fibre."""
     random = Random(f"plant {seed}")
-    used, cards = _room(chassis, onus)
-    ports = _ports(chassis, cards)
+    if onus > chassis.holds:
+        raise ValueError(f"{len(chassis.slots)} slots for PON cards hold {chassis.holds} ONUs, not {onus}")
+    # More ports and cards than needed, unless all are needed.
+    used = max(1, ceil(onus / min(ONUS_PER_PORT, chassis.onus_per_port)))
+    cards = ceil(ceil(used / PORTS_IN_USE) / chassis.ports_per_card)
+    used = min(used, chassis.ports)
+    ports = tuple(
+        Position(chassis.shelf, slot, port)
+        for slot in chassis.slots[:cards]
+        for port in range(chassis.first_port, chassis.first_port + chassis.ports_per_card)
+    )
     lit = sorted(random.sample(range(len(ports)), used))
     # If space is tight, ports are filled evenly.
     spread = 0.4 if onus <= used * chassis.onus_per_port / 2 else 0.0
@@ -103,7 +112,11 @@ def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
         cut = Cycle(30 * DAY, 29.9 * DAY, random.uniform(0, 30 * DAY)) if number in dark else None
         for onu_id in _onu_ids(random, size, chassis):
             grown.append(install(random, replace(ports[number], onu=onu_id), chassis, len(grown), cut))
-    return Plant(chassis, ports, tuple(_registered(grown, seed)), len(grown))
+    # The order of registration differs from that of the places.
+    numbers = list(range(len(grown)))
+    Random(f"registration {seed}").shuffle(numbers)
+    registered = (replace(onu, number=number) for onu, number in zip(grown, numbers, strict=True))
+    return Plant(chassis, ports, tuple(registered), len(grown))
 
 
 def share(total: int, weights: Sequence[float]) -> list[int]:
@@ -111,24 +124,6 @@ def share(total: int, weights: Sequence[float]) -> list[int]:
     sums = [0.0, *accumulate(weights)]
     bounds = [round(total * part / sums[-1]) for part in sums]
     return [high - low for low, high in pairwise(bounds)]
-
-
-def _room(chassis: Chassis, onus: int) -> tuple[int, int]:
-    """Return the number of used ports and of cards: more than needed, unless all are needed."""
-    if onus > chassis.holds:
-        raise ValueError(f"{len(chassis.slots)} slots for PON cards hold {chassis.holds} ONUs, not {onus}")
-    used = max(1, ceil(onus / min(ONUS_PER_PORT, chassis.onus_per_port)))
-    cards = ceil(ceil(used / PORTS_IN_USE) / chassis.ports_per_card)
-    return min(used, chassis.ports), min(cards, len(chassis.slots))
-
-
-def _ports(chassis: Chassis, cards: int) -> tuple[Position, ...]:
-    first = chassis.first_port
-    return tuple(
-        Position(chassis.shelf, slot, port)
-        for slot in chassis.slots[:cards]
-        for port in range(first, first + chassis.ports_per_card)
-    )
 
 
 def _onu_ids(random: Random, size: int, chassis: Chassis) -> list[int]:
@@ -146,14 +141,6 @@ def _onu_ids(random: Random, size: int, chassis: Chassis) -> list[int]:
     return sorted(ids)
 
 
-def _registered(onus: Sequence[Onu], seed: int) -> Iterator[Onu]:
-    """Assign the order of registration, which differs from that of the places."""
-    numbers = list(range(len(onus)))
-    Random(f"registration {seed}").shuffle(numbers)
-    for onu, number in zip(onus, numbers, strict=True):
-        yield replace(onu, number=number)
-
-
 def install(random: Random, position: Position, chassis: Chassis, number: int, cut: Cycle | None = None) -> Onu:
     """Return a new ONU. `number` is its registration; `cut` is the fate of a port with a cut fibre."""
     model = random.choice(chassis.models)
@@ -168,7 +155,7 @@ def install(random: Random, position: Position, chassis: Chassis, number: int, c
     out_rate = 10 ** random.uniform(3.7, 6.3)
     return Onu(
         position=position,
-        serial=model.vendor + _serial_end(random, number),
+        serial=model.vendor + (TRICKY_SERIALS[number] if number < len(TRICKY_SERIALS) else random.randbytes(4)),
         mac=b"\x00\x25\x9e" + random.randbytes(3),
         name=f"{random.choice(FIRST_NAMES)} {random.choice(LAST_NAMES)}",
         description=f"{random.choice(STREETS)} {random.randrange(100, 999)}",
@@ -205,9 +192,3 @@ def _fate(random: Random, number: int) -> tuple[Down, Cycle]:
         draw -= share_of_1000
     period = random.uniform(5, 40) * DAY
     return Down.DYING_GASP, Cycle(period, random.uniform(90, 600), random.uniform(0, period))
-
-
-def _serial_end(random: Random, number: int) -> bytes:
-    if number < len(TRICKY_SERIALS):
-        return TRICKY_SERIALS[number]
-    return random.randbytes(4)

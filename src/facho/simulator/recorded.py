@@ -62,7 +62,8 @@ class RecordedMib:
 
     def __init__(self, records: Sequence[Record], *, keep_order: bool = False) -> None:
         if not keep_order:
-            records = sorted({record.oid: record for record in reversed(records)}.values(), key=_arcs)
+            by_oid = {record.oid: record for record in reversed(records)}
+            records = sorted(by_oid.values(), key=lambda record: arcs(record.oid))
         repeated = [oid for oid, times in Counter(record.oid for record in records).items() if times > 1]
         self._rows = {record.oid: row for row, record in reversed(list(enumerate(records)))}
         self._last = {oid: self._rows[oid] for oid in repeated}
@@ -93,10 +94,6 @@ class RecordedMib:
     def skip_column(self, place: Place) -> Place | None:
         """Return the next place: only a single variable is skipped."""
         return self.step(place)
-
-
-def _arcs(record: Record) -> tuple[int, ...]:
-    return arcs(record.oid)
 
 
 def _parent(oid: Oid) -> bytes:

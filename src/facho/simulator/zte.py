@@ -90,13 +90,6 @@ def traffic_index(onu: Onu) -> Arcs:
     return (9 << 28 | at.shelf - 1 << 25 | at.slot << 20 | at.port - 1 << 16 | (at.onu or 0) << 8,)
 
 
-def _interfaces(plant: Plant) -> list[Interface]:
-    uplinks = [Interface(1 << 28 | 3 << 16 | port << 8, f"gei_1/4/{port + 1}", "") for port in range(2)]
-    return uplinks + [
-        Interface(if_index(port), f"gpon_{port.shelf}/{port.slot}/{port.port}", "") for port in plant.ports
-    ]
-
-
 def _port_columns(plant: Plant) -> list[MibColumn]:
     rows = MibRows(((port_index(port),), number) for number, port in enumerate(plant.ports))
     if_rows = MibRows(((if_index(port),), number) for number, port in enumerate(plant.ports))
@@ -167,9 +160,12 @@ TRAFFIC_COLUMNS = (
 def _columns(site: Site) -> list[MibColumn]:
     model = site.plant.chassis.name
     descr = f"{model} Version V2.1.0 Software, Copyright (c) by ZTE Corporation Compiled"
+    interfaces = [Interface(1 << 28 | 3 << 16 | port << 8, f"gei_1/4/{port + 1}", "") for port in range(2)]
+    for port in site.plant.ports:
+        interfaces.append(Interface(if_index(port), f"gpon_{port.shelf}/{port.slot}/{port.port}", ""))
     return [
         *system_columns(site, descr, f"{ZTE}.1082.1001.{model[1:]}.2.1"),
-        *interface_columns(_interfaces(site.plant)),
+        *interface_columns(interfaces),
         *_port_columns(site.plant),
         *onu_table(site, onu_index, ONU_COLUMNS),
         *onu_table(site, optics_index, OPTICS_COLUMNS),

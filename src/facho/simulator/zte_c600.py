@@ -63,13 +63,6 @@ def optics_index(onu: Onu) -> Arcs:
     return *onu_index(onu), 1
 
 
-def _interfaces(plant: Plant) -> list[Interface]:
-    return [
-        Interface(if_index(port), f"gpon_olt-{port.shelf}/{port.slot}/{port.port}", f"GPON {port.port}")
-        for port in plant.ports
-    ]
-
-
 def _card_columns(plant: Plant) -> list[MibColumn]:
     """Return model, state and ports of each card. The spare one was removed."""
     slots = [*sorted({port.slot for port in plant.ports}), 19]
@@ -118,9 +111,13 @@ OPTICS_COLUMNS = (
 
 def _columns(site: Site) -> list[MibColumn]:
     descr = "C600 Version V1.2.1 Software, Copyright (c) by ZTE Corporation Compiled"
+    interfaces = [
+        Interface(if_index(port), f"gpon_olt-{port.shelf}/{port.slot}/{port.port}", f"GPON {port.port}")
+        for port in site.plant.ports
+    ]
     return [
         *system_columns(site, descr, f"{ZTE}.1082.1001.600.1.1"),
-        *interface_columns(_interfaces(site.plant)),
+        *interface_columns(interfaces),
         *_card_columns(site.plant),
         *onu_table(site, onu_index, ONU_COLUMNS),
         *onu_table(site, optics_index, OPTICS_COLUMNS),

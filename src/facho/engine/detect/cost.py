@@ -1,6 +1,6 @@
 """Cost of reading an OLT's tables, measured with a few requests, and the intervals that it allows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -75,20 +75,16 @@ async def measure(agent: Agent, brand: Brand, *, snmp: Snmp, clock: Clock, deadl
     """Request a few rows of each table, one request at a time, and count the ONUs."""
     manners = brand.manners
     asker = Asker(agent, snmp=snmp, clock=clock, deadline=deadline, timeout=manners.timeout, tries=TRIES)
+    # Columns of a table share a request. Expensive ones come last.
+    together: dict[tuple[bool, Oid, IndexSpace], list[Column]] = {}
+    for column in brand.columns.values():
+        together.setdefault((column.optical, _entry(column), column.space), []).append(column)
     tables = []
-    for columns in _tables(brand):
+    for _, columns in sorted(together.items(), key=lambda item: item[0][0]):
         timeout = manners.optical_timeout if columns[0].optical else manners.timeout
         tables.append(await _sample(asker, columns, min(SAMPLE, manners.max_repetitions), timeout))
     onus, are_more = await _count_onus(asker, brand, tables)
     return Measured(tuple(tables), onus, are_more, tuple(_allowed(brand, tables, onus)), asker.traffic())
-
-
-def _tables(brand: Brand) -> list[tuple[Column, ...]]:
-    """Return the columns by table, expensive ones last. Columns of a table share a request."""
-    together: dict[tuple[bool, Oid, IndexSpace], list[Column]] = {}
-    for column in brand.columns.values():
-        together.setdefault((column.optical, _entry(column), column.space), []).append(column)
-    return [tuple(columns) for _, columns in sorted(together.items(), key=lambda item: item[0][0])]
 
 
 def _entry(column: Column) -> Oid:
@@ -106,7 +102,11 @@ async def _sample(asker: Asker, columns: Sequence[Column], rows: int, timeout: f
         return await _sample_each(asker, columns, timeout, cost)
     if answer.error_status and not _ends_v1(answer, asker):
         return replace(cost, missing=cost.fields, problem=describe_status(answer.error_status))
-    found = _rows_by_column(columns, answer)
+    found = dict.fromkeys(cost.fields, 0)
+    for place, (oid, value) in enumerate(answer):
+        # Variables are assigned by position.
+        column = columns[place % len(columns)]
+        found[column.field] += oid.startswith(column.oid) and not isinstance(value, Missing)
     missing = tuple(name for name, count in found.items() if not count)
     return replace(cost, rows=max(found.values()), seconds=asker.round_trip, missing=missing)
 
@@ -126,16 +126,6 @@ async def _ask(asker: Asker, columns: Sequence[Column], rows: int, timeout: floa
 def _ends_v1(answer: Answer, asker: Asker) -> bool:
     """Return whether this is the SNMPv1 error for the end of the MIB."""
     return asker.agent.version is Version.V1 and answer.error_status == ErrorStatus.NO_SUCH_NAME
-
-
-def _rows_by_column(columns: Sequence[Column], answer: Answer) -> Mapping[str, int]:
-    """Return the number of rows of each column in an answer; variables are assigned by position."""
-    width = len(columns)
-    counts = dict.fromkeys((column.field for column in columns), 0)
-    for place, (oid, value) in enumerate(answer):
-        column = columns[place % width]
-        counts[column.field] += oid.startswith(column.oid) and not isinstance(value, Missing)
-    return counts
 
 
 async def _sample_each(asker: Asker, columns: Sequence[Column], timeout: float, cost: TableCost) -> TableCost:
@@ -160,18 +150,14 @@ async def _count_onus(asker: Asker, brand: Brand, tables: Sequence[TableCost]) -
         if rows and is_whole:
             counts = [value for index, value in rows.items() if ports.decode(unpack(index)) is not None]
             return sum(count for count in counts if isinstance(count, int) and count > 0), False
-    column = _counted(brand, tables)
+    # The column that decides which ONUs exist, or another one if it is empty.
+    there = {name for table in tables if table.rows for name in table.fields if name not in table.missing}
+    names = (name for name in (*brand.discovery, *brand.columns) if name in there)
+    column = brand.columns[next(names, brand.discovery[0])]
     rows, is_whole = await _first_rows(asker, column.oid, repetitions)
     onus = sum(_is_onu(column, index, value) for index, value in rows.items())
     # No answer at all does not mean that there are none.
     return (onus if rows or is_whole else None), not is_whole and bool(rows)
-
-
-def _counted(brand: Brand, tables: Sequence[TableCost]) -> Column:
-    """Return the column to count: the one that decides which ONUs exist, or another one if it is empty."""
-    there = {name for table in tables if table.rows for name in table.fields if name not in table.missing}
-    names = (*brand.discovery, *brand.columns)
-    return brand.columns[next((name for name in names if name in there), brand.discovery[0])]
 
 
 async def _first_rows(asker: Asker, prefix: Oid, repetitions: int) -> tuple[dict[bytes, Value], bool]:
@@ -215,12 +201,9 @@ def _allowed(brand: Brand, tables: Sequence[TableCost], onus: int | None) -> Ite
         costs = {id(table_of[name]): table_of[name].seconds_a_row or 0.0 for name in columns if name in table_of}
         if costs:
             seconds = onus * sum(costs.values())
-            yield Allowed(job.name, columns, seconds, usual_interval(seconds, floor := _floor(brand, columns)), floor)
-
-
-def _floor(brand: Brand, columns: Sequence[str]) -> timedelta | None:
-    floors = [brand.columns[name].floor for name in columns if name in brand.columns]
-    return max((floor for floor in floors if floor is not None), default=None)
+            floors = [brand.columns[name].floor for name in columns if name in brand.columns]
+            floor = max((each for each in floors if each is not None), default=None)
+            yield Allowed(job.name, columns, seconds, usual_interval(seconds, floor), floor)
 
 
 def usual_interval(seconds: float, floor: timedelta | None = None) -> timedelta | None:

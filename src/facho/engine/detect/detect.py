@@ -134,18 +134,15 @@ class Asker:
                 timer.expired()
                 failure = error
                 continue
-            timer.measured(self._clock.monotonic() - sent)
-            self._count(answer, self._clock.monotonic() - sent, attempt)
+            self.round_trip = self._clock.monotonic() - sent
+            timer.measured(self.round_trip)
+            self._round_trips.append(self.round_trip)
+            self._varbinds += len(answer)
+            # Lost requests had the same size; only an answer tells it.
+            self._bytes_sent += answer.bytes_sent * (attempt + 1)
+            self._bytes_received += answer.bytes_received
             return answer
         raise failure
-
-    def _count(self, answer: Answer, round_trip: float, attempt: int) -> None:
-        self.round_trip = round_trip
-        self._round_trips.append(round_trip)
-        self._varbinds += len(answer)
-        # Lost requests had the same size; only an answer tells it.
-        self._bytes_sent += answer.bytes_sent * (attempt + 1)
-        self._bytes_received += answer.bytes_received
 
 
 async def identify(
@@ -166,7 +163,11 @@ async def identify(
     try:
         said = await _system(asker)
         if not asker.answers:
-            raise _unreachable(agent, asker)
+            pdus = asker.traffic().pdus
+            raise OltUnreachable(
+                f"{agent.host} port {agent.port} gave no usable answer to {pdus} request{'' if pdus == 1 else 's'}. "
+                "Check the address, the community and the OLT's SNMP access list."
+            )
         brand, remark = await _choose(asker, said, candidates, brands)
     except FachoError as error:
         error.traffic = asker.traffic()
@@ -209,14 +210,6 @@ def _there(answer: Answer) -> dict[Oid, Value]:
     return {oid: value for oid, value in answer if oid in SYSTEM and not isinstance(value, Missing)}
 
 
-def _unreachable(agent: Agent, asker: Asker) -> OltUnreachable:
-    pdus = asker.traffic().pdus
-    return OltUnreachable(
-        f"{agent.host} port {agent.port} gave no usable answer to {pdus} request{'' if pdus == 1 else 's'}. "
-        "Check the address, the community and the OLT's SNMP access list."
-    )
-
-
 async def _choose(
     asker: Asker, said: Mapping[Oid, Value], candidates: Candidates, brands: Iterable[Brand]
 ) -> tuple[Brand | None, str]:
@@ -227,7 +220,11 @@ async def _choose(
         if await has_rows(asker, brand):
             return brand, ""
     if len(fitting) > 1:
-        return None, _several_fit(fitting)
+        *most, last = [brand.label for brand in fitting]
+        return None, (
+            f"The brand could be {', '.join(most)} or {last}. Facho cannot tell until the OLT has ONUs. "
+            "Set the brand manually or try again later."
+        )
     if fitting:
         return fitting[0], (
             f"It reports that it is a {fitting[0].label}, but its ONU tables are empty: "
@@ -236,7 +233,12 @@ async def _choose(
     for brand in brands:
         if brand.probe is not None and await has_rows(asker, brand):
             return brand, f"It does not report its model, but it answers the tables of {brand.label}."
-    return None, _nothing_fits(descr, _oid_text(object_id), asker.has_time)
+    names = [f"{descr!r}"] if descr else []
+    if known_id := _oid_text(object_id):
+        names.append(f"sysObjectID {known_id}")
+    seen = f"It reports {', '.join(names)}" if names else "It reports no model"
+    why = "no known brand matches" if asker.has_time else "the time limit was reached before all brands were tried"
+    return None, f"{seen}; {why}. Set the brand manually, or add a profile for it."
 
 
 async def has_rows(asker: Asker, brand: Brand) -> bool:
@@ -249,21 +251,6 @@ async def has_rows(asker: Asker, brand: Brand) -> bool:
     return not answer.error_status and any(
         oid.startswith(probe) and not isinstance(value, Missing) for oid, value in answer
     )
-
-
-def _several_fit(brands: Sequence[Brand]) -> str:
-    *most, last = [brand.label for brand in brands]
-    return (
-        f"The brand could be {', '.join(most)} or {last}. Facho cannot tell until the OLT has ONUs. "
-        "Set the brand manually or try again later."
-    )
-
-
-def _nothing_fits(descr: str, object_id: str, has_time: bool) -> str:
-    names = ", ".join(filter(None, (descr and f"{descr!r}", object_id and f"sysObjectID {object_id}")))
-    seen = f"It reports {names}" if names else "It reports no model"
-    why = "no known brand matches" if has_time else "the time limit was reached before all brands were tried"
-    return f"{seen}; {why}. Set the brand manually, or add a profile for it."
 
 
 def _text(value: Value) -> str:

@@ -129,13 +129,17 @@ def learn(attempts: Iterable[Attempt], now: datetime, *, is_broken: bool = False
     away = {place for streak in streaks for place in streak}
     at_home = [each for place, each in enumerate(tried) if place not in away]
     silences = tuple(each.seconds for each in tried if each.ending is Ending.SILENT)
+    silent = sum(each.ending is Ending.SILENT for each in at_home) / len(at_home) if at_home else 0.0
+    by_node: dict[int, list[Attempt]] = {}
+    for each in at_home:
+        by_node.setdefault(each.node_id, []).append(each)
     return RunRecord(
         runs=len(tried),
         silent=len(silences),
         failed=sum(each.ending is Ending.FAILED for each in tried),
         silences=silences,
-        outages=_outages(tried, streaks, now, _share(at_home, Ending.SILENT)),
-        habits=_habits(at_home),
+        outages=_outages(tried, streaks, now, silent),
+        habits={node_id: _habit(its) for node_id, its in by_node.items() if len(its) >= LEAST},
         usual=_habit(at_home),
     )
 
@@ -202,25 +206,7 @@ def _left(age: float, lengths: Sequence[float], silent: float) -> float:
     return age if lengths or silent >= OFTEN_SILENT else NEVER
 
 
-def _habits(tried: Sequence[Attempt]) -> dict[int, Habit]:
-    """Return the failures of each node with enough attempts."""
-    by_node: dict[int, list[Attempt]] = {}
-    for each in tried:
-        by_node.setdefault(each.node_id, []).append(each)
-    return {node_id: _habit(its) for node_id, its in by_node.items() if len(its) >= LEAST}
-
-
 def _habit(tried: Sequence[Attempt]) -> Habit:
-    return Habit(len(tried), _failures(tried))
-
-
-def _failures(tried: Iterable[Attempt]) -> tuple[Failure, ...]:
-    return tuple(
-        Failure(each.seconds, each.ending is Ending.SILENT, each.is_temporary)
-        for each in tried
-        if each.ending is not Ending.ANSWERED
-    )
-
-
-def _share(tried: Sequence[Attempt], ending: Ending) -> float:
-    return sum(each.ending is ending for each in tried) / len(tried) if tried else 0.0
+    failed = [each for each in tried if each.ending is not Ending.ANSWERED]
+    failures = (Failure(each.seconds, each.ending is Ending.SILENT, each.is_temporary) for each in failed)
+    return Habit(len(tried), tuple(failures))

@@ -59,12 +59,10 @@ class Chance:
     def is_away(self, olt_id: int, at: datetime) -> bool:
         """Return whether an OLT is unreachable."""
         if olt_id in self._dead:
-            return at >= self._start or olt_id in self._broken or self._left(olt_id) > 0
+            record = self._records.get(olt_id)
+            is_away_now = record is not None and record.outages is not None and record.outages.left > 0
+            return at >= self._start or olt_id in self._broken or is_away_now
         return self._back_at(olt_id, at) > at
-
-    def _left(self, olt_id: int) -> float:
-        record = self._records.get(olt_id)
-        return record.outages.left if record and record.outages else 0.0
 
     def _back_at(self, olt_id: int, at: datetime) -> datetime:
         """Return the time at which an OLT that is not dead is reachable; `at` itself if it is reachable then."""

@@ -46,7 +46,10 @@ class ForecastNodes:
         self._chance = chance
         self._clock = clock
         self._auto_recover = auto_recover
-        self._states = _states(fleet.nodes)
+        by_olt: dict[int, list[Node]] = {}
+        for node in fleet.nodes:
+            by_olt.setdefault(node.olt_id, []).append(node)
+        self._states = {id_: OltState(id_, its[0].olt_name, "", tuple(its)) for id_, its in by_olt.items()}
         self._standings = {id_: Standing(1) for id_ in self._states}
         self._fingerprints: Mapping[int, str] = {}
         # Closing times of breakers, the next one first.
@@ -139,10 +142,7 @@ class ForecastSlots:
         if outcome.retry_at is None:
             del self._open[execution_id]
             self._score.ended(node.id, slot, outcome.status, outcome.cause)
-        self._hear(node.olt_id, heard(outcome))
-
-    def _hear(self, olt_id: int, said: Heard) -> None:
-        """Apply an outcome to the breaker of its OLT."""
+        olt_id, said = node.olt_id, heard(outcome)
         if said is Heard.ANSWER:
             self._failures.pop(olt_id, None)
         elif said is Heard.SILENCE and not self._nodes.is_broken(olt_id):
@@ -179,27 +179,27 @@ class SleepingRunner:
         self._clock = clock
 
     async def run(self, claim: Claim, watch: PollerWatch) -> Sequence[Outcome]:
-        # One wait for the whole chain.
-        outcomes, seconds = self._played(claim, self._clock.now())
-        await self._clock.sleep(seconds)
-        end(self._slots, claim, outcomes)
-        return outcomes
-
-    def _played(self, claim: Claim, begun: datetime) -> tuple[list[Outcome], float]:
-        """Return the outcomes of the links and the total seconds. Links after one without an answer are skipped."""
         outcomes: list[Outcome] = []
-        seconds = 0.0
+        start, seconds = self._clock.now(), 0.0
         for node in claim.composite.links:
-            at = begun + timedelta(seconds=seconds)
-            outcome, took = self._chance.run(node, at, _limit(node, claim, at))
+            at = start + timedelta(seconds=seconds)
+            limit = node.timeout.total_seconds()
+            if claim.attempt > 1 and claim.next_check is not None:
+                # A retry has only the rest of its slot.
+                limit = max(min(limit, (claim.next_check - at).total_seconds()), 0.0)
+            outcome, took = self._chance.run(node, at, limit)
             seconds += took
-            again = retry_at(node, outcome, claim.attempt, claim.next_check, begun + timedelta(seconds=seconds))
+            again = retry_at(node, outcome, claim.attempt, claim.next_check, start + timedelta(seconds=seconds))
             outcomes.append(outcome if again is None else replace(outcome, retry_at=again))
             if outcome.cause is Cause.UNREACHABLE:
+                # The other links are skipped.
                 rest = len(claim.execution_ids) - len(outcomes)
                 outcomes += [replace(UNASKED, retry_at=again)] * rest
                 break
-        return outcomes, seconds
+        # One wait for the whole chain.
+        await self._clock.sleep(seconds)
+        end(self._slots, claim, outcomes)
+        return outcomes
 
 
 class SleepingProber:
@@ -235,20 +235,6 @@ def end(slots: ForecastSlots, claim: Claim, outcomes: Sequence[Outcome]) -> None
     """Count the outcomes of the links of a claim."""
     for execution_id, outcome in zip(claim.execution_ids, outcomes, strict=True):
         slots.finish(execution_id, outcome)
-
-
-def _limit(node: Node, claim: Claim, at: datetime) -> float:
-    """Return the time limit of a run in seconds; a retry has only the rest of its slot."""
-    if claim.attempt == 1 or claim.next_check is None:
-        return node.timeout.total_seconds()
-    return max(min(node.timeout, claim.next_check - at).total_seconds(), 0.0)
-
-
-def _states(nodes: Sequence[Node]) -> dict[int, OltState]:
-    by_olt: dict[int, list[Node]] = {}
-    for node in nodes:
-        by_olt.setdefault(node.olt_id, []).append(node)
-    return {id_: OltState(id_, its[0].olt_name, "", tuple(its)) for id_, its in by_olt.items()}
 
 
 def on_grid(node: Node, begin: datetime) -> Node:

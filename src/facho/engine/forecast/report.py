@@ -41,6 +41,15 @@ class SlotCounts:
         self.failed += other.failed
         self.skipped += other.skipped
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "required": self.required,
+            "completed": self.completed,
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "compliance": round(self.compliance, 2),
+        }
+
 
 @dataclass(slots=True)
 class Score:
@@ -94,21 +103,21 @@ class Score:
     def report(self) -> dict[str, Any]:
         """Return the report as plain values."""
         every = SlotCounts()
+        violations: Counter[str] = Counter()
         for count in self.quotas.values():
             every.take(count)
+            judged = severity(count.completed, count.required)
+            if judged is not None:
+                violations[judged.value] += 1
         late = sorted(seconds for task in self.lateness.values() for seconds in task)
         return {
-            "required": every.required,
-            "completed": every.completed,
-            "failed": every.failed,
-            "skipped": every.skipped,
-            "compliance": round(every.compliance, 2),
+            **every.as_json(),
             "on_time": _on_time(late, self._composites_lost(None)),
             "lateness": _percentiles(late),
             "busy": round(100 * self.busy_seconds / self.poller_seconds, 1) if self.poller_seconds else 0.0,
             "saturated_minutes": round(self.saturated_seconds / 60, 1),
             "lost": dict(self.causes.most_common()),
-            "violations": self._violations(),
+            "violations": dict(violations),
             "jobs": self._jobs(),
             "worst_olts": self._worst(),
         }
@@ -123,28 +132,19 @@ class Score:
         skipped = sum(count.skipped for (node_id, _), count in self.quotas.items() if node_id in masters)
         return skipped - sum(slots for node_id, slots in self.broken.items() if node_id in masters)
 
-    def _violations(self) -> dict[str, int]:
-        found: Counter[str] = Counter()
-        for count in self.quotas.values():
-            judged = severity(count.completed, count.required)
-            if judged is not None:
-                found[judged.value] += 1
-        return dict(found)
-
     def _jobs(self) -> list[dict[str, Any]]:
         """Return each job over the whole fleet, the worst first."""
         jobs: defaultdict[str, SlotCounts] = defaultdict(SlotCounts)
         for (node_id, _), count in self.quotas.items():
             jobs[self.nodes[node_id].name].take(count)
-        rows = [{"task": task, **_numbers(count), **self._times(task)} for task, count in jobs.items()]
+        rows = []
+        for task, count in jobs.items():
+            # Links start with their master and have no delay of their own.
+            late = sorted(self.lateness.get(task, ()))
+            on_time = _on_time(late, self._composites_lost(task)) if late else None
+            p95 = _percentiles(late)["p95"] if late else None
+            rows.append({"task": task, **count.as_json(), "on_time": on_time, "p95": p95})
         return sorted(rows, key=lambda row: (row["compliance"], row["task"]))
-
-    def _times(self, task: str) -> dict[str, Any]:
-        """Return the delays of a job; links start with their master and have no delay of their own."""
-        late = sorted(self.lateness.get(task, ()))
-        if not late:
-            return {"on_time": None, "p95": None}
-        return {"on_time": _on_time(late, self._composites_lost(task)), "p95": _percentiles(late)["p95"]}
 
     def _worst(self) -> list[dict[str, Any]]:
         olts: defaultdict[int, SlotCounts] = defaultdict(SlotCounts)
@@ -152,17 +152,7 @@ class Score:
             olts[self.nodes[node_id].olt_id].take(count)
         names = {node.olt_id: node.olt_name for node in self.nodes.values()}
         worst = sorted(olts.items(), key=lambda item: (item[1].compliance, item[0]))[:WORST]
-        return [{"olt": names[id_], **_numbers(count)} for id_, count in worst if count.compliance < 100]
-
-
-def _numbers(count: SlotCounts) -> dict[str, Any]:
-    return {
-        "required": count.required,
-        "completed": count.completed,
-        "failed": count.failed,
-        "skipped": count.skipped,
-        "compliance": round(count.compliance, 2),
-    }
+        return [{"olt": names[id_], **count.as_json()} for id_, count in worst if count.compliance < 100]
 
 
 def _on_time(late: Sequence[float], lost: int) -> float:

@@ -76,11 +76,12 @@ def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str,
     hour, recent, hours = _hour(at), _recent(profile), _hours(profile)
     plain, hourly = _level(recent), _level(hours.get(hour, ()))
     took = float(f"{seconds:.4g}")
+    is_far = hourly > 0 and (seconds > hourly * FAR or seconds * FAR < hourly)
     return {
         "recent": _regime([*recent, took][-RECENT:]),
         "hours": {**hours, hour: [*hours.get(hour, ()), took][-BY_HOUR:]},
         "errors": _errors(profile, plain, hourly, seconds),
-        "strays": int(profile.get("strays", 0)) + 1 if _is_far(seconds, hourly) else 0,
+        "strays": int(profile.get("strays", 0)) + 1 if is_far else 0,
     }
 
 
@@ -91,16 +92,13 @@ def expected(profile: Mapping[str, Any], at: datetime) -> Prediction | None:
         return None
     mean, p95 = _level(recent), _p95(recent)
     by_hour = _hours(profile).get(_hour(at), [])
-    if _believes_the_hour(profile) and len(by_hour) >= STRAYED:
+    plain_error, hourly_error, runs = _past_errors(profile)
+    is_better = runs >= TRIED and hourly_error < BETTER * plain_error
+    if is_better and int(profile.get("strays", 0)) < STRAYED and len(by_hour) >= STRAYED:
         hourly = _level(by_hour)
         # An hour has too few runs for its own percentile.
         p95, mean = hourly * (p95 / mean if mean > 0 else 1.0), hourly
     return Prediction(mean, max(p95, mean), len(recent))
-
-
-def _believes_the_hour(profile: Mapping[str, Any]) -> bool:
-    plain, hourly, runs = _past_errors(profile)
-    return runs >= TRIED and hourly < BETTER * plain and int(profile.get("strays", 0)) < STRAYED
 
 
 def _regime(recent: list[float]) -> list[float]:
@@ -135,19 +133,12 @@ def _errors(profile: Mapping[str, Any], plain: float, hourly: float, seconds: fl
     if plain <= 0 or hourly <= 0:
         return [past_plain, past_hourly, runs]
     runs = min(runs + 1, MEMORY)
-    return [
-        round(past + (_error(level, seconds) - past) / runs, 4)
-        for past, level in ((past_plain, plain), (past_hourly, hourly))
-    ] + [runs]
-
-
-def _error(level: float, seconds: float) -> float:
-    """Return the relative error, at most 1, so that a hung run has limited weight."""
-    return min(abs(seconds - level) / level, 1.0)
-
-
-def _is_far(seconds: float, level: float) -> bool:
-    return level > 0 and (seconds > level * FAR or seconds * FAR < level)
+    errors: list[float] = []
+    for past, level in ((past_plain, plain), (past_hourly, hourly)):
+        # At most 1, so that a hung run has limited weight.
+        error = min(abs(seconds - level) / level, 1.0)
+        errors.append(round(past + (error - past) / runs, 4))
+    return [*errors, runs]
 
 
 def _past_errors(profile: Mapping[str, Any]) -> tuple[float, float, int]:

@@ -189,20 +189,19 @@ def plan_hour(
 
 def needed_seconds(works: Iterable[Work], hour: datetime) -> float:
     """Return the seconds that these jobs need in an hour, without jobs that have never run."""
-    return sum(_needed(work, hour, hour + HOUR) for work in works if work.is_known)
+    needed = 0.0
+    for work in works:
+        if work.is_known:
+            # A job with an interval of more than an hour needs all or none.
+            is_short = work.interval <= HOUR
+            needed += work.mean * (HOUR / work.interval if is_short else len(list(work.slots(hour, hour + HOUR))))
+    return needed
 
 
 def is_material(before: float, after: float) -> bool:
     """Return whether a change of utilisation, in percent, requires a new plan."""
     moved = abs(after - before)
     return moved >= MATERIAL or (moved >= MATERIAL_AT_LIMIT and (before > 100) != (after > 100))
-
-
-def _needed(work: Work, start: datetime, end: datetime) -> float:
-    """Return the seconds that a job needs in this hour; a job with a longer interval needs all or none."""
-    if work.interval <= HOUR:
-        return work.mean * (HOUR / work.interval)
-    return work.mean * sum(1 for _ in work.slots(start, end))
 
 
 def _simulated(works: Sequence[Work], hour: datetime, now: datetime, free: datetime) -> Iterator[PlannedSlot]:
@@ -242,32 +241,23 @@ def _advice(works: Sequence[Work], needed: float, room: float) -> tuple[Advice, 
     first.
     """
     important = sorted(works, key=lambda each: (each.composite.master.priority, -_rate(each)))
-    dearest = sorted(works, key=lambda each: -_rate(each))
+    expensive = sorted(works, key=lambda each: -_rate(each))
     for factor in FARTHEST:
-        advice = _one(important, needed, room, factor) or _several(dearest, needed, room, factor)
-        if advice:
-            return advice
+        for work in important:
+            others = needed - _rate(work)
+            minutes = _minutes(work, room - others, factor)
+            if minutes is not None and others + _rate(work, minutes) <= room:
+                return (Advice(work.composite.master, minutes),)
+        left = needed
+        advice: list[Advice] = []
+        for work in expensive:
+            minutes = _minutes(work, room - (left - _rate(work)), factor)
+            if left > room and minutes is not None:
+                left += _rate(work, minutes) - _rate(work)
+                advice.append(Advice(work.composite.master, minutes))
+        if advice and left <= room:
+            return tuple(advice)
     return ()
-
-
-def _one(works: Iterable[Work], needed: float, room: float, factor: int) -> tuple[Advice, ...]:
-    """Return the first job that alone makes the hour fit, within this factor of its interval."""
-    for work in works:
-        minutes = _minutes(work, room - (needed - _rate(work)), factor)
-        if minutes is not None and needed - _rate(work) + _rate(work, minutes) <= room:
-            return (Advice(work.composite.master, minutes),)
-    return ()
-
-
-def _several(works: Iterable[Work], needed: float, room: float, factor: int) -> tuple[Advice, ...]:
-    """Lengthen the interval of one job after the other until the hour fits; empty if it never does."""
-    advice: list[Advice] = []
-    for work in works:
-        minutes = _minutes(work, room - (needed - _rate(work)), factor)
-        if needed > room and minutes is not None:
-            needed += _rate(work, minutes) - _rate(work)
-            advice.append(Advice(work.composite.master, minutes))
-    return tuple(advice) if needed <= room else ()
 
 
 def _rate(work: Work, minutes: int | None = None) -> float:
@@ -287,23 +277,19 @@ def _minutes(work: Work, room: float, factor: int) -> int | None:
 
 def _entry(planned: PlannedSlot) -> dict[str, Any]:
     work, start = planned.work, planned.start
-    master, *chain = _spans(work, start)
-    return {
-        **master,
-        "slot": planned.slot.isoformat(),
-        "end": _iso(planned.end),
-        "p95_end": _iso(start and start + timedelta(seconds=work.p95)),
-        "chain": chain,
-        "cause": planned.cause.value if planned.cause else None,
-    }
-
-
-def _spans(work: Work, start: datetime | None) -> Iterator[dict[str, Any]]:
-    """Return each link with its expected time span."""
+    links: list[dict[str, Any]] = []
     for link, prediction in zip(work.composite.links, work.predictions, strict=True):
         end = start and start + timedelta(seconds=prediction.mean)
-        yield {"node_id": link.id, "task": link.name, "start": _iso(start), "end": _iso(end)}
+        links.append({"node_id": link.id, "task": link.name, "start": _iso(start), "end": _iso(end)})
         start = end
+    return {
+        **links[0],
+        "slot": planned.slot.isoformat(),
+        "end": _iso(planned.end),
+        "p95_end": _iso(planned.start and planned.start + timedelta(seconds=work.p95)),
+        "chain": links[1:],
+        "cause": planned.cause.value if planned.cause else None,
+    }
 
 
 def _iso(time: datetime | None) -> str | None:

@@ -278,14 +278,14 @@ def advice(olt: str, task: str, causes: Mapping[str, int], busiest: Sequence[str
             code = CURES.get(cause, "check_error")
             weights[code] = weights.get(code, 0) + number
             errors.setdefault(code, cause)
-    ordered = sorted(weights, key=lambda code: -weights[code])
-    return [_piece_of_advice(code, olt, task, errors[code], busiest) for code in ordered]
-
-
-def _piece_of_advice(code: str, olt: str, task: str, error: str, busiest: Sequence[str]) -> dict[str, Any]:
     lengthen, *others = [*busiest] or [task]
-    if code == "relieve_olt" and not others:
-        code = "lengthen_interval"
-    known = {"olt": olt, "task": task, "error": error, "lengthen": lengthen, "drop": others[-1] if others else ""}
-    params = {name: value for name, value in known.items() if f"%({name})s" in ADVICE[code]}
-    return {"code": code, "params": params, "sentence": ADVICE[code] % params if params else ADVICE[code]}
+    known = {"olt": olt, "task": task, "lengthen": lengthen, "drop": others[-1] if others else ""}
+    pieces = []
+    for code in sorted(weights, key=lambda code: -weights[code]):
+        known["error"] = errors[code]
+        if code == "relieve_olt" and not others:
+            code = "lengthen_interval"
+        params = {name: value for name, value in known.items() if f"%({name})s" in ADVICE[code]}
+        sentence = ADVICE[code] % params if params else ADVICE[code]
+        pieces.append({"code": code, "params": params, "sentence": sentence})
+    return pieces
