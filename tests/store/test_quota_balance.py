@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from builders import HOUR, MIN, T0
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from contracts.worlds import DbWorld, by_hand, done, scheduled
@@ -68,7 +68,8 @@ class Story:
         node = self.master(number)
         if node is not None and node.run_requested_at is None:
             self.world.wish(node, self.now)
-            self.claims.append(self.world.claim(by_hand(node, slot=self.now), now=self.now))
+            requested = self.master(number).run_requested_at
+            self.claims.append(self.world.claim(by_hand(node, slot=requested), now=self.now))
 
     def execution(self, number):
         ids = [id_ for claim in self.claims if claim for id_ in claim.execution_ids]
@@ -219,6 +220,11 @@ STEPS = st.one_of(
 )
 
 
+# A run is requested at the very second of a slot, which is lost later.
+REQUEST_AT_A_SLOT = [("wait", 41), ("run_by_hand", 1), ("wait", 4), ("claim", 1, Cause.OLT_BUSY)]
+
+
+@example(steps=REQUEST_AT_A_SLOT)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=5, max_size=30))
 def test_every_quota_balances_after_every_step_and_nothing_is_pending_in_the_end(db, steps):

@@ -251,8 +251,17 @@ def _make(wanted: Sequence[tuple[Setup, datetime]], stale: Stale, now: datetime)
                 tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=why)
         if (setup.olt_id, hour) not in told:
             for params in (each["params"] for each in plan.advice_data(setup.name)):
-                named = {name: params[name] for name in ("needed", "task", "minutes", "jobs", "others")}
-                tell(logger, Event.HOUR_INFEASIBLE, olt_id=setup.olt_id, olt=setup.name, **named)
+                tell(
+                    logger,
+                    Event.HOUR_INFEASIBLE,
+                    olt_id=setup.olt_id,
+                    olt=setup.name,
+                    needed=params["needed"],
+                    task=params["task"],
+                    minutes=params["minutes"],
+                    jobs=params["jobs"],
+                    others=params["others"],
+                )
 
 
 def _planned(

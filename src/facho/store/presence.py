@@ -110,13 +110,7 @@ def _proven(census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
 def tell_census(node: Node, verdict: PresenceVerdict) -> None:
     """Log the changes found by a run, one event per kind. Called after the commit."""
     census, names = verdict.census, verdict.known.names
-    if census.vanishing in VANISHING_EVENTS:
-        missed = len(census.missed)
-        if census.vanishing is Vanishing.OVER:
-            # Replaced ONUs did not disappear, but are not present either.
-            missed += len(census.replaced)
-        event = VANISHING_EVENTS[census.vanishing]
-        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
+    _tell_vanishing(node, census)
     replaced = []
     if census.replaced:
         found = {reading.index: reading.values for reading in verdict.readings}
@@ -134,3 +128,13 @@ def tell_census(node: Node, verdict: PresenceVerdict) -> None:
             if len(named) > NAMED:
                 listed += f" and {len(named) - NAMED} more"
             tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=listed)
+
+
+def _tell_vanishing(node: Node, census: Census) -> None:
+    event = VANISHING_EVENTS.get(census.vanishing)
+    if event is not None:
+        missed = len(census.missed)
+        if census.vanishing is Vanishing.OVER:
+            # Replaced ONUs did not disappear, but are not present either.
+            missed += len(census.replaced)
+        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
