@@ -52,20 +52,16 @@ class BreakerTurn:
     event: Event | None = None
 
     def tell(self) -> None:
-        olt_id, olt = self.breaker.olt_id, self.breaker.olt
-        if self.event is Event.BREAKER_OPENED:
-            tell(logger, Event.BREAKER_OPENED, olt_id=olt_id, olt=olt, failures=self.columns["failures"])
-        elif self.event is Event.BREAKER_CLOSED:
-            tell(logger, Event.BREAKER_CLOSED, olt_id=olt_id, olt=olt)
-        elif self.event is Event.BREAKER_WAITS:
-            tell(logger, Event.BREAKER_WAITS, olt_id=olt_id, olt=olt)
+        if self.event is not None:
+            more = {"failures": self.columns["failures"]} if self.event is Event.BREAKER_OPENED else {}
+            tell(logger, self.event, olt_id=self.breaker.olt_id, olt=self.breaker.olt, **more)
 
 
 def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
     """Return the change of a breaker after an attempt with this result."""
     said = heard(outcome)
     if said is Heard.ANSWER:
-        return _came_back(breaker, policy, now) if breaker.opened_at else BreakerTurn(breaker, {"failures": 0})
+        return _came_back(breaker, policy, now)
     if said is not Heard.SILENCE:
         return BreakerTurn(breaker, {})
     failures = breaker.failures + 1
@@ -76,6 +72,8 @@ def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetim
 
 def _came_back(breaker: Breaker, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
     """Close an open breaker, or record once that it could be closed."""
+    if breaker.opened_at is None:
+        return BreakerTurn(breaker, {"failures": 0})
     if policy.auto_recover:
         reachable = {"reachability": Olt.Reachability.REACHABLE}
         return BreakerTurn(breaker, {**Olt.CLOSED_BREAKER, **reachable}, Event.BREAKER_CLOSED)
@@ -92,7 +90,7 @@ def answered(olt_id: int, policy: BreakerPolicy, now: datetime) -> bool:
             return False
         breaker = Breaker(*row)
         probed = {"breaker_probed_at": now, "last_answer_at": now}
-        came_back = _came_back(breaker, policy, now) if breaker.opened_at else BreakerTurn(breaker, {"failures": 0})
+        came_back = _came_back(breaker, policy, now)
         Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
     came_back.tell()
     return breaker.opened_at is None or policy.auto_recover

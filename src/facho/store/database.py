@@ -139,7 +139,7 @@ class _Call(Generic[T]):
         return 0.0 if self._heard_at is None else monotonic() - self._heard_at
 
     def break_off(self) -> None:
-        """Hang up, from another thread, on a server that does not. SQLite has nobody to hang up on."""
+        """Close the connection to a hung server, from another thread. SQLite has no server."""
         driver = self._driver()
         if driver is None:
             return

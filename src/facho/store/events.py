@@ -25,17 +25,8 @@ GONE_AFTER = timedelta(seconds=30)
 # Attempts to get numbers: workers that start together may choose the same ones.
 TRIES = 20
 
-STATS = (
-    "total_pollers",
-    "free_pollers",
-    "busy_pollers",
-    "busy_percentage",
-    "queue_size",
-    "delayed",
-    "is_saturated",
-    "total_tasks_completed",
-    "total_tasks_delayed",
-)
+# Figures of a snapshot that are stored.
+STATS = tuple(field.name for field in PollerStats._meta.concrete_fields if field.name not in ("id", "timestamp"))
 
 
 class Pool:

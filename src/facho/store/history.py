@@ -167,22 +167,18 @@ class Period:
             onu_ids, times, columns = _aligned(kind_of(field), entries[field])
             for first in range(0, len(onu_ids), ONUS_OF_CHUNK):
                 block = slice(first, first + ONUS_OF_CHUNK)
+                ids = onu_ids[block]
                 cut = [PackedColumn(form, numbers[block], mask[block]) for form, numbers, mask in columns]
-                self._add_chunk(field, onu_ids[block], times, cut)
+                # Times without a value of these ONUs are left out.
+                read = [place for place, column in enumerate(cut) if column.mask.count(NOT_READ) < len(ids)]
+                if read:
+                    chunk = self._level.closed(olt_id=self._olt_id, field=field, start=self._start)
+                    chunk.first_onu, chunk.last_onu = ids[0], ids[-1]
+                    chunk.last_at = moment(times[read[-1]])
+                    chunk.data = pack_chunk(ids, [times[place] for place in read], [cut[place] for place in read])
+                    self._chunks.append(chunk)
                 if self._level is RAW:
-                    _summarise(self._daily, field, onu_ids[block], cut, self._before.get(field, {}))
-
-    def _add_chunk(
-        self, field: str, onu_ids: Sequence[int], times: Sequence[int], columns: Sequence[PackedColumn]
-    ) -> None:
-        # Times without a value of these ONUs are left out.
-        read = [place for place, column in enumerate(columns) if column.mask.count(NOT_READ) < len(onu_ids)]
-        if read:
-            chunk = self._level.closed(olt_id=self._olt_id, field=field, start=self._start)
-            chunk.first_onu, chunk.last_onu = onu_ids[0], onu_ids[-1]
-            chunk.last_at = moment(times[read[-1]])
-            chunk.data = pack_chunk(onu_ids, [times[place] for place in read], [columns[place] for place in read])
-            self._chunks.append(chunk)
+                    _summarise(self._daily, field, ids, cut, self._before.get(field, {}))
 
     def insert(self) -> None:
         """Write in the open transaction. Daily values of the same day are replaced."""

@@ -478,10 +478,6 @@ class Inventory:
         self.port_times: dict[str, list[datetime | None]] = {time: [] for time in TIMES}
         self.port_of: list[int] = []
 
-    @property
-    def is_suspect(self) -> bool:
-        return self.suspect_since is not None
-
     @classmethod
     def load(cls, olt_id: int, fields: Collection[str] = ()) -> "Inventory":
         """Load the ONUs and ports of an OLT with three queries: the columns of every comparison, and `fields`."""
@@ -525,7 +521,7 @@ class Inventory:
         if kind is not JobKind.DISCOVERY and not named:
             return True
         positions = self.positions_of(read.indexes)
-        if absent or self.is_suspect or None in positions:
+        if absent or self.suspect_since is not None or None in positions:
             return False
         self.ensure(named)
         if kind is JobKind.DISCOVERY and any(any(self.column_at(name, positions)) for name in ABSENCE):

@@ -103,7 +103,7 @@ def renew(tokens: Mapping[str, int], ttl: timedelta) -> set[str]:
 
 def release(key: str, token: int) -> None:
     """Give a lease back, if it is still ours."""
-    # Not now(): if the clock of the database is set back, that would be in the future, and nobody could take the lease.
+    # Not now(): if the clock of the database is set back, that would be in the future, and no holder could take it.
     sql.execute("UPDATE leases SET expires_at = %s WHERE key = %s AND token = %s", NEVER, key, token)
 
 

@@ -64,11 +64,6 @@ def enabled_nodes(olt_ids: Collection[int] | None = None) -> list[Node]:
     ]
 
 
-def profiles() -> dict[int, Mapping[str, Any]]:
-    """Return the learned durations of nodes."""
-    return dict(WorkflowNode.objects.filter(olt__enabled=True).values_list("pk", "durations"))
-
-
 def profiles_for(hours: Collection[datetime], olt_ids: Collection[int] | None = None) -> dict[int, Mapping[str, Any]]:
     """Return the parts of the profiles that predictions for these hours need.
 
@@ -106,7 +101,7 @@ def fleet(now: datetime) -> Fleet:
     known = records(now, broken)
     unknown = broken - known.keys()
     never_back = frozenset(id_ for id_, record in known.items() if record.is_dead)
-    learned = profiles()
+    learned = dict(WorkflowNode.objects.filter(olt__enabled=True).values_list("pk", "durations"))
     predictions: dict[tuple[int, int], Prediction] = {}
 
     def durations(node: Node, at: datetime) -> Prediction:

@@ -150,6 +150,11 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
     columns = ("pk", "olt_id", "period_start", "period_end", "fingerprint", "utilisation", "failures_in_row", "reason")
     known = [ActivePlan(*row) for row in active.values_list(*columns)]
     past = [plan for plan in known if plan.period_end <= now]
+    if past:
+        # Some minutes after their hour, open executions are ignored.
+        still_open = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("olt_id", "slot")
+        waiting = {(olt_id, hour_of(slot)) for olt_id, slot in still_open}
+        past = [plan for plan in past if plan.key not in waiting or plan.period_end + GRACE <= now]
     present = [plan for plan in known if plan.period_end > now]
     gone = [plan for plan in present if plan.olt_id not in setups]
     without_setup = {plan.olt_id for plan in gone}
@@ -159,7 +164,7 @@ def make_plans(now: datetime, olt_ids: Collection[int] | None = None) -> int:
         reason = _reason(plan, setups[plan.olt_id], now) if plan.olt_id in setups else None
         if reason is not None:
             stale[plan.key] = plan, reason
-    _close(_settled(past, now), ExecutionPlan.Status.COMPLETED, now)
+    _close(past, ExecutionPlan.Status.COMPLETED, now)
     _close([plan for plan in gone if plan.olt_id in off], ExecutionPlan.Status.ABORTED, now)
     # An enabled OLT without jobs has no plan.
     superseded = [plan for plan in gone if plan.olt_id not in off] + [plan for plan, _ in stale.values()]
@@ -278,15 +283,6 @@ def _planned(
     return plan_hour(setup.works(predictions), hour, now=now, busy_until=busy_until, blocked=blocked)
 
 
-def _settled(past: Sequence[ActivePlan], now: datetime) -> list[ActivePlan]:
-    """Return the plans of finished hours without open executions; after some minutes these are ignored."""
-    if not past:
-        return []
-    still_open = Execution.objects.filter(status__in=OPEN_STATUSES).values_list("olt_id", "slot")
-    waiting = {(olt_id, hour_of(slot)) for olt_id, slot in still_open}
-    return [plan for plan in past if (plan.olt_id, plan.period_start) not in waiting or plan.period_end + GRACE <= now]
-
-
 def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
     """End plans, and add the actual result to each of their slots."""
     for part in _batches(plans):
@@ -299,7 +295,7 @@ def _close(plans: Sequence[ActivePlan], status: str, now: datetime) -> None:
         actual = _actual(rows)
         for row in rows:
             _compare(row, actual)
-        ExecutionPlan.objects.bulk_update(rows, CLOSED_COLUMNS)
+        ExecutionPlan.objects.bulk_update(rows, ["plan_data", "completed_tasks", "failed_tasks"])
 
 
 def count(runs: Iterable[tuple[int, datetime, datetime | None]], status: Status) -> None:
@@ -328,9 +324,6 @@ def count(runs: Iterable[tuple[int, datetime, datetime | None]], status: Status)
         )
 
 
-CLOSED_COLUMNS = ["plan_data", "completed_tasks", "failed_tasks"]
-ACTUAL_COLUMNS = ("slot", "slots", "status", "cause", "started_at", "ended_at")
-
 # Result of a slot, by node and time.
 Actual = Mapping[tuple[int, datetime], Mapping[str, Any]]
 
@@ -342,9 +335,10 @@ def _actual(plans: Sequence[ExecutionPlan]) -> Actual:
     start, end = min(plan.period_start for plan in plans), max(plan.period_end for plan in plans)
     rows = Execution.objects.filter(
         olt_id__in={plan.olt_id for plan in plans}, slot__gte=start, slot__lt=end, trigger="schedule"
-    ).values("node_id", *ACTUAL_COLUMNS, interval=in_effect.interval_seconds("node__"))
+    )
+    columns = ("node_id", "slot", "slots", "status", "cause", "started_at", "ended_at")
     found = {}
-    for row in rows:
+    for row in rows.values(*columns, interval=in_effect.interval_seconds("node__")):
         # The interval of a deleted node is unknown.
         every = timedelta(seconds=row["interval"] or 0)
         for number in range(row["slots"]):

@@ -73,7 +73,7 @@ class PresenceVerdict:
 def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:
     """Decide from a discovery which ONUs moved, were replaced, are missing or are back."""
     known = KnownOnus.of(inventory)
-    was_suspect = inventory.is_suspect
+    was_suspect = inventory.suspect_since is not None
     census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
     since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
     since = since if census.is_suspect else None

@@ -76,18 +76,6 @@ class Ended:
         return self.olt_id, self.task, self.hour
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """Pending slots of a node in an hour. A node off the grid has none."""
-
-    node_id: int | None
-    slots: int
-    is_on: bool
-
-
-OFF = Owed(None, 0, False)
-
-
 def skipped_slots(skipped: Iterable[Skipped]) -> list[Ended]:
     """Return skipped slots of masters and of their chains, by hour."""
     return [
@@ -178,16 +166,23 @@ def owe(olt_ids: Collection[int], now: datetime) -> set[int]:
     Disabled or deleted nodes have no pending slots except running ones.
     """
     hour = hour_of(now)
-    owed, known, running = _owed(olt_ids, hour), _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
-    missing = {key: due.node_id for key, due in owed.items() if key not in known and due.slots + running[key]}
+    # By key: node, pending slots, and whether it is on the grid.
+    owed: dict[Key, tuple[int | None, int, bool]] = {}
+    for node in grid_nodes(olt_ids):
+        key = node.olt_id, node.task, hour
+        # Two jobs with one name share a row.
+        node_id, slots, is_on = owed.get(key, (node.id, 0, False))
+        owed[key] = node_id, slots + node.slots(hour), is_on or node.due is not None
+    known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
+    missing = {key: node_id for key, (node_id, slots, _) in owed.items() if key not in known and slots + running[key]}
     if missing:
         _create(missing)
         # Only with a locked row no other process can count in the meantime.
         known, running = _known(olt_ids, hour), open_slots(olt_ids, hour, hour)
     changed = {}
     for key in known:
-        due = owed.get(key, OFF)
-        wanted = running[key] + due.slots, IN_PROGRESS if due.is_on else INTERRUPTED
+        _, slots, is_on = owed.get(key, (None, 0, False))
+        wanted = running[key] + slots, IN_PROGRESS if is_on else INTERRUPTED
         if wanted != known[key]:
             changed[key] = wanted
     rows = _rows(changed.keys())
@@ -208,17 +203,6 @@ def _known(olt_ids: Collection[int], hour: datetime) -> dict[Key, tuple[int, str
     rows = QuotaTracker.objects.filter(olt_id__in=olt_ids, period_start=hour).order_by("pk").select_for_update()
     columns = ("olt_id", "task_type", "quota_pending", "status")
     return {(olt_id, task, hour): (pending, status) for olt_id, task, pending, status in rows.values_list(*columns)}
-
-
-def _owed(olt_ids: Collection[int], hour: datetime) -> dict[Key, Owed]:
-    """Return the remaining slots of each node in the hour."""
-    owed: dict[Key, Owed] = {}
-    for node in grid_nodes(olt_ids):
-        key = node.olt_id, node.task, hour
-        before = owed.get(key, Owed(node.id, 0, False))
-        # Two jobs with one name share a row.
-        owed[key] = Owed(before.node_id, before.slots + node.slots(hour), before.is_on or node.due is not None)
-    return owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,23 +331,19 @@ def _ripe(now: datetime) -> list[int]:
     # By the start of the hour, which has an index: there are millions of rows, and this runs every minute.
     fresh = over.filter(period_start__gt=now - GRACE - HOUR)
     waited_for = fresh.filter(quota_pending__gt=0).order_by().values_list("olt_id", flat=True)
-    rows = over.filter(Q(status=QuotaTracker.Status.IN_PROGRESS) | _interrupted(now))
-    rows = rows.exclude(period_end__gt=now - GRACE, olt_id__in=set(waited_for))
-    rows = rows.order_by("status", "-period_start", "olt_id")
-    # Rows with pending slots return every time, so they must not displace others.
-    pending = rows.filter(quota_pending__gt=0).values_list("pk", flat=True)
-    return [*pending, *rows.filter(quota_pending=0).values_list("pk", flat=True)[:AT_ONCE]]
-
-
-def _interrupted(now: datetime) -> Q:
-    """Return the interrupted hours to judge: those with pending slots, and recent ones that may lack a violation."""
     violations = QuotaViolation.objects.filter(
         olt=OuterRef("olt"), task_type=OuterRef("task_type"), period_start=OuterRef("period_start")
     )
     may_lack_violation = Q(
         ~Exists(violations), period_end__gt=now - INTERRUPTED_FOR, quota_required__gt=F("quota_completed")
     )
-    return Q(status=QuotaTracker.Status.INTERRUPTED) & (Q(quota_pending__gt=0) | may_lack_violation)
+    interrupted = Q(status=INTERRUPTED) & (Q(quota_pending__gt=0) | may_lack_violation)
+    rows = over.filter(Q(status=IN_PROGRESS) | interrupted)
+    rows = rows.exclude(period_end__gt=now - GRACE, olt_id__in=set(waited_for))
+    rows = rows.order_by("status", "-period_start", "olt_id")
+    # Rows with pending slots return every time, so they must not displace others.
+    pending = rows.filter(quota_pending__gt=0).values_list("pk", flat=True)
+    return [*pending, *rows.filter(quota_pending=0).values_list("pk", flat=True)[:AT_ONCE]]
 
 
 def _judge(ids: Sequence[int]) -> list[QuotaViolation]:

@@ -87,25 +87,20 @@ def reap(now: datetime, gap: Gap | None = None) -> int:
     are not older by that.
     """
     with transaction.atomic():
-        left = _left(now, gap)
+        is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK).order_by("pk")
+        members: defaultdict[int, list[int]] = defaultdict(list)
+        ages: dict[int, timedelta] = {}
+        for id_, master_id, claimed_at in is_open.values_list("pk", "master_execution_id", "claimed_at"):
+            if claimed_at is not None:
+                members[master_id or id_].append(id_)
+                ages[master_id or id_] = gap.time_since(claimed_at, now) if gap else now - claimed_at
+        limits = _limits(members.keys()) if members else {}
+        left = [id_ for composite, ids in members.items() if ages[composite] > limits[composite] for id_ in ids]
         if left:
             runs.interrupt(Execution.objects.filter(pk__in=left, status__in=OPEN_STATUSES), Cause.LEASE_LOST, now)
     if left:
         logger.warning("%d executions without an owner were marked as interrupted", len(left))
     return len(left)
-
-
-def _left(now: datetime, gap: Gap | None) -> list[int]:
-    """Return the open executions whose composite exceeds its maximum age."""
-    is_open = Execution.objects.filter(status__in=OPEN_STATUSES, claimed_at__lt=now - SLACK)
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    ages: dict[int, timedelta] = {}
-    for id_, master_id, claimed_at in is_open.order_by("pk").values_list("pk", "master_execution_id", "claimed_at"):
-        if claimed_at is not None:
-            members[master_id or id_].append(id_)
-            ages[master_id or id_] = gap.time_since(claimed_at, now) if gap else now - claimed_at
-    limits = _limits(members.keys()) if members else {}
-    return [id_ for composite, ids in members.items() if ages[composite] > limits[composite] for id_ in ids]
 
 
 def _limits(composites: Collection[int]) -> dict[int, timedelta]:

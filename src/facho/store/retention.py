@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.apps import apps
 from django.db import DatabaseError, connection, transaction
@@ -85,14 +85,6 @@ def rules(*, logs: int, executions: int, history: int, daily: int) -> list[Keep]
     ]
 
 
-class DeleteBatch(NamedTuple):
-    """Result of a batch: deleted rows, seconds under the write lock, seconds in the thread."""
-
-    rows: int
-    held: float
-    took: float
-
-
 def next_size(size: int, held: float) -> int:
     """Return the size of the next batch: smaller at once, larger step by step."""
     if held > TOO_LONG:
@@ -119,8 +111,21 @@ class Sweep:
         """Delete until nothing is left, or the time limit is reached."""
         gone: Counter[Keep] = Counter()
         errors: list[DatabaseError] = []
+        end = self._clock.monotonic() + BUDGET
+        waiting = deque(self._rules)
         try:
-            await self._take_turns(now, gone, errors)
+            while waiting and self._clock.monotonic() < end:
+                rule = waiting.popleft()
+                try:
+                    rows, took = await self._thread.run(partial(self._batch, rule, now))
+                except DatabaseError as error:
+                    # A problem with this table, or with all; each is tried once.
+                    errors.append(error)
+                    continue
+                if rows:
+                    gone[rule] += rows
+                    waiting.append(rule)
+                    await self._clock.sleep(max(took * PAUSE_FACTOR, SHORTEST_PAUSE))
         finally:
             # Also after a stop: the rows are deleted.
             for rule, rows in gone.items():
@@ -128,40 +133,26 @@ class Sweep:
         if errors:
             raise errors[0]
 
-    async def _take_turns(self, now: datetime, gone: Counter[Keep], errors: list[DatabaseError]) -> None:
-        end = self._clock.monotonic() + BUDGET
-        waiting = deque(self._rules)
-        while waiting and self._clock.monotonic() < end:
-            rule = waiting.popleft()
-            try:
-                batch = await self._thread.run(partial(self._batch, rule, now))
-            except DatabaseError as error:
-                # A problem with this table, or with all; each is tried once.
-                errors.append(error)
-                continue
-            if batch.rows:
-                gone[rule] += batch.rows
-                waiting.append(rule)
-                self._sizes[rule] = next_size(self._sizes[rule], batch.held)
-                await self._clock.sleep(max(batch.took * PAUSE_FACTOR, SHORTEST_PAUSE))
+    def _batch(self, rule: Keep, now: datetime) -> tuple[int, float]:
+        """Delete the oldest rows, and return their number and the seconds in the thread.
 
-    def _batch(self, rule: Keep, now: datetime) -> DeleteBatch:
-        """Delete the oldest rows. Only the deletion itself holds the write lock."""
+        Only the deletion itself holds the write lock.
+        """
         begun = self._clock.monotonic()
         before = now - timedelta(days=rule.days)
         doomed = _find(rule, before, self._sizes[rule])
         if not doomed:
-            return DeleteBatch(0, 0.0, 0.0)
+            return 0, 0.0
         with _no_waiting_for_disk(), _no_collecting(), transaction.atomic():
             # Other writers may have held the lock until here.
             locked = self._clock.monotonic()
             rows = _delete(rule.model, doomed)
-        held = self._clock.monotonic() - locked
+        self._sizes[rule] = next_size(self._sizes[rule], self._clock.monotonic() - locked)
         self._since_checkpoint += rows
         if self._since_checkpoint >= CHECKPOINT_AFTER:
             self._since_checkpoint = 0
             _checkpoint()
-        return DeleteBatch(rows, held, self._clock.monotonic() - begun)
+        return rows, self._clock.monotonic() - begun
 
 
 def _is_tunable() -> bool:

@@ -100,7 +100,15 @@ class DbSlots:
             self._observer.slots_ended(Status.SKIPPED, item.cause, item.slots * (1 + len(item.chain)))
 
     async def taken(self, node_ids: Collection[int], *, after: datetime) -> Mapping[int, Collection[datetime]]:
-        return await self._thread.run(lambda: _taken(node_ids, after))
+        def read() -> dict[int, set[datetime]]:
+            slots: defaultdict[int, set[datetime]] = defaultdict(set)
+            # By slot only: there are none unless the clock was set back, and a fleet has too many ids for a query.
+            for node_id, slot in Execution.objects.filter(slot__gt=after).order_by().values_list("node_id", "slot"):
+                if node_id in node_ids:
+                    slots[node_id].add(slot)
+            return slots
+
+        return await self._thread.run(read)
 
     async def move(self, execution_ids: Collection[int], by: timedelta) -> None:
         await self._write(lambda: runs.move_waiting(execution_ids, by))
@@ -118,7 +126,17 @@ class DbSlots:
 
     async def reclaim(self, claim: Claim, *, poller_id: int | None, now: datetime) -> bool:
         await self._settle()
-        return await self._write(lambda: _reclaim(claim, self._runs_it(poller_id)))
+        ids = claim.execution_ids
+
+        @transaction.atomic
+        def reclaim() -> bool:
+            waiting = Execution.objects.filter(pk__in=ids, status=Status.PENDING, retry_at__isnull=False)
+            if len(waiting.select_for_update().values_list("pk")) < len(ids):
+                return False
+            Execution.objects.filter(pk__in=ids).update(poller_id=self._runs_it(poller_id), retry_at=None)
+            return True
+
+        return await self._write(reclaim)
 
     def _runs_it(self, poller_id: int | None) -> int | None:
         """Return the poller of a claim. With workers it is unknown until one has started it."""
@@ -143,7 +161,17 @@ class DbSlots:
         await self._write(lambda: breakers.reset(olt_ids))
 
     async def progress(self, execution_ids: Collection[int]) -> Mapping[int, Outcome]:
-        return await self._thread.run(lambda: _progress(execution_ids))
+        def read() -> dict[int, Outcome]:
+            ids, values = sql.among(execution_ids)
+            question = f"SELECT id, status, cause, error, error_class, retry_at FROM snmp_executions WHERE id {ids}"  # noqa: S608 - no values
+            return {
+                id_: Outcome(
+                    Status(status), Cause(cause) if cause else None, error, kind, retry_at=sql.moment(retry_at)
+                )
+                for id_, status, cause, error, kind, retry_at in sql.fetch(question, *values)
+            }
+
+        return await self._thread.run(read)
 
     async def recover(self, now: datetime) -> Recovery:
         await self._settle()
@@ -161,15 +189,6 @@ def _reschedule(checks: Mapping[int, datetime | None], skipped: Sequence[Skipped
         interrupted = quotas.owe(olt_ids | {item.node.olt_id for item in skipped}, now)
     quotas.tell_interrupted(interrupted)
     return recorded
-
-
-def _taken(node_ids: Collection[int], after: datetime) -> dict[int, set[datetime]]:
-    slots: defaultdict[int, set[datetime]] = defaultdict(set)
-    # By slot only: there are none unless the clock was set back, and a fleet has too many ids for a query.
-    for node_id, slot in Execution.objects.filter(slot__gt=after).order_by().values_list("node_id", "slot"):
-        if node_id in node_ids:
-            slots[node_id].add(slot)
-    return slots
 
 
 def _skip(skipped: Sequence[Skipped]) -> list[Skipped]:
@@ -264,17 +283,6 @@ def _open(
     return tuple(ids)
 
 
-@transaction.atomic
-def _reclaim(claim: Claim, poller_id: int | None) -> bool:
-    waiting = Execution.objects.filter(
-        pk__in=claim.execution_ids, status=Status.PENDING, retry_at__isnull=False
-    ).select_for_update()
-    if len(waiting.values_list("pk")) < len(claim.execution_ids):
-        return False
-    Execution.objects.filter(pk__in=claim.execution_ids).update(poller_id=poller_id, retry_at=None)
-    return True
-
-
 def _close(execution_ids: Sequence[int], outcome: Outcome, policy: BreakerPolicy, now: datetime) -> list[OpenExecution]:
     with transaction.atomic():
         rows = runs.ours(execution_ids, None)
@@ -301,13 +309,3 @@ def _abort(olt_ids: Collection[int], node_ids: Collection[int], now: datetime) -
         interrupted = quotas.owe(concerned, now)
     quotas.tell_interrupted(interrupted)
     return ended
-
-
-def _progress(execution_ids: Collection[int]) -> dict[int, Outcome]:
-    ids, values = sql.among(execution_ids)
-    question = f"SELECT id, status, cause, error, error_class, retry_at FROM snmp_executions WHERE id {ids}"  # noqa: S608 - no values
-    rows = sql.fetch(question, *values)
-    return {
-        id_: Outcome(Status(status), Cause(cause) if cause else None, error, error_class, retry_at=sql.moment(retry_at))
-        for id_, status, cause, error, error_class, retry_at in rows
-    }
