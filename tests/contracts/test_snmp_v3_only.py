@@ -12,9 +12,8 @@ from snmp.smi import OctetString
 from snmp.v3.message import SNMPv3WireMessage
 from snmp_agents import ENGINE_ID, LOOPBACK, CommunityAgent, UsmAgent, mute, table
 
-from facho.adapters.snmp.usm import UsmSnmp
+from facho.adapters.snmp.usm import LATE, UsmSession, UsmSnmp
 from facho.adapters.snmp.usm_keys import Keys, work_out
-from facho.adapters.snmp.usm_session import LATE, UsmSession
 from facho.engine import oid as oids
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.snmp import Agent, Community, Tag, User, Version

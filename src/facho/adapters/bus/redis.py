@@ -38,7 +38,7 @@ SILENCE = 2.0
 # Seconds before the next connection attempt: doubled each time, up to the maximum.
 FIRST_DELAY, LONGEST_DELAY = 0.1, 2.0
 # Seconds that a stop waits for unsent messages.
-FAREWELL = 1.0
+FLUSH_TIMEOUT = 1.0
 # Number of senders and topics whose last message number is kept.
 REMEMBERED = 4096
 
@@ -91,8 +91,8 @@ class RedisBus:
             return
         if self.is_connected:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._outbox.emptied.wait(), FAREWELL)
-        await _end([self._task], every=FAREWELL)
+                await asyncio.wait_for(self._outbox.emptied.wait(), FLUSH_TIMEOUT)
+        await _end([self._task], every=FLUSH_TIMEOUT)
         self._task = None
         self._connected.clear()
 
@@ -103,7 +103,7 @@ class RedisBus:
         try:
             self._outbox.put(letter, letter.write())
         except (TypeError, ValueError, RecursionError):
-            # Who tells news is not to fail for it.
+            # The publisher must not fail because of it.
             logger.exception("the message for topic %s is not JSON; it was not published to other processes", topic)
 
     def subscribe(self, topics: Iterable[str]) -> AsyncIterator[News]:
@@ -162,7 +162,7 @@ class RedisBus:
                 ended, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
                 await ended.pop()
             finally:
-                await _end(both, every=FAREWELL / 10)
+                await _end(both, every=FLUSH_TIMEOUT / 10)
 
     async def _listen(self, channel: PubSub) -> None:
         asked = False
@@ -295,7 +295,7 @@ def _place(url: str) -> tuple[str, int]:
     try:
         parts: Mapping[str, Any] = parse_url(url)
     except ValueError:
-        # What the library says may hold parts of the password.
+        # The message of the library may contain parts of the password.
         raise ValueError("invalid Redis address: use a form like redis://host:6379/0") from None
     place = parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
     return str(place), int(parts.get("db", 0))

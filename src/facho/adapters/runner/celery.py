@@ -1,11 +1,10 @@
 """Sends composites to workers, and waits for their results.
 
-Each worker has a queue of its own, so that an OLT is polled by the same worker
-each time. A message that this worker does not take goes to the shared queues.
+Each worker has its own queue, so that an OLT is polled by the same worker each time. A message that this worker does
+not take goes to the shared queues.
 
-A message carries what to run and no more: no secret, and no right to run it. That
-is the lease, and the execution that is still pending. So a message may get lost,
-or come three times; what became of its executions is what the database says.
+A message names the composite to run. It has no secrets and gives no right: the worker needs the lease, and executions
+that are still pending. So a message may be lost or delivered three times; the results are read from the database.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ from facho.engine.scheduling.outages import Outages
 
 logger = logging.getLogger(__name__)
 
-# Discoveries, and jobs that an admin made as urgent.
+# Priority of discoveries, and of jobs that an admin made as urgent.
 HIGH_PRIORITY = 90
 HIGH, DEFAULT, RETRY = "snmp_highprio", "snmp_default", "snmp_retry"
 # In the order of workers: urgent first, retries last.
@@ -33,7 +32,8 @@ QUEUES = (HIGH, DEFAULT, RETRY)
 # expires, and another one is sent a little later.
 EXPIRES = timedelta(seconds=20)
 AGAIN_AFTER = timedelta(seconds=25)
-# What the worker of an OLT has not begun by then goes to the shared queues, too: that worker is busy, or it died.
+# A composite that the worker of an OLT has not started by then is sent to the shared queues too: the worker is busy or
+# dead.
 SHARED_AFTER = timedelta(seconds=2)
 
 # Maximum time to offer a manual run, which has no slot that ends it.
@@ -106,7 +106,7 @@ class CeleryRunner:
             self._given.discard(given)
 
     def _share(self, given: _Given) -> None:
-        """Take a composite off its worker: it is over, or that worker has not begun it."""
+        """Release the place in the queue of a worker: the composite is over, or the worker has not started it."""
         if given.queue is not None:
             self._taken[given.queue] -= 1
             given.queue = None
@@ -121,7 +121,7 @@ class CeleryRunner:
         self._is_leaving = True
 
     async def _offer(self, given: _Given) -> None:
-        """Send until a worker begins, or until it is too late for that."""
+        """Send until a worker starts it, or until it is too late."""
         until = given.claim.next_check
         longest = LONGEST_OFFER if until is None else until - self._clock.now()
         # Monotonic, because the wall clock may be set.
@@ -182,7 +182,7 @@ class CeleryRunner:
                 self._news.set()
 
     async def look(self) -> None:
-        """Ask the database what has become of everything that was given out."""
+        """Read the state of all sent composites from the database."""
         given = list(self._given)
         if not given:
             return

@@ -1,1 +1,1 @@
-"""SNMP: `dispatch.SnmpByVersion` is the port that the engine gets, the other modules are what it is made of."""
+"""SNMP: `client.SnmpByVersion` is the port of the engine; the other modules are its parts."""

@@ -67,7 +67,7 @@ class PendingRequest:
 
 
 class WaitingLine(PendingRequest):
-    """One that was sent by a line: it gets its answer without a look at the variables."""
+    """A request of a line. Its answer is passed on with undecoded variables."""
 
     __slots__ = ("asked", "size")
 
@@ -214,7 +214,7 @@ class CommunitySnmp(SendByTask):
             waiting.end(error)
 
     def new_id(self) -> int:
-        """Return a request id that no other request has, and that nobody can foresee."""
+        """Return an unpredictable request id that no pending request has."""
         while (request_id := next(self._ids)) in self._waiting:
             pass
         return request_id

@@ -21,11 +21,11 @@ SEQUENCE = 0x30
 
 # Maximum octets of an unsigned type. Octets before these must be padding.
 UNSIGNED_OCTETS: dict[int, int] = {Tag.COUNTER32: 4, Tag.GAUGE32: 4, Tag.TIME_TICKS: 4, Tag.COUNTER64: 8}
-# Nine octets hold every number of 64 bits, with the zero that keeps an unsigned one positive.
+# Nine octets hold every 64-bit number, including the leading zero of an unsigned one.
 MAX_INTEGER_OCTETS = 9
 RAW_TAGS = frozenset({Tag.OCTET_STRING, Tag.IP_ADDRESS, Tag.OPAQUE})
 EMPTY_VALUES: dict[int, Value] = {Tag.NULL: None, **{missing.value: missing for missing in Missing}}
-# An object identifier of no length: agents mean 0.0 by it.
+# Some agents send an empty OID for 0.0.
 ZERO_DOT_ZERO = Oid(b"\x00")
 
 
@@ -45,7 +45,7 @@ def integer(number: int, tag: int = Tag.INTEGER) -> bytes:
 
 
 def encode_value(tag: int, value: Value) -> bytes:
-    """Return a value as it stands on the wire; ValueError where the tag and the value do not go together."""
+    """Return an encoded value; ValueError if it does not match the tag."""
     if tag in EMPTY_VALUES and value is EMPTY_VALUES[tag]:
         return bytes((tag, 0))
     if isinstance(value, int) and (tag == Tag.INTEGER or 0 <= value < 1 << 8 * UNSIGNED_OCTETS.get(tag, 0)):
@@ -74,7 +74,7 @@ def read_tlv(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def enter(data: bytes, at: int, tag: int, end: int) -> tuple[int, int]:
-    """Return where the content of a TLV with this tag begins and ends; its end must not lie behind `end`."""
+    """Return the start and end of the content of a TLV with this tag. It must end before `end`."""
     found, start, stop = read_tlv(data, at)
     if found != tag:
         raise BadAnswer(f"there is a tag 0x{found:02x} at byte {at} where 0x{tag:02x} belongs")
@@ -84,20 +84,20 @@ def enter(data: bytes, at: int, tag: int, end: int) -> tuple[int, int]:
 
 
 def read_integer(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the INTEGER at `at`, and where it ends."""
+    """Return the INTEGER at `at`, and its end."""
     start, stop = enter(data, at, Tag.INTEGER, end)
     return signed(data[start:stop]), stop
 
 
 def signed(content: bytes) -> int:
-    """Return the number that the content of an INTEGER stands for."""
+    """Return the number of an INTEGER."""
     if 0 < len(content) <= MAX_INTEGER_OCTETS:
         return int.from_bytes(content, "big", signed=True)
     raise BadAnswer(f"an integer has {len(content)} octets")
 
 
 def read_value(tag: int, content: bytes) -> Value:
-    """Return the value that the content of a TLV stands for. The commonest types come first."""
+    """Return the value of a TLV. The most common types come first."""
     if tag == 0x02 and 0 < len(content) <= MAX_INTEGER_OCTETS:
         return int.from_bytes(content, "big", signed=True)
     octets = UNSIGNED_OCTETS.get(tag)
@@ -113,7 +113,7 @@ def read_value(tag: int, content: bytes) -> Value:
 
 
 def _padded(tag: int, content: bytes, octets: int) -> int:
-    """Return a counter, gauge or tick with more octets than it needs: agents put a sign in front of them."""
+    """Return a counter, gauge or tick with more octets than needed: some agents put a sign in front."""
     padding = content[:-octets]
     if not content or (padding.strip(b"\x00") and padding.strip(b"\xff")):
         raise BadAnswer(f"a value of tag 0x{tag:02x} has {len(content)} octets that do not fit it")
@@ -127,8 +127,8 @@ def checked_oid(content: bytes) -> Oid:
     return Oid(content)
 
 
-# Request ids take four octets, always, so that they can be exchanged in an encoded request.
-# Between these two, four octets are also the fewest: agents that insist on that are content.
+# Request ids always have four octets, so that they can be replaced in an encoded request. In this range four octets are
+# also the shortest form, which some agents require.
 MIN_REQUEST_ID = 0x01000000
 MAX_REQUEST_ID = 0x7FFFFFFF
 
@@ -141,12 +141,12 @@ NO_ERROR = bytes((Tag.INTEGER, 1, 0, Tag.INTEGER, 1, 0, *LONG_SEQUENCE))
 NULL_VALUE = bytes((Tag.NULL, 0))
 COMMUNITY_VERSIONS = frozenset({Version.V1, Version.V2C})
 
-# An OID with its tag and length as it stands in a varbind, and the OID itself.
+# An encoded OID with tag and length, and the OID itself.
 Name = tuple[bytes, Oid]
 
 
 class PduType(IntEnum):
-    """The PDUs that Facho and its simulator speak, by their tag."""
+    """PDU types of Facho and its simulator, by tag."""
 
     GET = 0xA0
     GET_NEXT = 0xA1
@@ -160,17 +160,16 @@ REQUEST_TYPES = frozenset(PduType) - {PduType.RESPONSE}
 
 @dataclass(slots=True)
 class Prepared:
-    """A request that is encoded but for its request id. It holds a community: nothing of it shows in a repr."""
+    """An encoded request without its request id. It contains the community, so its repr shows nothing."""
 
-    version: Version
     community: bytes = field(repr=False)
-    # What a GET will be answered with; empty for requests whose answers have other names.
+    # Expected names in the answer to a GET; empty for other requests.
     expected: tuple[Name, ...] = field(repr=False)
     head: bytes = field(repr=False)
     tail: bytes = field(repr=False)
 
     def datagram(self, request_id: int) -> bytes:
-        """Return the message; the id lies between MIN_REQUEST_ID and MAX_REQUEST_ID."""
+        """Return the message. The id is between MIN_REQUEST_ID and MAX_REQUEST_ID."""
         return self.head + request_id.to_bytes(4, "big") + self.tail
 
 
@@ -181,7 +180,7 @@ def prepare(
     variables = b"".join([_asked(oid) for oid in oids])
     head, tail = framed(version, community, pdu_type, len(variables), a, b)
     expected = tuple([(tlv(0x06, oid), oid) for oid in oids]) if pdu_type == PduType.GET else ()
-    return Prepared(version, community, expected, head, tail + variables)
+    return Prepared(community, expected, head, tail + variables)
 
 
 @lru_cache(maxsize=4096)
@@ -194,7 +193,7 @@ def framed(version: Version, community: bytes, pdu_type: PduType, size: int, a: 
 
 
 def _asked(oid: Oid) -> bytes:
-    """Return a variable of a request: a name, and NULL for its value. A request has dozens, so mostly in one step."""
+    """Return a variable of a request, with NULL as its value. A request has dozens, so the usual case is one step."""
     size = len(oid)
     if size < 0x7C:
         return b"\x30%c\x06%c%b\x05\x00" % (size + 4, size, oid)
@@ -203,13 +202,13 @@ def _asked(oid: Oid) -> bytes:
 
 @dataclass(slots=True)
 class Envelope:
-    """The beginning of a message: enough to know whose it is. What follows is not yet looked at."""
+    """The start of a message, to find its request. The rest is not decoded yet."""
 
     version: int
     community: bytes = field(repr=False)
     pdu_type: int
     request_id: int
-    # The message, where its error status begins, and where its PDU and itself end, if their lengths are right.
+    # The message, the position of its error status, and the ends of its PDU and of itself as given by their lengths.
     data: bytes = field(repr=False)
     body: int
     pdu_end: int
@@ -330,13 +329,13 @@ PLAIN_HEADERS = frozenset(
 
 
 def unread_answer(envelope: Envelope, asked: Sequence[Oid], bytes_sent: int = 0) -> WireAnswer:
-    """Return the answer to a request without a look at its variables; see `Asked`."""
+    """Return the answer to a request with undecoded variables; see `Asked`."""
     _check_is_answer(envelope)
     return WireAnswer(envelope.data, envelope.body, envelope.end, asked, (), bytes_sent)
 
 
 def read_answer(envelope: Envelope, expected: Sequence[Name] = (), bytes_sent: int = 0) -> WireAnswer:
-    """Return what the message answers. Names that come as `expected` are recognised without being decoded."""
+    """Return the decoded answer. Names as in `expected` are recognised without decoding them."""
     _check_is_answer(envelope)
     return _read(WireAnswer(envelope.data, envelope.body, envelope.end, (), expected, bytes_sent))
 
@@ -354,14 +353,14 @@ def _read(answer: WireAnswer) -> WireAnswer:
 
 
 def decode_answer(data: bytes, expected: Sequence[Name] | None = None) -> tuple[int, bytes, int, Answer]:
-    """Return request id, community, version and the answer itself; BadAnswer for bytes that are none."""
+    """Return request id, community, version and answer; BadAnswer for other bytes."""
     envelope = open_answer(data)
     answer = read_answer(envelope, expected or ())
     return envelope.request_id, envelope.community, envelope.version, answer
 
 
 def decode_pdu(content: bytes) -> tuple[int, Answer]:
-    """Return request id and answer from the content of a response PDU alone, which SNMPv3 wraps in another way."""
+    """Return request id and answer from the content of a response PDU, as in SNMPv3."""
     try:
         request_id, at = read_integer(content, 0, len(content))
     except IndexError:
@@ -389,9 +388,8 @@ def _numbers(data: bytes, at: int, end: int) -> tuple[int, int, int]:
 def _variables(data: bytes, at: int, end: int, expected: Sequence[Name]) -> tuple[list[Oid], list[Value], bytearray]:
     """Return names, values and tags.
 
-    This loop is where the time goes. Short forms, strings and small integers
-    are read in place; all that a wrong byte can do is to send its variable to
-    `_odd_variable`, which takes every form that BER has and checks each step.
+    This loop takes most of the time. Short forms, strings and small integers are read in place. Any other variable
+    goes to `_odd_variable`, which accepts all forms of BER and checks each step.
     """
     oids: list[Oid] = []
     values: list[Value] = []
@@ -437,7 +435,7 @@ def _known_variables(
     values: list[Value],
     tags: bytearray,
 ) -> int:
-    """Read variables as long as they are those that were asked for, in the usual short form; return how far that is."""
+    """Read variables while they are the requested ones in the usual short form, and return the end position."""
     from_bytes = int.from_bytes
     for header, oid in expected:
         if at >= end:
@@ -482,7 +480,7 @@ def _odd_variable(data: bytes, at: int, end: int, oids: list[Oid], values: list[
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an agent is asked. The community never shows in a repr."""
+    """A request as an agent receives it. Its repr does not show the community."""
 
     version: Version
     community: bytes = field(repr=False)
@@ -495,7 +493,7 @@ class Request:
 
 
 def decode_request(data: bytes) -> Request:
-    """Return a request as an agent sees it; BadAnswer for bytes that are none."""
+    """Return a request as an agent receives it; BadAnswer for other bytes."""
     envelope = open_answer(data)
     if envelope.pdu_type not in REQUEST_TYPES:
         raise BadAnswer(f"the message is not a request but a PDU 0x{envelope.pdu_type:02x}")
@@ -510,7 +508,7 @@ def decode_request(data: bytes) -> Request:
 
 
 def encode_varbind(oid: Oid, tag: int, value: Value) -> bytes:
-    """Return one variable as it stands in an answer; ValueError where the tag and the value do not go together."""
+    """Return an encoded variable; ValueError if the value does not match the tag."""
     return tlv(SEQUENCE, tlv(Tag.OBJECT_IDENTIFIER, oid) + encode_value(tag, value))
 
 
@@ -525,7 +523,7 @@ def encode_response(
 def encode_response_parts(
     request: Request, error_status: int, error_index: int, encoded_varbinds: Iterable[bytes]
 ) -> bytes:
-    """Return an agent's answer from variables that `encode_varbind` made earlier."""
+    """Return an agent's answer from encoded variables."""
     variables = tlv(SEQUENCE, b"".join(encoded_varbinds))
     numbers = integer(request.request_id) + integer(error_status) + integer(error_index)
     pdu = tlv(PduType.RESPONSE, numbers + variables)

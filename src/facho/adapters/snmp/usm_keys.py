@@ -5,21 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from snmp.security.usm.auth import (
-    HmacSha,
-    HmacSha224,
-    HmacSha256,
-    HmacSha384,
-    HmacSha512,
-)
-from snmp.security.usm.cisco.priv import (
-    CiscoAesCfb192,
-    CiscoAesCfb256,
-)
-from snmp.security.usm.eso.priv import (
-    EsoAesCfb192,
-    EsoAesCfb256,
-)
+from snmp.security.usm.auth import HmacSha, HmacSha224, HmacSha256, HmacSha384, HmacSha512
+from snmp.security.usm.cisco.priv import CiscoAesCfb192, CiscoAesCfb256
+from snmp.security.usm.eso.priv import EsoAesCfb192, EsoAesCfb256
 from snmp.security.usm.priv import AesCfb128
 
 from facho.engine.errors import Refused
