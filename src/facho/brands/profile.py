@@ -11,9 +11,9 @@ from typing import Any
 from facho.brands import section
 from facho.brands.decode import RULES, Rule, chain, null_when_off, state_by_cause, text
 from facho.brands.index import layout, space
-from facho.brands.jobs import job_templates
 from facho.brands.named import decoder
 from facho.brands.section import REQUIRED, Section
+from facho.brands.templates import job_templates
 from facho.engine import oid
 from facho.engine.brand import ONU_FIELDS, ONU_STATES, OPAQUE, Brand, Column, IndexSpace, Manners, PortTable
 from facho.engine.errors import FachoError
