@@ -81,33 +81,6 @@ class ExactTimes:
         return exactly(row.ended_at) or "-"
 
 
-class RunLines:
-    """Coverage and errors of a run, one line each."""
-
-    @display(description=_("error"))
-    def sentences(self, execution: Execution) -> str:
-        return (
-            format_html_join(mark_safe("<br>"), "{}", ((line,) for line in in_words(execution.error).splitlines()))
-            or "-"
-        )
-
-    @display(description=_("request sizes"), empty_value="-")
-    def size_list(self, execution: Execution) -> str:
-        return ", ".join(f"{table}: {size}" for table, size in execution.sizes.items())
-
-    @display(description=_("columns"))
-    def column_list(self, execution: Execution) -> str:
-        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.column_lines()))
-
-    @display(description=_("failed ports"))
-    def failed_ports(self, execution: Execution) -> str:
-        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.failure_lines()))
-
-    @display(description=_("failed ONUs"), empty_value="-")
-    def failed_onu_list(self, execution: Execution) -> str:
-        return ", ".join(execution.failed_onus)
-
-
 class ChainSection(ExactTimes, TableSection):
     """The links of a master, below its line in the list."""
 
@@ -139,7 +112,7 @@ class AttemptInline(ExactTimes, EnginesInline):
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
+class ExecutionAdmin(ExactTimes, EnginesAdmin):
     """Executions with their results."""
 
     # Counting millions of rows for a page number takes longer than the page.
@@ -267,6 +240,29 @@ class ExecutionAdmin(ExactTimes, RunLines, EnginesAdmin):
     @display(description=_("tried again"), empty_value="-")
     def tried_again(self, execution: Execution) -> str | None:
         return exactly(execution.retry_at)
+
+    @display(description=_("error"))
+    def sentences(self, execution: Execution) -> str:
+        return (
+            format_html_join(mark_safe("<br>"), "{}", ((line,) for line in in_words(execution.error).splitlines()))
+            or "-"
+        )
+
+    @display(description=_("request sizes"), empty_value="-")
+    def size_list(self, execution: Execution) -> str:
+        return ", ".join(f"{table}: {size}" for table, size in execution.sizes.items())
+
+    @display(description=_("columns"))
+    def column_list(self, execution: Execution) -> str:
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.column_lines()))
+
+    @display(description=_("failed ports"))
+    def failed_ports(self, execution: Execution) -> str:
+        return format_html_join(mark_safe("<br>"), "{}", ((line,) for line in execution.failure_lines()))
+
+    @display(description=_("failed ONUs"), empty_value="-")
+    def failed_onu_list(self, execution: Execution) -> str:
+        return ", ".join(execution.failed_onus)
 
 
 @admin.register(Poller)
