@@ -97,7 +97,7 @@ def test_a_month_of_minutes_is_few_points_and_none_is_lost():
     made = points(rows, T0, step_for(span))
 
     assert len(made) == MAX_POINTS
-    assert sum(point.minutes for point in made) == len(rows)
+    assert sum(point["minutes"] for point in made) == len(rows)
 
 
 @pytest.mark.parametrize(

@@ -199,12 +199,8 @@ class CeleryRunner:
                 each.begun.set()
             if all(outcome.is_over for outcome in outcomes) and not each.over.done():
                 # As the worker would have returned them.
-                each.over.set_result(
-                    [
-                        replace(outcome.as_last(), retry_at=outcome.retry_at) if outcome.retry_at else outcome
-                        for outcome in outcomes
-                    ]
-                )
+                ended = [replace(one.as_last(), retry_at=one.retry_at) if one.retry_at else one for one in outcomes]
+                each.over.set_result(ended)
 
 
 def own_queue(worker: str) -> str:

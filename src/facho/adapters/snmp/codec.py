@@ -86,14 +86,9 @@ def enter(data: bytes, at: int, tag: int, end: int) -> tuple[int, int]:
 def read_integer(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Return the INTEGER at `at`, and its end."""
     start, stop = enter(data, at, Tag.INTEGER, end)
-    return signed(data[start:stop]), stop
-
-
-def signed(content: bytes) -> int:
-    """Return the number of an INTEGER."""
-    if 0 < len(content) <= MAX_INTEGER_OCTETS:
-        return int.from_bytes(content, "big", signed=True)
-    raise BadAnswer(f"an integer has {len(content)} octets")
+    if not 0 < stop - start <= MAX_INTEGER_OCTETS:
+        raise BadAnswer(f"an integer has {stop - start} octets")
+    return int.from_bytes(data[start:stop], "big", signed=True), stop
 
 
 def read_value(tag: int, content: bytes) -> Value:

@@ -1,6 +1,7 @@
 """Executions in the API, and the format of snapshots from `live.py`."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any
@@ -270,15 +271,19 @@ class PeriodSerializer(serializers.Serializer[Any]):
     until = serializers.DateTimeField(required=False, help_text="If omitted: now.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        until = attrs.get("until") or timezone.now()
-        since = attrs.get("since") or until - min(DAY, until - EARLIEST)
-        if since >= until:
-            raise serializers.ValidationError({"since": _("This must be before the end.")})
-        if until - since > LONGEST:
-            raise serializers.ValidationError(
-                {"since": _("The maximum period is %(days)d days.") % {"days": LONGEST.days}}
-            )
+        since, until = checked_period(attrs, "since", LONGEST)
         return {"since": since, "until": until}
+
+
+def checked_period(attrs: Mapping[str, Any], name: str, longest: timedelta) -> tuple[datetime, datetime]:
+    """Return start and end of a period, the last day by default. `name` is the parameter of the start."""
+    until = attrs.get("until") or timezone.now()
+    since = attrs.get("since") or until - min(DAY, until - EARLIEST)
+    if since >= until:
+        raise serializers.ValidationError({name: _("This must be before the end.")})
+    if until - since > longest:
+        raise serializers.ValidationError({name: _("The maximum period is %(days)d days.") % {"days": longest.days}})
+    return since, until
 
 
 @extend_schema_field({"type": "string", "example": "1h"})
@@ -314,24 +319,12 @@ class OltStatsQuerySerializer(serializers.Serializer[Any]):
         }
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        until = attrs.get("until") or timezone.now()
-        since = attrs.get("since") or until - min(DAY, until - EARLIEST)
-        if since >= until:
-            raise serializers.ValidationError({"from": _("This must be before the end.")})
-        if until - since > olt_stats.LONGEST:
-            raise serializers.ValidationError(
-                {"from": _("The maximum period is %(days)d days.") % {"days": olt_stats.LONGEST.days}}
-            )
+        since, until = checked_period(attrs, "from", olt_stats.LONGEST)
         step = attrs.get("step") or olt_stats.step_for(until - since)
         points = ceil((until - since) / step)
         if points > olt_stats.MOST_POINTS:
-            known = {"points": points, "most": olt_stats.MOST_POINTS}
-            raise serializers.ValidationError(
-                {
-                    "step": _("The result would have %(points)d points; the maximum is %(most)d. Use a longer step.")
-                    % known
-                }
-            )
+            said = _("The result would have %(points)d points; the maximum is %(most)d. Use a longer step.")
+            raise serializers.ValidationError({"step": said % {"points": points, "most": olt_stats.MOST_POINTS}})
         return {"since": olt_stats.first_bucket(since, step), "until": until, "step": step}
 
 
