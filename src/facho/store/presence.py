@@ -22,12 +22,6 @@ NAMED = 5
 # Fields for a census, besides those of every comparison.
 FIELDS = ("name", "state", "serial", "mac")
 
-VANISHING_EVENTS = {
-    Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
-    Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
-    Vanishing.OVER: Event.VANISHING_OVER,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class KnownOnus:
@@ -131,7 +125,12 @@ def tell_census(node: Node, verdict: PresenceVerdict) -> None:
 
 
 def _tell_vanishing(node: Node, census: Census) -> None:
-    event = VANISHING_EVENTS.get(census.vanishing)
+    events = {
+        Vanishing.SUSPECTED: Event.VANISHING_SUSPECTED,
+        Vanishing.CONFIRMED: Event.VANISHING_CONFIRMED,
+        Vanishing.OVER: Event.VANISHING_OVER,
+    }
+    event = events.get(census.vanishing)
     if event is not None:
         missed = len(census.missed)
         if census.vanishing is Vanishing.OVER:
