@@ -213,7 +213,33 @@ def test_times_are_in_the_zone_of_the_viewer(bridge, onu):
 
     page = bridge.open(f"/onus/{onu.pk}/")
 
-    expect(page.locator("#fields")).to_contain_text("5:00:00")
+    expect(page.locator("#fields")).to_contain_text("05:00:00")
+    expect(page.locator("#zone")).to_have_text("America/Lima")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "power", "distance", "date"),
+    [
+        pytest.param("en-US,en", "-28.40", "12,345", "Jun 1, 2025, 05:00:00", id="United States"),
+        pytest.param("en-GB,en", "-28.40", "12,345", "1 Jun 2025, 05:00:00", id="United Kingdom"),
+        pytest.param("es-PE,es", "-28.40", "12,345", "1 jun 2025, 05:00:00", id="Peru"),
+        pytest.param("es-ES,es", "-28,40", "12.345", "1 jun 2025, 05:00:00", id="Spain"),
+    ],
+)
+def test_server_and_scripts_use_the_formats_of_the_region(bridge, onu, accepted, power, distance, date):
+    Onu.objects.filter(pk=onu.pk).update(last_up="2025-06-01T10:00:00Z", distance_m=12345)
+    bridge.client.defaults["HTTP_ACCEPT_LANGUAGE"] = accepted
+
+    page = bridge.open(f"/onus/{onu.pk}/")
+
+    expect(page.locator("#fields")).to_contain_text(date)
+    expect(page.locator("#onu-numbers")).to_contain_text(power)
+    expect(page.locator("#onu-numbers")).to_contain_text(distance)
+    script = """async () => {
+        const { number } = await import("/static/dashboard/time.js");
+        return [number(-28.4, 2), number(12345)];
+    }"""
+    assert page.evaluate(script) == [power.removesuffix("0"), distance]
 
 
 def test_the_colours_can_be_chosen_and_stay(bridge):

@@ -81,7 +81,7 @@ def test_the_pages_of_an_olt_show_it_in_plain_words(admin_page, central, path):
     shown = admin_page.get(path.format(central.pk)).content.decode()
 
     assert (
-        "Other values: 4 requests in flight, 3924 values per second, round trip 34 ms. More requests in "
+        "Other values: 4 requests in flight, 3,924 values per second, round trip 34 ms. More requests in "
         "flight did not increase the values per second." in shown
     )
     assert "Optical values: 1 request in flight, 25 values per second, round trip 4200 ms." in shown

@@ -71,7 +71,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "facho.apps.inventory.middleware.Region",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -112,7 +112,7 @@ LOGOUT_REDIRECT_URL = LOGIN_URL
 LANGUAGE_CODE = CONFIG.language
 LANGUAGES = [("en", "English"), ("es", "Español")]
 LOCALE_PATHS = [Path(__file__).parent.parent / "locale"]
-FORMAT_MODULE_PATH = "facho.runtime.formats"
+FORMAT_MODULE_PATH = "facho.apps.inventory.regions"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = CONFIG.time_zone
@@ -176,6 +176,8 @@ UNFOLD = {
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("dashboard/mark.svg")},
     ],
     "SITE_URL": "/",
+    # Names the zone of all times in the admin.
+    "ENVIRONMENT": "facho.apps.inventory.admin_menu.time_zone",
     "STYLES": [lambda request: static("inventory/lists.css")],
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {"show_search": True, "navigation": "facho.apps.inventory.admin_menu.sidebar"},

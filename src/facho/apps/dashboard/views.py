@@ -93,7 +93,11 @@ def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpRe
         "text": text.for_scripts(),
         **context.pop("boot", {}),
     }
-    return render(request, f"dashboard/{template}", {**context, "now": now, "boot": boot})
+    return render(
+        request,
+        f"dashboard/{template}",
+        {**context, "now": now, "zone": timezone.get_current_timezone_name(), "boot": boot},
+    )
 
 
 @page

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 # Title, then each page: name, icon, model.
@@ -76,6 +77,11 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
         for title, pages in SECTIONS
     ]
     return [around, *(section for section in sections if section["items"])]
+
+
+def time_zone(request: HttpRequest) -> list[str]:
+    """Return the name of the time zone of the admin, shown in its header."""
+    return [timezone.get_current_timezone_name(), "info"]
 
 
 def _entry(title: Any, icon: str, model: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from facho.apps.inventory.formats import whole
 from facho.brands import BRANDS
 from facho.engine.brand import Manners
 from facho.engine.collect.flow import Why
@@ -61,8 +62,8 @@ def describe_pace(entry: dict[str, Any]) -> str:
     """Return one learned window as a sentence."""
     what = _("Optical values") if entry["requests"] == "optical" else _("Other values")
     window = ngettext("%(n)d request in flight", "%(n)d requests in flight", entry["window"]) % {"n": entry["window"]}
-    measured = _("%(rate)d values per second, round trip %(trip)d ms") % {
-        "rate": round(entry["values_per_second"]),
+    measured = _("%(rate)s values per second, round trip %(trip)d ms") % {
+        "rate": whole(entry["values_per_second"]),
         "trip": round(entry["round_trip"] * 1000),
     }
     return f"{what}: {window}, {measured}. {entry['explanation']}"

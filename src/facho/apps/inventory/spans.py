@@ -2,6 +2,8 @@
 
 from django.utils.translation import gettext as _
 
+from facho.apps.inventory.formats import decimal
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -23,11 +25,11 @@ def span(seconds: float) -> str:
 
 
 def exact(seconds: float) -> str:
-    """Return a duration: 0.42 s, 12.3 s, 2 min 5 s."""
+    """Return a duration: 0.42 s, 12.3 s, 2 min 5 s. The units are the same in both languages."""
     if seconds < 10:
-        return f"{seconds:.2f} s"
+        return f"{decimal(seconds, 2)} s"
     if seconds < MINUTE:
-        return f"{seconds:.1f} s"
+        return f"{decimal(seconds, 1)} s"
     whole = round(seconds)
     if whole < HOUR:
         return f"{whole // MINUTE} min {whole % MINUTE} s"

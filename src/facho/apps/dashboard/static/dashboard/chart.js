@@ -1,5 +1,7 @@
 // A line chart in SVG: time to the right, values up, limits as lines, and a reading under the pointer.
 
+import { number } from "./time.js";
+
 const PAD = { top: 10, right: 12, bottom: 22, left: 38 };
 const TICK_EVERY = 90;
 
@@ -51,7 +53,7 @@ function grid(plot, { x, y, width, height }) {
   const decimals = marks.length > 1 ? Math.max(0, Math.ceil(-Math.log10(marks[1] - marks[0]))) : 1;
   const parts = marks.flatMap((value) => [
     svg("line", { class: "chart-grid", x1: PAD.left, x2: width - PAD.right, y1: y(value), y2: y(value) }),
-    svg("text", { class: "chart-tick", x: PAD.left - 6, y: y(value) + 3.5, "text-anchor": "end" }, String(Number(value.toFixed(decimals)))),
+    svg("text", { class: "chart-tick", x: PAD.left - 6, y: y(value) + 3.5, "text-anchor": "end" }, number(value, decimals)),
   ]);
   const count = Math.max(2, Math.floor((width - PAD.left) / TICK_EVERY));
   for (let index = 0; index <= count; index += 1) {
@@ -132,6 +134,6 @@ function tipLines(title, found, unit) {
   };
   return [
     row(title, "chart-tip-title"),
-    ...found.map(([series, [, value]]) => row(`${series.label} ${Math.round(value * 100) / 100} ${unit}`, `chart-tip-row ${series.name}`)),
+    ...found.map(([series, [, value]]) => row(`${series.label} ${number(value, 2)} ${unit}`, `chart-tip-row ${series.name}`)),
   ];
 }

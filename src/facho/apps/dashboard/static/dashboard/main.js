@@ -8,7 +8,7 @@ import * as figures from "./figures.js";
 import { draw, tickPool } from "./pool.js";
 import * as power from "./power.js";
 import * as regions from "./regions.js";
-import { tick } from "./time.js";
+import { tick, write, zone } from "./time.js";
 
 const hasPool = document.getElementById("pollers") !== null;
 
@@ -21,6 +21,7 @@ function show(snapshot) {
   }
 }
 
+write(document.getElementById("zone"), zone);
 regions.start();
 tick();
 show(feed.feed.snapshot);

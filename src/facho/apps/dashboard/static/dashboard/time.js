@@ -34,11 +34,17 @@ export function running(seconds) {
   return seconds < 1000 ? fill(text.units.s, { n: Math.max(0, Math.floor(seconds)) }) : span(seconds);
 }
 
+// The language of the page includes the region, as the server chose it: both use the same formats.
 const language = document.documentElement.lang || undefined;
-const full = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" });
-const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
+const minutes = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const seconds = { ...minutes, second: "2-digit" };
+const dates = { day: "numeric", month: "short", year: "numeric" };
+const full = new Intl.DateTimeFormat(language, { ...dates, ...seconds });
+const zoned = new Intl.DateTimeFormat(language, { ...dates, ...seconds, timeZoneName: "short" });
+const hour = new Intl.DateTimeFormat(language, minutes);
+const second = new Intl.DateTimeFormat(language, seconds);
 const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
+const numbers = new Map();
 
 /** A point in time, in the viewer's zone. */
 export const formats = {
@@ -46,6 +52,18 @@ export const formats = {
   hour: (ms) => hour.format(ms),
   day: (ms) => day.format(ms),
 };
+
+/** The name of the viewer's zone. */
+export const zone = full.resolvedOptions().timeZone;
+
+/** A number with at most so many decimals, in the format of the region. */
+export function number(value, decimals = 0) {
+  if (!numbers.has(decimals)) {
+    numbers.set(decimals, new Intl.NumberFormat(language, { maximumFractionDigits: decimals, useGrouping: "always" }));
+  }
+  // Without the sign of a negative zero.
+  return numbers.get(decimals).format(value + 0);
+}
 
 const writers = {
   age: (ms) => fill(text.ago, { span: span((now() - ms) / 1000) }),
@@ -56,14 +74,14 @@ const writers = {
   second: (ms) => second.format(ms),
 };
 
-/** Write every time of the page anew; called once a second and after each refresh. */
+/** Update every time of the page; called once a second and after each refresh. */
 export function tick(root = document) {
   for (const element of root.querySelectorAll("time[datetime]")) {
     const kind = Object.keys(writers).find((name) => name in element.dataset);
     const ms = Date.parse(element.dateTime);
     if (!kind || Number.isNaN(ms)) continue;
     write(element, writers[kind](ms));
-    if (!element.title) element.title = full.format(ms);
+    if (!element.title) element.title = zoned.format(ms);
   }
 }
 

@@ -1,1 +1,0 @@
-"""Number formats that differ from Django's defaults."""
