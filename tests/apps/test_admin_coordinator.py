@@ -55,7 +55,7 @@ def test_the_page_of_a_quota_says_why_slots_were_missed(admin_page, node):
 
     assert "OLT-CENTRAL-01: Optical power completed 10 of 12 runs." in page
     assert "the OLT was busy" in page
-    assert "BadAnswer" in page
+    assert "unusable answer" in page
 
 
 def test_quotas_are_found_by_hour(admin_page, node):
@@ -72,7 +72,7 @@ def test_a_violation_can_be_read_without_knowing_json(admin_page, node):
 
     page = html(admin_page, url("quotaviolation", "change", violation.pk))
 
-    assert "OLT-CENTRAL-01: Optical power completed 2 of 4 runs from 2025-06-01 10:00 to 11:00." in page
+    assert "OLT-CENTRAL-01: Optical power completed 2 of 4 runs from Jun 1, 2025, 10:00 to 11:00." in page
     assert "high, 50 %" in page
     assert "check its power, its uplink" in page
     assert "the breaker of the OLT was open" in page
@@ -148,6 +148,6 @@ def test_executions_show_their_attempts_and_where_their_lateness_went(admin_page
     page = html(admin_page, url("execution", "change", waiting.pk))
 
     assert "1.500 s: the OLT was busy<br>0.500 s: it was being started" in page
-    assert "2025-06-01 11:00:00" in page
+    assert "Jun 1, 2025, 11:00:00" in page
     assert ids(admin_page, url("execution") + "?tried=again") == [waiting.pk]
     assert ids(admin_page, url("execution") + "?tried=waiting") == [waiting.pk]

@@ -7,6 +7,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
+from facho.apps.inventory import labels
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.brands import BRANDS
@@ -60,8 +61,8 @@ def test_columns_are_offered_by_brand(admin_page, power):
     assert [name for name, _ in known] == list(BRANDS["huawei"].columns)
     others = {name for brand in BRANDS.values() if brand.id != "huawei" for name in brand.columns}
     alone = next(name for name in BRANDS["huawei"].columns if name not in others)
-    assert new[alone] == f"{alone} (Huawei MA5600T / MA5800)"
-    assert new["rx_dbm"].startswith("rx_dbm (Huawei MA5600T / MA5800, ZTE C300 / C320, ")
+    assert new[alone] == f"{labels.column(alone)} (Huawei MA5600T / MA5800)"
+    assert new["rx_dbm"].startswith("received power (dBm) (Huawei MA5600T / MA5800, ZTE C300 / C320, ")
     assert new["rx_dbm"].endswith(" more)")
 
 

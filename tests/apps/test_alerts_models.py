@@ -242,8 +242,8 @@ def test_a_message_says_what_it_is_about(sur, news, subject):
     said = message(make_delivery(make_channel(), alert, news=news), "en")
 
     assert said.subject == subject
-    assert "Since 2025-06-01 10:00:00" in said.text
-    assert ("Until 2025-06-01 10:05:00" in said.text) is (news == "recovered")
+    assert "Since Jun 1, 2025, 10:00:00 UTC." in said.text
+    assert ("Until Jun 1, 2025, 10:05:00 UTC." in said.text) is (news == "recovered")
     assert ("No answer in 5 s." in said.text) is (news != "recovered")
     assert "It started and ended 3 times." in said.text
     assert said.url == ""

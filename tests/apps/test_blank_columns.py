@@ -4,9 +4,10 @@ import pytest
 from cast import make_olt
 from django.urls import reverse
 
+from facho.apps.inventory import labels
 from facho.apps.jobs.models import WorkflowNode
 
-REMARK = "rx_dbm had no value in the last 12 runs on OLT-CENTRAL-01. Check the OID or remove the column."
+REMARK = "received power (dBm) had no value in the last 12 runs on OLT-CENTRAL-01. Check the OID or remove the column."
 
 
 @pytest.fixture
@@ -34,7 +35,8 @@ def test_a_job_names_some_of_its_olts(api, power):
     [remark] = api.get(f"/api/v1/jobs/{power.pk}/").json()["remarks"]
 
     assert remark == (
-        "rx_dbm had no value in the last 4 runs on OLT-1, OLT-2, OLT-3 and 2 more. Check the OID or remove the column."
+        "received power (dBm) had no value in the last 4 runs on OLT-1, OLT-2, OLT-3 and 2 more. "
+        "Check the OID or remove the column."
     )
 
 
@@ -86,7 +88,9 @@ def test_a_change_of_what_a_column_reads_takes_its_remark_back(api, node, change
     answer = api.patch(path, change, format="json")
 
     assert answer.status_code == 200, answer.data
-    assert {remark.split()[0] for remark in answer.data["remarks"]} == left
+    assert {remark.partition(" had no")[0] for remark in answer.data["remarks"]} == {
+        labels.column(name) for name in left
+    }
 
 
 def test_the_admin_of_a_node_shows_it(admin_page, blank):

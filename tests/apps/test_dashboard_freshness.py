@@ -120,7 +120,7 @@ def test_a_missing_onu_is_found_by_no_discovery(old, node):
 
     assert answer(old) == (
         "bad",
-        "The ONU has been missing since 2025-06-01 10:03: discoveries do not find it on its port.",
+        "The ONU has been missing since Jun 1, 2025, 10:03:00 UTC: discoveries do not find it on its port.",
     )
 
 

@@ -96,7 +96,7 @@ def test_logging_out_leads_back_to_the_login(page):
 def test_the_language_can_be_switched(page):
     page.post("/i18n/setlang/", {"language": "es", "next": "/"})
 
-    assert '<html lang="es">' in html(page, "/")
+    assert '<html lang="es-419">' in html(page, "/")
 
 
 @pytest.mark.parametrize(

@@ -19,30 +19,30 @@ WRITTEN = {
     "one request": (SILENT.replace("3 requests", "1 request"), "OLT-SUR-03 no respondió a 1 consulta en 15.0 s."),
     "a column that never began": (
         engine.describe_stop("rx_dbm", engine.describe_failure(NoAnswer("no answer")), None, 0),
-        "rx_dbm: sin respuesta antes de la primera fila",
+        "potencia recibida (dBm): sin respuesta antes de la primera fila",
     ),
     "a column that stopped": (
         engine.describe_stop("rx_dbm", engine.describe_failure(BadAnswer("noise")), "0/1/7", 1200),
-        "rx_dbm: sin respuesta utilizable después de 0/1/7, 1,200 filas conservadas",
+        "potencia recibida (dBm): sin respuesta utilizable después de 0/1/7, 1,200 filas conservadas",
     ),
     "a column with one row": (
         engine.describe_stop("rx_dbm", "the time limit was reached", "0/1/7", 1),
-        "rx_dbm: se alcanzó el tiempo límite después de 0/1/7, 1 fila conservada",
+        "potencia recibida (dBm): se alcanzó el tiempo límite después de 0/1/7, 1 fila conservada",
     ),
     "a poisoned ONU": (
         engine.describe_gaps(
             [("rx_dbm", "ONU 0/1/7", engine.describe_status(5)), ("tx_dbm", "ONU 0/1/7", engine.describe_status(5))]
         )[0],
-        "rx_dbm, tx_dbm de ONU 0/1/7: el agente respondió genErr",
+        "potencia recibida (dBm), potencia enviada (dBm) de ONU 0/1/7: el agente respondió genErr",
     ),
     "an error without a name": (engine.describe_status(99), "el agente respondió el error 99"),
     "a port that was left out": (
         engine.describe_left("state", "no answer", "0/1/7"),
-        "state: sin respuesta después de 0/1/7, se omitió el resto del puerto",
+        "estado: sin respuesta después de 0/1/7, se omitió el resto del puerto",
     ),
     "ONUs that were not asked": (
         engine.describe_rest(["rx_dbm"], "the time limit was reached", 12, 1000),
-        "rx_dbm: se alcanzó el tiempo límite con 12 de 1,000 ONUs sin leer",
+        "potencia recibida (dBm): se alcanzó el tiempo límite con 12 de 1,000 ONUs sin leer",
     ),
     "many more": (engine.limited([f"line {n}" for n in range(30)])[-1], "y 10 más como estas"),
 }
@@ -55,9 +55,19 @@ def test_what_the_engine_says_is_said_again_in_spanish(written, said):
 
 
 @pytest.mark.parametrize("written", [written for written, _said in WRITTEN.values()], ids=WRITTEN)
-def test_english_is_left_as_it_was_written(written):
+def test_english_is_kept_with_labels_of_columns(written):
+    labelled = written.replace("rx_dbm", "received power (dBm)").replace("tx_dbm", "sent power (dBm)")
+
     with translation.override("en"):
-        assert in_words(written) == written
+        assert in_words(written) == labelled
+
+
+def test_numbers_are_in_the_format_of_the_region():
+    written = engine.describe_rest(["state"], "the time limit was reached", 12, 1000)
+
+    with translation.override("es-es"):
+        assert in_words(SILENT).startswith("OLT-SUR-03 no respondió a 3 consultas en 15,0 s.")
+        assert in_words(written).endswith("con 12 de 1.000 ONUs sin leer")
 
 
 @pytest.mark.parametrize("error", ["", "Traceback: 7", "OLT-SUR-03: %(olt)s", "50 % was lost", "línea"])

@@ -31,10 +31,10 @@ def run(node):
 def test_columns_and_failures_are_lines():
     assert coverage.column_lines(COVERED) == [
         "state: 480 rows; read completely on 16 of 16 ports",
-        "rx_dbm: 440 rows; read completely on 14 of 16 ports",
+        "received power (dBm): 440 rows; read completely on 14 of 16 ports",
     ]
     assert coverage.failure_lines(COVERED) == [
-        "port 0/1 (rx_dbm, tx_dbm): no answer in 20.0 s",
+        "port 0/1 (received power (dBm), sent power (dBm)): no answer in 20.0 s",
         "whole table (name): cut",
         "and 7 more",
     ]
@@ -85,7 +85,7 @@ def test_the_admin_shows_it_line_by_line(admin_page, run):
     page = admin_page.get(reverse("admin:polling_execution_change", args=[run.pk])).content.decode()
 
     covered = "440 rows; read completely on 14 of 16 ports"
-    for said in ("0.75", "optics: 24", covered, "port 0/1 (rx_dbm, tx_dbm)", "ONU 0/1/7"):
+    for said in ("0.75", "optics: 24", covered, "port 0/1 (received power (dBm), sent power (dBm))", "ONU 0/1/7"):
         assert said in page
 
 

@@ -13,11 +13,10 @@ from facho.brands import BRANDS
 FLOOR = round(BRANDS["huawei"].columns["rx_dbm"].floor.total_seconds())
 
 
-def said(every="5 minutes", columns="rx_dbm"):
-    minutes = FLOOR // 60
+def said(every="5 minutes", columns="received power (dBm)"):
     return (
-        f"Huawei MA5600T / MA5800 should not be asked for {columns} more often than every {minutes} minutes; "
-        f"this asks every {every}."
+        f"An interval of {every} is too short for these columns of Huawei MA5600T / MA5800: {columns}. "
+        f"Use at least {FLOOR // 60} minutes."
     )
 
 
@@ -26,7 +25,12 @@ def said(every="5 minutes", columns="rx_dbm"):
     [
         pytest.param(["rx_dbm"], FLOOR, [], id="as often as it can bear"),
         pytest.param(["rx_dbm"], FLOOR - 1, [said(f"{FLOOR - 1} seconds")], id="a second too often"),
-        pytest.param(["rx_dbm", "tx_dbm"], 300, [said(columns="rx_dbm, tx_dbm")], id="two columns, one sentence"),
+        pytest.param(
+            ["rx_dbm", "tx_dbm"],
+            300,
+            [said(columns="received power (dBm), sent power (dBm)")],
+            id="two columns, one sentence",
+        ),
         pytest.param(["name"], 10, [], id="a column that costs nothing"),
         pytest.param(["no_such_column"], 10, [], id="a column that is none"),
     ],
@@ -90,7 +94,7 @@ def test_a_warning_refuses_nothing_and_follows_the_saving(admin_page, power):
 def test_a_slow_job_is_saved_without_a_word(admin_page, db):
     answer = admin_page.post(ADD, FORM | {"brand": "huawei", "interval_seconds": str(FLOOR)})
 
-    assert not [str(message) for message in get_messages(answer.wsgi_request) if "more often" in str(message)]
+    assert not [str(message) for message in get_messages(answer.wsgi_request) if "too short" in str(message)]
 
 
 def test_form_and_list_of_jobs_show_it(admin_page, power):

@@ -261,7 +261,7 @@ def test_the_login_speaks_spanish_to_whoever_wishes_it(db, client, wish):
     response = client.get("/login/", headers={"accept-language": wish})
 
     text = response.content.decode()
-    assert '<html lang="es">' in text
+    assert '<html lang="es-419">' in text
     assert "Iniciar sesión" in text
     assert "Contraseña" in text
 
@@ -322,7 +322,7 @@ def test_a_spanish_page_says_nothing_of_ours_in_english(spanish, entries, everyt
 
     text = html(spanish, path.format(**everything))
 
-    assert 'lang="es"' in text
+    assert 'lang="es-419"' in text
     assert pieces(text) & (english | {capfirst(message) for message in english}) == set()
 
 
@@ -348,7 +348,7 @@ def test_a_message_of_the_admin_is_in_the_language_of_the_request(spanish, node)
 
     response = spanish.post(path, follow=True)
 
-    assert "Optical power @ OLT-CENTRAL-01 se ejecuta apenas su OLT quede libre." in response.content.decode()
+    assert "Potencia óptica @ OLT-CENTRAL-01 se ejecuta apenas su OLT quede libre." in response.content.decode()
 
 
 def test_every_way_to_read_a_raw_oid_has_a_spanish_name(entries):

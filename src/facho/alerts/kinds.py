@@ -10,12 +10,13 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.coordinator.event_labels import EVENT_LABELS
 from facho.apps.coordinator.models import QuotaViolation
 from facho.engine.events import Event
 
 # Events of alerts themselves; a rule on them would react to its own messages.
 OF_ALERTS = {Event.ALERT_RAISED.name, Event.ALERT_RECOVERED.name}
-EVENT_CHOICES = tuple((event.name, event.name) for event in Event if event.name not in OF_ALERTS)
+EVENT_CHOICES = tuple((event.name, EVENT_LABELS[event]) for event in Event if event.name not in OF_ALERTS)
 
 
 class RuleKind(models.TextChoices):

@@ -3,13 +3,13 @@
 from typing import Any
 
 from django.urls import reverse
-from django.utils import timezone, translation
-from django.utils.formats import date_format
+from django.utils import translation
 from django.utils.translation import gettext
 
 from facho.alerts import text
 from facho.alerts.models import Alert, Delivery
 from facho.alerts.rules import AlertSeverity, Message, News
+from facho.apps.inventory.formats import moment_and_zone
 
 
 def message(delivery: Delivery, language: str, public_url: str = "") -> Message:
@@ -69,7 +69,7 @@ def _lines(alert: Alert, news: News) -> list[str]:
 
 
 def _moment(at: Any) -> str:
-    return date_format(timezone.localtime(at), "Y-m-d H:i:s T")
+    return moment_and_zone(at)
 
 
 def _address(alert: Alert, public_url: str) -> str:

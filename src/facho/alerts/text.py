@@ -10,6 +10,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 
 from facho.apps.coordinator.advice import violation_advice
 from facho.apps.coordinator.text import WORDS, spoken, told
+from facho.apps.inventory.formats import decimal
 from facho.apps.polling.errors import in_words
 from facho.engine.events import Event, ngettext_lazy
 
@@ -79,10 +80,11 @@ def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> s
         return _event_sentence(params)
     raised, recovered = SUBJECTS[kind]
     forms = recovered if is_over else raised
+    known = _Known(spoken(params))
     if isinstance(forms, str):
-        return gettext(forms) % _Known(params)
+        return gettext(forms) % known
     count = params.get(COUNTED[kind])
-    return ngettext(*forms, count if isinstance(count, int) else 2) % _Known(params)
+    return ngettext(*forms, count if isinstance(count, int) else 2) % known
 
 
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
@@ -110,7 +112,7 @@ def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
         states = [(sentence, params.get(state)) for state, sentence in STATES.items()]
         return [", ".join(gettext(sentence) % {"count": count} for sentence, count in states if count)]
     if kind == "low_power":
-        return [f"{onu['name']}: {onu['rx_dbm']:.2f} dBm" for onu in params.get("worst", [])]
+        return [f"{onu['name']}: {decimal(onu['rx_dbm'], 2)} dBm" for onu in params.get("worst", [])]
     if kind == "violation":
         return _of_violation(_Known(params))
     if kind == "olt_unreachable" and params.get("error"):

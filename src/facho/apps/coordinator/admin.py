@@ -24,17 +24,19 @@ from unfold.paginator import InfinitePaginator
 
 from facho.apps.coordinator import admin_forecasts as admin_forecasts  # registers forecasts
 from facho.apps.coordinator.advice import plan_advice, violation_advice
+from facho.apps.coordinator.event_labels import EVENT_LABELS, LEVEL_LABELS, event_label, level_label
 from facho.apps.coordinator.filters import LEVELS
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.coordinator.progress import RISKS, QuotaProgress, risk_of
 from facho.apps.coordinator.queries import EVERY, OLT_HEAVY
 from facho.apps.coordinator.text import sentence
 from facho.apps.coordinator.timeline import runs_of, timeline
-from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
+from facho.apps.inventory import formats, labels
+from facho.apps.inventory.admin_tools import EnginesAdmin, JobSearch, PeriodFilter, exactly
 from facho.engine.events import Event
 from facho.engine.quota.quota import hour_of
 
-LEVEL_COLOURS = {"WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger", "INFO": "info"}
+LEVEL_COLOURS = {"DEBUG": "default", "INFO": "info", "WARNING": "warning", "ERROR": "danger", "CRITICAL": "danger"}
 QUOTA_COLOURS = {
     "IN_PROGRESS": "info",
     "COMPLETED": "success",
@@ -64,9 +66,19 @@ class HourAdmin(EnginesAdmin):
         return rows.defer(*OLT_HEAVY)
 
     @display(description=_("hour"), ordering="period_start")
-    def hour(self, row: Any) -> str | None:
-        at = exactly(row.period_start)
-        return at and at[:16]
+    def hour(self, row: Any) -> str:
+        return formats.hour(row.period_start)
+
+
+class JobHourAdmin(JobSearch, HourAdmin):
+    """Rows of a job on an OLT and an hour."""
+
+    search_fields = ["task_type", "olt__name"]
+    job_name = "task_type"
+
+    @display(description=_("job"), ordering="task_type")
+    def job(self, row: QuotaTracker | QuotaViolation) -> str:
+        return labels.job(row.task_type)
 
 
 class RunningHourFilter(RadioFilter):
@@ -87,10 +99,10 @@ class RunningHourFilter(RadioFilter):
 
 
 @admin.register(QuotaTracker)
-class QuotaAdmin(HourAdmin):
+class QuotaAdmin(JobHourAdmin):
     """Quota of each job on each OLT, per hour."""
 
-    list_display = ["hour", "olt", "task_type", "bar", "status_badge", "risk_badge", "mean_seconds"]
+    list_display = ["hour", "olt", "job", "bar", "status_badge", "risk_badge", "mean_seconds"]
     list_filter = [
         RunningHourFilter,
         ("olt", RelatedDropdownFilter),
@@ -98,10 +110,9 @@ class QuotaAdmin(HourAdmin):
         ("task_type", FieldTextFilter),
         ("period_start", PeriodFilter),
     ]
-    search_fields = ["task_type", "olt__name"]
     change_form_before_template = "coordinator/quota.html"
-    fields = [("olt", "node", "task_type"), ("hour", "status"), ("mean_seconds", "updated_at")]
-    readonly_fields = ["hour", "mean_seconds"]
+    fields = [("olt", "node", "job"), ("hour", "status"), ("mean_seconds", "updated_at")]
+    readonly_fields = ["hour", "job", "mean_seconds"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         quotas: QuerySet[Any] = super().get_queryset(request).annotate(every=EVERY)
@@ -130,25 +141,24 @@ class QuotaAdmin(HourAdmin):
         return (word, RISKS[word]) if word else None
 
     @display(description=_("mean duration (s)"), empty_value="-", ordering="avg_duration_ms")
-    def mean_seconds(self, quota: QuotaTracker) -> float | None:
-        return None if quota.avg_duration_ms is None else quota.avg_duration_ms / 1000
+    def mean_seconds(self, quota: QuotaTracker) -> str | None:
+        return None if quota.avg_duration_ms is None else formats.decimal(quota.avg_duration_ms / 1000, 2)
 
 
 @admin.register(QuotaViolation)
-class ViolationAdmin(HourAdmin):
+class ViolationAdmin(JobHourAdmin):
     """Violations, as a readable page."""
 
-    list_display = ["hour", "olt", "task_type", "severity_badge", "numbers", "first_advice", "notified"]
+    list_display = ["hour", "olt", "job", "severity_badge", "numbers", "first_advice", "notified"]
     list_filter = [
         ("olt", RelatedDropdownFilter),
         ("severity", MultipleChoicesDropdownFilter),
         ("notified", BooleanRadioFilter),
         ("period_start", PeriodFilter),
     ]
-    search_fields = ["task_type", "olt__name"]
     change_form_before_template = "coordinator/violation.html"
-    fields = [("olt", "node", "task_type"), ("hour", "severity"), ("notified", "notified_at")]
-    readonly_fields = ["hour"]
+    fields = [("olt", "node", "job"), ("hour", "severity"), ("notified", "notified_at")]
+    readonly_fields = ["hour", "job"]
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -236,7 +246,7 @@ class PlanAdmin(HourAdmin):
 
     @display(description=_("utilisation"), ordering="utilisation")
     def used(self, plan: ExecutionPlan) -> str:
-        return f"{plan.utilisation:.0f} %"
+        return f"{formats.whole(plan.utilisation)} %"
 
 
 class LevelFilter(RadioFilter):
@@ -247,7 +257,7 @@ class LevelFilter(RadioFilter):
     all_option = ["", _("All")]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(level, level) for level in LEVELS[1:]]
+        return [(level, LEVEL_LABELS[level]) for level in LEVELS[1:]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[CoordinatorLog]) -> QuerySet[CoordinatorLog]:
         level = self.value()
@@ -261,7 +271,7 @@ class EventFilter(MultipleDropdownFilter):
     parameter_name = "event"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(event.name, event.name) for event in Event]
+        return [(event.name, EVENT_LABELS[event]) for event in Event]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[CoordinatorLog]) -> QuerySet[CoordinatorLog]:
         chosen = [name for name in self.value() or () if name in Event.__members__]
@@ -274,13 +284,13 @@ class LogAdmin(EnginesAdmin):
 
     paginator = InfinitePaginator
     show_full_result_count = False
-    list_display = ["time", "level_badge", "event_type", "olt", "said"]
+    list_display = ["time", "level_badge", "event", "olt", "said"]
     list_fullwidth = True
     list_select_related = ["olt"]
     list_filter = [("olt", RelatedDropdownFilter), LevelFilter, EventFilter, ("timestamp", PeriodFilter)]
     search_fields = ["message"]
-    fields = [("time", "level", "event_type"), "olt", "said", "message", "details"]
-    readonly_fields = ["time", "said"]
+    fields = [("time", "level_name", "event"), "olt", "said", "message", "details"]
+    readonly_fields = ["time", "level_name", "event", "said"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CoordinatorLog]:
         rows: QuerySet[CoordinatorLog] = super().get_queryset(request)
@@ -291,8 +301,16 @@ class LogAdmin(EnginesAdmin):
         return exactly(entry.timestamp)
 
     @display(description=_("level"), label=LEVEL_COLOURS, ordering="level")
-    def level_badge(self, entry: CoordinatorLog) -> str:
-        return entry.level
+    def level_badge(self, entry: CoordinatorLog) -> tuple[str, str]:
+        return entry.level, level_label(entry.level)
+
+    @display(description=_("level"))
+    def level_name(self, entry: CoordinatorLog) -> str:
+        return level_label(entry.level)
+
+    @display(description=_("event"), ordering="event_type")
+    def event(self, entry: CoordinatorLog) -> str:
+        return event_label(entry.event_type)
 
     @display(description=_("what happened"))
     def said(self, entry: CoordinatorLog) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from facho.apps.coordinator.text import told
+from facho.apps.coordinator.text import spoken, told
 from facho.engine.events import Event
 from facho.engine.quota.quota import ADVICE
 
@@ -16,7 +16,7 @@ def violation_advice(report: Mapping[str, Any]) -> list[str]:
     sentences = []
     for each in report.get("advice", ()):
         try:
-            sentences.append(str(gettext(ADVICE[each["code"]]) % each.get("params", {})))
+            sentences.append(str(gettext(ADVICE[each["code"]]) % spoken(each.get("params", {}))))
         except (KeyError, TypeError, ValueError):
             sentences.append(str(each.get("sentence", "")))
     return sentences

@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from facho.apps.coordinator.event_labels import event_label
+from facho.apps.inventory import formats, labels
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.engine.quota.hour_plan import SEVERAL_FAILURES
@@ -81,7 +83,7 @@ class QuotaTracker(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+        return f"{labels.job(self.task_type)} @ {self.olt} {formats.hour(self.period_start)}"
 
 
 class QuotaViolation(models.Model):
@@ -122,7 +124,8 @@ class QuotaViolation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.severity} {self.task_type} @ {self.olt} {self.period_start:%Y-%m-%d %H}h"
+        job = labels.job(self.task_type)
+        return f"{self.get_severity_display()}: {job} @ {self.olt} {formats.hour(self.period_start)}"
 
 
 class CoordinatorLog(models.Model):
@@ -150,7 +153,7 @@ class CoordinatorLog(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.message[:80]
+        return f"{event_label(self.event_type)} {formats.moment(self.timestamp)}"
 
 
 class ExecutionPlan(models.Model):
@@ -216,7 +219,7 @@ class ExecutionPlan(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.olt} {self.period_start:%Y-%m-%d %H}h"
+        return f"{self.olt} {formats.hour(self.period_start)}"
 
 
 class Forecast(models.Model):
@@ -251,7 +254,7 @@ class Forecast(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"#{self.pk} {self.requested_at:%Y-%m-%d %H:%M}"
+        return f"#{self.pk} {formats.hour(self.requested_at)}"
 
     def begin(self, now: datetime) -> bool:
         """Mark it as running, if it is still pending."""

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.apps.coordinator.stories import SlotStory
+from facho.apps.inventory import labels
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
@@ -98,7 +99,12 @@ def _busy(node: WorkflowNode, news: Mapping[str, Any], at_work: set[int | None])
     if holder is None or holder["id"] in at_work:
         return []
     since = parse_datetime(holder["busy_since"]) if holder["busy_since"] else None
-    known = {"olt": node.olt, "node": holder["node"], "poller": holder["id"], "span": span(holder["seconds"])}
+    known = {
+        "olt": node.olt,
+        "node": labels.job(holder["node"] or ""),
+        "poller": holder["id"],
+        "span": span(holder["seconds"]),
+    }
     if holder["seconds"] >= 1:
         said = _("%(olt)s has been busy with %(node)s for %(span)s, in poller %(poller)s.") % known
     else:

@@ -5,9 +5,10 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import ngettext, pgettext_lazy
 
 from facho.apps.coordinator.models import QuotaTracker
+from facho.apps.inventory.formats import whole
 from facho.engine.model import Cause
 from facho.engine.quota.quota import ENOUGH
 
@@ -85,7 +86,18 @@ class QuotaProgress:
 
     def says(self) -> str:
         """Return the numbers as text."""
-        return ", ".join(f"{number} {PART_NAMES[part]}" for part, number, *_bar in self.stack())
+        return ", ".join(counted(part, number) for part, number, *_bar in self.stack())
+
+
+def counted(part: str, number: int) -> str:
+    """Return the number of runs of a part as text."""
+    forms = {
+        "completed": ngettext("%(n)s completed", "%(n)s completed", number),
+        "failed": ngettext("%(n)s failed", "%(n)s failed", number),
+        "skipped": ngettext("%(n)s skipped", "%(n)s skipped", number),
+        "pending": ngettext("%(n)s pending", "%(n)s pending", number),
+    }
+    return forms[part] % {"n": whole(number)}
 
 
 def risk(progress: QuotaProgress, end: datetime, every: timedelta | None, now: datetime) -> str:

@@ -134,7 +134,7 @@ class _Hour:
     def _bar(self, start: datetime, end: datetime, tone: str, said: str) -> Bar:
         x = self.share(start)
         width = max(self.share(end) - x, NARROWEST)
-        at = timezone.localtime(start).strftime("%H:%M:%S")
+        at = timezone.localtime(start).strftime("%H:%M:%S %Z")
         took = exact((end - start).total_seconds()) if end > start else ""
         return Bar(min(x, 100 - NARROWEST), width, tone, " · ".join(filter(None, (at, took, str(said)))))
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from facho.apps.dashboard.history import POWERS
 from facho.apps.dashboard.queries import DARK_STATES, NodeRow
 from facho.apps.dashboard.text import interval, waiting_for
+from facho.apps.inventory.formats import moment_and_zone
 from facho.apps.jobs.columns import columns_read
 from facho.apps.jobs.models import SnmpJob
 from facho.apps.polling.coverage import failure_at
@@ -106,7 +106,7 @@ def _on_schedule(reader: NodeRow, read_at: datetime | None, now: datetime) -> Ve
 def _is_missing(onu: Onu) -> Verdict | None:
     """Explain if the ONU is missing, or part of an unconfirmed mass disappearance."""
     if onu.missing_since is not None:
-        since = timezone.localtime(onu.missing_since).strftime("%Y-%m-%d %H:%M")
+        since = moment_and_zone(onu.missing_since)
         return "bad", _("The ONU has been missing since %(time)s: discoveries do not find it on its port.") % {
             "time": since
         }

@@ -3,6 +3,7 @@
 from django.utils.translation import gettext as _
 
 from facho.apps.coordinator.obstacles import waiting_for
+from facho.apps.inventory import labels
 from facho.apps.inventory.spans import exact, interval, span, units
 from facho.apps.polling.models import CAUSE_CHOICES
 
@@ -56,6 +57,7 @@ def for_scripts() -> dict[str, object]:
         "links": _("{n} links"),
         "waits": _("waiting for {what}"),
         "waitingFor": waiting_for(),
+        "jobs": {name: str(label) for name, label in labels.JOBS.items()},
         "trigger": {"schedule": _("schedule"), "manual": _("manual")},
         **_health(),
         "asked": _("Requested. The run starts as soon as the OLT and a poller are free."),

@@ -1,13 +1,15 @@
 """Users, groups and API tokens in the admin."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from rest_framework.authtoken.models import Token, TokenProxy
 from unfold.admin import ModelAdmin
@@ -20,8 +22,34 @@ admin.site.unregister(Group)
 admin.site.unregister(TokenProxy)
 
 
+# First word of the code name of a permission.
+PERMISSIONS = {
+    "add": pgettext_lazy("permission", "add"),
+    "change": pgettext_lazy("permission", "change"),
+    "delete": pgettext_lazy("permission", "delete"),
+    "run": pgettext_lazy("permission", "run now"),
+    "view": pgettext_lazy("permission", "view"),
+}
+
+
+def permission_label(permission: Permission) -> str:
+    """Return a permission in the user's language. Django keeps its name in English in the database."""
+    verb = permission.codename.partition("_")[0]
+    return f"{permission.content_type} | {PERMISSIONS.get(verb, permission.name)}"
+
+
+class PermissionLabels:
+    """A form in which permissions are shown in the user's language."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field: Any = super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # of an admin
+        if field is not None and db_field.related_model is Permission:
+            field.label_from_instance = permission_label
+        return field
+
+
 @admin.register(User)
-class FachoUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
+class FachoUserAdmin(PermissionLabels, UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
     """Users."""
 
     form = UserChangeForm
@@ -30,7 +58,7 @@ class FachoUserAdmin(UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generi
 
 
 @admin.register(Group)
-class FachoGroupAdmin(GroupAdmin, ModelAdmin):
+class FachoGroupAdmin(PermissionLabels, GroupAdmin, ModelAdmin):  # type: ignore[misc]  # signatures of the stubs
     """Groups of permissions."""
 
 

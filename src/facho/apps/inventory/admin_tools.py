@@ -9,19 +9,19 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.forms import DateTimeField
 from django.http import HttpRequest
-from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action
 
+from facho.apps.inventory import labels
 from facho.apps.inventory.changes import save_changes
+from facho.apps.inventory.formats import moment
 
 
 def exactly(at: datetime | None) -> str | None:
-    """Return a time to the second, in the user's zone."""
-    return date_format(timezone.localtime(at), "Y-m-d H:i:s") if at else None
+    """Return a time to the second, or None."""
+    return moment(at) if at else None
 
 
 class PeoplesAdmin(ModelAdmin):
@@ -35,6 +35,20 @@ class PeoplesAdmin(ModelAdmin):
             save_changes(obj, form.changed_data)
         else:
             super().save_model(request, obj, form, change)
+
+
+class JobSearch(ModelAdmin):
+    """A list that also finds jobs by the names that it shows, which are translated."""
+
+    # Lookup of the name of the job.
+    job_name = ""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        found, may_repeat = super().get_search_results(request, queryset, search_term)
+        names = labels.jobs_labelled(search_term)
+        return (found | queryset.filter(**{f"{self.job_name}__in": names}) if names else found), may_repeat
 
 
 class EnginesAdmin(ModelAdmin):

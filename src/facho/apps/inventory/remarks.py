@@ -8,6 +8,7 @@ from django.db.models import Prefetch, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from facho.apps.inventory import labels
 from facho.engine.remarks import blank_columns
 
 HELP = "Columns and OIDs without values in the last runs, one sentence each. Empty if there are none."
@@ -47,4 +48,4 @@ def _remark(column: str, found: list[tuple[str, int]]) -> str:
         "%(column)s had no value in the last %(runs)d runs on %(olts)s. Check the OID or remove the column.",
         runs,
     )
-    return sentence % {"column": column, "runs": runs, "olts": olts}
+    return sentence % {"column": labels.column(column), "runs": runs, "olts": olts}

@@ -16,7 +16,8 @@ from unfold.contrib.filters.admin import (
 )
 from unfold.decorators import action, display
 
-from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin
+from facho.apps.inventory import labels
+from facho.apps.inventory.admin_tools import EnablingMixin, JobSearch, PeoplesAdmin
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.remarks import remarks_on, with_remarks
 from facho.apps.jobs import admin_workflows as admin_workflows  # registers workflows and nodes
@@ -25,10 +26,14 @@ from facho.apps.jobs.forms import JobForm, OidFormSet, ProposeJobsForm
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid
 from facho.apps.jobs.templates import propose
 
+# Every kind is listed: a badge without a colour would show the key.
+KIND_COLOURS = {kind.value: "default" for kind in SnmpJob.Kind} | {"discovery": "info"}
 
-def try_text() -> dict[str, str]:
+
+def try_text() -> dict[str, Any]:
     """Return the texts of `try.js`."""
     return {
+        "columns": {key: str(label) for key, label in labels.COLUMNS.items()},
         "onu": gettext("ONU"),
         "type": gettext("Type"),
         "raw": gettext("Raw value"),
@@ -57,7 +62,7 @@ class OidInline(TabularInline):
 
 
 @admin.register(SnmpJob)
-class JobAdmin(EnablingMixin, PeoplesAdmin):
+class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
     """Jobs and the OLTs they are applied to."""
 
     class Media:
@@ -70,7 +75,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     delete_selected_confirmation_template = "jobs/delete_jobs.html"
     inlines = [OidInline]
     list_display = [
-        "name",
+        "title",
         "brand",
         "kind_badge",
         "follows",
@@ -87,6 +92,7 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
         ("enabled", BooleanRadioFilter),
     ]
     search_fields = ["name"]
+    job_name = "name"
     actions = ["enable_chosen", "disable_chosen"]
     actions_list = ["propose_jobs"]
     change_form_after_template = "jobs/try_now.html"
@@ -167,13 +173,17 @@ class JobAdmin(EnablingMixin, PeoplesAdmin):
     )
     def propose_jobs(self, request: HttpRequest, form: ProposeJobsForm) -> HttpResponse:
         jobs = propose(form.cleaned_data["brand"])
-        names = ", ".join(job.name for job in jobs)
+        names = ", ".join(map(str, jobs))
         messages.success(
             request, gettext("Jobs available: %(names)s. The next step is to apply them to OLTs.") % {"names": names}
         )
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_snmpjob_changelist")})
 
-    @display(description=_("type"), label={"discovery": "info"}, ordering="kind")
+    @display(description=_("name"), ordering="name")
+    def title(self, job: SnmpJob) -> str:
+        return str(job)
+
+    @display(description=_("type"), label=KIND_COLOURS, ordering="kind")
     def kind_badge(self, job: SnmpJob) -> tuple[str, str]:
         return job.kind, job.get_kind_display()
 

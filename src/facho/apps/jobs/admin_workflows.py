@@ -22,8 +22,9 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 from unfold.widgets import BUTTON_CLASSES
 
+from facho.apps.inventory import labels
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
-from facho.apps.inventory.admin_tools import PeoplesAdmin, exactly
+from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, exactly
 from facho.apps.inventory.models import brand_label
 from facho.apps.inventory.permissions import missing
 from facho.apps.jobs import in_effect
@@ -93,7 +94,7 @@ class NodeInline(TabularInline):
 
     @display(description=_("job"))
     def place(self, node: WorkflowNode) -> str:
-        return node.job.name if node.master_id is None else f"↳ {node.job.name}"
+        return str(node.job) if node.master_id is None else f"↳ {node.job}"
 
     @display(description=_("in effect"))
     def in_effect(self, node: WorkflowNode) -> str:
@@ -209,7 +210,7 @@ class WorkflowAdmin(PeoplesAdmin):
             )
         for brand_id, olts in by_brand.items():
             counts = {"brand": brand_label(BRANDS[brand_id]), "n": len(olts)}
-            counts["jobs"] = ", ".join(apply_usual_jobs(brand_id, olts))
+            counts["jobs"] = labels.jobs(apply_usual_jobs(brand_id, olts))
             sentence = ngettext(
                 "%(brand)s: %(jobs)s applied to %(n)d OLT.", "%(brand)s: %(jobs)s applied to %(n)d OLTs.", len(olts)
             )
@@ -237,7 +238,7 @@ class WorkflowAdmin(PeoplesAdmin):
 
 
 @admin.register(WorkflowNode)
-class NodeAdmin(PeoplesAdmin):
+class NodeAdmin(JobSearch, PeoplesAdmin):
     """All nodes in one list. Nodes are created by applying a job, so none is added here."""
 
     form = NodeForm
@@ -255,6 +256,7 @@ class NodeAdmin(PeoplesAdmin):
     list_select_related = ["job", "olt"]
     list_filter = [("olt", RelatedDropdownFilter), ("job", RelatedDropdownFilter)]
     search_fields = ["olt__name", "job__name"]
+    job_name = "job__name"
     actions = ["run_chosen"]
     fields = [
         ("olt", "job", "master"),

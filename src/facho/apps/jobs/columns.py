@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from facho.apps.inventory import labels
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
 from facho.engine import oid
@@ -61,12 +62,12 @@ def floor_warnings(brand_id: str, kind: str, columns: Iterable[str], interval_se
             too_fast.setdefault(round(floor.total_seconds()), []).append(name)
     return [
         _(
-            "%(brand)s should not be asked for %(columns)s more often than every %(floor)s; "
-            "this asks every %(interval)s."
+            "An interval of %(interval)s is too short for these columns of %(brand)s: %(columns)s. "
+            "Use at least %(floor)s."
         )
         % {
             "brand": brand.label,
-            "columns": ", ".join(names),
+            "columns": labels.columns(names),
             "floor": span(floor),
             "interval": span(interval_seconds),
         }

@@ -18,6 +18,7 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
+from facho.apps.inventory import labels
 from facho.apps.inventory.changes import save_changes
 from facho.apps.inventory.models import Olt, brand_choices
 from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal
@@ -32,9 +33,9 @@ MOST_LABELS = 3
 def column_choices(brand_id: str) -> list[tuple[str, str]]:
     """Return the columns of a brand, or of all brands with the brand names."""
     if brand_id in BRANDS:
-        return [(name, name) for name in BRANDS[brand_id].columns]
+        return [(name, labels.column(name)) for name in BRANDS[brand_id].columns]
     names = dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns)
-    return [(name, f"{name} ({_whose(name)})") for name in names]
+    return [(name, f"{labels.column(name)} ({_whose(name)})") for name in names]
 
 
 def _whose(column: str) -> str:
@@ -116,7 +117,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         masters = SnmpJob.objects.filter(follows__isnull=True)
         follows.queryset = masters.filter(brand=job.brand).exclude(pk=job.pk) if job else masters
         # Two brands may have jobs of the same name.
-        follows.label_from_instance = lambda master: f"{master.name} ({master.get_brand_display()})"
+        follows.label_from_instance = lambda master: f"{master} ({master.get_brand_display()})"
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

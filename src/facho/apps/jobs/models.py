@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.inventory import labels
 from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
 from facho.apps.inventory.remarks import remarks_on
 from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, reads_nothing, validate_oid
@@ -113,7 +114,7 @@ class SnmpJob(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return labels.job(self.name)
 
     @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:

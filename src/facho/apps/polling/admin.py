@@ -20,8 +20,10 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.sections import TableSection
 
-from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
-from facho.apps.polling.errors import in_words
+from facho.apps.inventory import labels
+from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, JobSearch, PeriodFilter, exactly
+from facho.apps.inventory.formats import decimal
+from facho.apps.polling.errors import error_type, in_words
 from facho.apps.polling.lateness import PART_LABELS
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller, PollerStats
 from facho.apps.polling.queries import with_chains, with_names, with_parts
@@ -81,38 +83,54 @@ class ExactTimes:
         return exactly(row.ended_at) or "-"
 
 
-class ChainSection(ExactTimes, TableSection):
+class RunNames:
+    """Job and type of error of a row, as labels."""
+
+    @display(description=_("job"), ordering="node_name")
+    def job(self, row: Execution) -> str:
+        return labels.job(row.node_name)
+
+    @display(description=_("error type"), empty_value="-")
+    def error_label(self, row: Execution | ExecutionAttempt) -> str:
+        return error_type(row.error_class)
+
+    @display(description=_("error"), empty_value="-")
+    def error_text(self, row: Execution | ExecutionAttempt) -> str:
+        return in_words(row.error)
+
+
+class ChainSection(ExactTimes, RunNames, TableSection):
     """The links of a master, below its line in the list."""
 
     verbose_name = _("Chain")
     related_name = "links"
-    fields = ["node_name", "status", "cause", "started", "ended", "readings", "pdus", "error"]
+    fields = ["job", "status", "cause", "started", "ended", "readings", "pdus", "error_text"]
 
 
-class LinkInline(ExactTimes, EnginesInline):
+class LinkInline(ExactTimes, RunNames, EnginesInline):
     """The links of a master."""
 
     model = Execution
     fk_name = "master_execution"
     verbose_name_plural = _("Chain")
-    fields = ["node_name", "status", "cause", "started", "ended", "readings", "pdus", "error"]
+    fields = ["job", "status", "cause", "started", "ended", "readings", "pdus", "error_text"]
     readonly_fields = fields
     ordering = ["id"]
     show_change_link = True
     hide_title = True
 
 
-class AttemptInline(ExactTimes, EnginesInline):
+class AttemptInline(ExactTimes, RunNames, EnginesInline):
     """The attempts at an execution."""
 
     model = ExecutionAttempt
-    fields = ["number", "status", "error_class", "error", "started", "ended", "pdus"]
+    fields = ["number", "status", "error_label", "error_text", "started", "ended", "pdus"]
     readonly_fields = fields
     hide_title = True
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ExactTimes, EnginesAdmin):
+class ExecutionAdmin(ExactTimes, RunNames, JobSearch, EnginesAdmin):
     """Executions with their results."""
 
     # Counting millions of rows for a page number takes longer than the page.
@@ -121,7 +139,7 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
     list_display = [
         "due",
         "olt",
-        "node_name",
+        "job",
         "status_badge",
         "trigger",
         "poller_id",
@@ -145,6 +163,7 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
         ("slot", PeriodFilter),
     ]
     search_fields = ["node_name", "olt__name", "error"]
+    job_name = "node_name"
     list_per_page = 50
     inlines = [LinkInline, AttemptInline]
     fieldsets = [
@@ -152,12 +171,12 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
             None,
             {
                 "fields": [
-                    ("olt", "node", "node_name"),
+                    ("olt", "node", "job"),
                     ("status", "cause", "completeness"),
                     ("trigger", "poller_id", "master_execution"),
                     ("due", "slots"),
                     ("attempt_count", "tried_again"),
-                    "error_class",
+                    "error_label",
                     "sentences",
                 ]
             },
@@ -189,6 +208,8 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
         (_("Coverage"), {"classes": ["tab"], "fields": ["column_list", "failed_ports", "failed_onu_list"]}),
     ]
     readonly_fields = [
+        "job",
+        "error_label",
         "due",
         "started",
         "ended",
@@ -219,16 +240,16 @@ class ExecutionAdmin(ExactTimes, EnginesAdmin):
         return execution.status, execution.get_status_display()
 
     @display(description=_("late (s)"), empty_value="-")
-    def lateness_seconds(self, execution: Execution) -> float | None:
+    def lateness_seconds(self, execution: Execution) -> str | None:
         return _rounded(execution.lateness)
 
     @display(description=_("took (s)"), empty_value="-")
-    def duration_seconds(self, execution: Execution) -> float | None:
+    def duration_seconds(self, execution: Execution) -> str | None:
         return _rounded(execution.duration)
 
     @display(description=_("causes of the delay"))
     def lateness_parts(self, execution: Execution) -> str:
-        lines = ((f"{seconds:.3f} s", PART_LABELS.get(name, name)) for name, seconds in execution.parts.items())
+        lines = ((f"{decimal(seconds, 3)} s", PART_LABELS.get(name, name)) for name, seconds in execution.parts.items())
         return format_html_join(mark_safe("<br>"), "{}: {}", lines) or "-"
 
     @display(description=_("attempts"), ordering="attempts_made")
@@ -301,8 +322,7 @@ class PollerAdmin(EnginesAdmin):
 
     @display(description=_("node"), ordering="job_name", empty_value="-")
     def node(self, poller: Any) -> str | None:
-        name: str | None = poller.job_name
-        return name
+        return labels.job(poller.job_name) if poller.job_name else None
 
     @display(description=_("link"), empty_value="-")
     def part(self, poller: Poller) -> str | None:
@@ -342,5 +362,5 @@ class PollerStatsAdmin(EnginesAdmin):
     list_filter = [("timestamp", PeriodFilter)]
 
 
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 2)
+def _rounded(seconds: float | None) -> str | None:
+    return None if seconds is None else decimal(seconds, 2)

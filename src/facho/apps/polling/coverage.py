@@ -12,6 +12,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from facho.apps.inventory import labels
+from facho.apps.polling.errors import in_words
+
 
 def column_lines(coverage: Mapping[str, Any]) -> list[str]:
     """Return a line for each column: on how many ports it was read to its end, and where it was not."""
@@ -22,8 +25,8 @@ def column_lines(coverage: Mapping[str, Any]) -> list[str]:
         whole = ngettext(
             "read completely on %(whole)d of %(ports)d port", "read completely on %(whole)d of %(ports)d ports", ports
         )
-        known = {"name": name, "rows": counts["rows"], "whole": ports - counts["partial"], "ports": ports}
-        lines.append(f"{rows}; {whole}" % known)
+        label, whole_ports = labels.column(name), ports - counts["partial"]
+        lines.append(f"{rows}; {whole}" % {"name": label, "rows": counts["rows"], "whole": whole_ports, "ports": ports})
     return lines
 
 
@@ -38,7 +41,7 @@ def failure_lines(coverage: Mapping[str, Any]) -> list[str]:
             where = _("whole table")
         else:
             where = _("port %(place)s") % {"place": f"{'-' if slot is None else slot}/{port}"}
-        lines.append(f"{where} ({', '.join(names)}): {reason}")
+        lines.append(f"{where} ({labels.columns(names)}): {in_words(reason)}")
     more = coverage.get("more", 0)
     return [*lines, _("and %(n)d more") % {"n": more}] if more else lines
 
@@ -48,5 +51,5 @@ def failure_at(coverage: Mapping[str, Any], fields: Collection[str], slot: int |
     for each in coverage.get("failed", ()):
         is_here = (each["slot"], each["port"]) in ((slot, port), (None, None))
         if each["field"] in fields and is_here:
-            return str(each["reason"])
+            return in_words(str(each["reason"]))
     return None

@@ -1,13 +1,17 @@
 """Errors of runs in the user's language.
 
-The engine stores errors as English sentences. Common ones are recognised by their pattern and translated; others stay
-in English.
+The engine stores errors as English sentences with the keys of columns. Common ones are recognised by their pattern and
+shown with labels and translated; others stay as they are.
 """
 
 import re
 from functools import cache
 
-from django.utils.translation import get_language, gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
+
+from facho.apps.inventory import labels
+from facho.apps.inventory.formats import decimal
 
 # Whole lines, and reasons within them. The order counts, because a later one may be part of an earlier pattern.
 SENTENCES = (
@@ -38,13 +42,25 @@ SENTENCES = (
     gettext_noop("no answer"),
 )
 
+# Types of `engine/errors.py`.
+TYPES = {
+    "BadAnswer": _("unusable answer"),
+    "DatabaseUnavailable": _("the database was unavailable"),
+    "LeaseLost": _("the lease of the OLT was lost"),
+    "NoAnswer": _("no answer"),
+    "OltBusy": _("the OLT was busy"),
+    "OltGone": _("the OLT was deleted or disabled"),
+    "OltUnreachable": _("the OLT is unreachable"),
+    "Refused": _("access denied"),
+    "UnknownBrand": _("unknown brand"),
+}
+
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+NUMBERS = frozenset({"n", "seconds", "unread", "wanted"})
 
 
 def in_words(error: str) -> str:
     """Return an error in the user's language, line by line."""
-    if (get_language() or "en").startswith("en"):
-        return error
     return "\n".join(map(_line, error.split("\n")))
 
 
@@ -57,10 +73,30 @@ def _line(line: str) -> str:
     for sentence, shape in _shapes():
         if found := shape.fullmatch(line):
             parts = found.groupdict()
-            if "reason" in parts:
-                parts["reason"] = _line(parts["reason"])
-            return gettext(sentence) % parts
+            return gettext(sentence) % {name: _part(name, text) for name, text in parts.items()}
     return line
+
+
+def _part(name: str, text: str) -> str:
+    if name == "reason":
+        return _line(text)
+    if name == "fields":
+        return labels.columns(text.split(", "))
+    return _number(text) if name in NUMBERS else text
+
+
+def _number(text: str) -> str:
+    """Return a number of the engine in the format of the user's region."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return text
+    return decimal(value, len(text.partition(".")[2]))
+
+
+def error_type(name: str) -> str:
+    """Return the label of a type of error. A type that is not expected is the name of its class."""
+    return str(TYPES.get(name, name))
 
 
 @cache

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.inventory import formats, labels
 from facho.apps.inventory.models import DEVICE_LENGTH, Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import coverage, lateness
@@ -33,6 +34,11 @@ CAUSE_CHOICES = [
     (Cause.DATABASE_UNAVAILABLE.value, _("the database was unavailable")),
     (Cause.BROKER_UNAVAILABLE.value, _("Redis was unavailable")),
     (Cause.CLOCK_SET.value, _("the clock was set forward")),
+]
+COMPLETENESS_CHOICES = [
+    (Completeness.COMPLETE.value, _("complete")),
+    (Completeness.PARTIAL.value, _("partial")),
+    (Completeness.EMPTY.value, _("empty")),
 ]
 TRIGGER_CHOICES = [(Trigger.SCHEDULE.value, _("schedule")), (Trigger.MANUAL.value, _("manual"))]
 
@@ -71,9 +77,7 @@ class Execution(models.Model):
     retry_at = models.DateTimeField(_("tried again"), null=True)
 
     readings = models.PositiveIntegerField(_("ONUs read"), default=0)
-    completeness = models.CharField(
-        _("completeness"), max_length=10, blank=True, choices=[(item.value, item.value) for item in Completeness]
-    )
+    completeness = models.CharField(_("completeness"), max_length=10, blank=True, choices=COMPLETENESS_CHOICES)
     pdus = models.PositiveIntegerField(_("requests"), default=0)
     retransmissions = models.PositiveIntegerField(_("retransmitted requests"), default=0)
     varbinds = models.PositiveIntegerField(_("values"), default=0)
@@ -120,7 +124,7 @@ class Execution(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.node_name} @ {self.olt} {self.slot:%Y-%m-%d %H:%M:%S}"
+        return f"{labels.job(self.node_name)} @ {self.olt} {formats.moment(self.slot)}"
 
     @property
     def duration(self) -> float | None:
@@ -256,4 +260,4 @@ class PollerStats(models.Model):
         verbose_name_plural = _("pool statistics")
 
     def __str__(self) -> str:
-        return f"{self.timestamp:%Y-%m-%d %H:%M}"
+        return formats.hour(self.timestamp)

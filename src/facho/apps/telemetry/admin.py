@@ -24,6 +24,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
 from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
+from facho.apps.inventory.formats import decimal
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuQuerySet
 from facho.engine.chunks import FIELDS
@@ -48,6 +49,10 @@ STATE_COLOURS = {
 
 # Lists show the name of an OLT; its secrets are not read.
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
+
+def _number(value: float | None, places: int) -> str | None:
+    return None if value is None else decimal(value, places)
 
 
 class PresenceFilter(RadioFilter):
@@ -162,20 +167,20 @@ class OnuAdmin(EnginesAdmin):
         return "/".join("?" if number is None else str(number) for number in known)
 
     @display(description=_("rx (dBm)"), ordering="rx_dbm", empty_value="-")
-    def rx(self, onu: Onu) -> float | None:
-        return onu.rx_dbm
+    def rx(self, onu: Onu) -> str | None:
+        return _number(onu.rx_dbm, 2)
 
     @display(description=_("tx (dBm)"), ordering="tx_dbm", empty_value="-")
-    def tx(self, onu: Onu) -> float | None:
-        return onu.tx_dbm
+    def tx(self, onu: Onu) -> str | None:
+        return _number(onu.tx_dbm, 2)
 
     @display(description=_("OLT rx (dBm)"), ordering="olt_rx_dbm", empty_value="-")
-    def olt_rx(self, onu: Onu) -> float | None:
-        return onu.olt_rx_dbm
+    def olt_rx(self, onu: Onu) -> str | None:
+        return _number(onu.olt_rx_dbm, 2)
 
     @display(description=_("distance (m)"), ordering="distance_m", empty_value="-")
-    def distance(self, onu: Onu) -> float | None:
-        return onu.distance_m
+    def distance(self, onu: Onu) -> str | None:
+        return _number(onu.distance_m, 0)
 
     @display(description=_("last read"), ordering="read_at")
     def read(self, onu: Onu) -> str | None:

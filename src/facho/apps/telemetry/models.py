@@ -269,7 +269,7 @@ class OnuEvent(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.onu_id} {self.field}: {self.old} → {self.new}"
+        return f"{self.get_field_display()}: {self.old_text or '–'} → {self.new_text or '–'}"
 
     @property
     def old_text(self) -> str:
@@ -360,6 +360,8 @@ class HistoryRun(PackedRun):
 
     class Meta(PackedRun.Meta):
         db_table = "onu_history_runs"
+        verbose_name = _("history of a run")
+        verbose_name_plural = _("history of runs")
 
 
 class HistoryChunk(PackedChunk):
@@ -367,6 +369,8 @@ class HistoryChunk(PackedChunk):
 
     class Meta(PackedChunk.Meta):
         db_table = "onu_history_chunks"
+        verbose_name = _("history of a day")
+        verbose_name_plural = _("history of days")
 
 
 class HistoryDay(PackedRun):
@@ -374,6 +378,8 @@ class HistoryDay(PackedRun):
 
     class Meta(PackedRun.Meta):
         db_table = "onu_history_days"
+        verbose_name = _("daily summary")
+        verbose_name_plural = _("daily summaries")
 
 
 class HistoryMonth(PackedChunk):
@@ -381,3 +387,5 @@ class HistoryMonth(PackedChunk):
 
     class Meta(PackedChunk.Meta):
         db_table = "onu_history_months"
+        verbose_name = _("daily summaries of a month")
+        verbose_name_plural = _("daily summaries of months")

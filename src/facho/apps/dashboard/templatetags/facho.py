@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from facho.apps.dashboard import power, text
+from facho.apps.inventory.formats import decimal, moment
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.errors import first_line, in_words
 from facho.apps.polling.models import CAUSE_CHOICES, Execution
@@ -74,8 +75,7 @@ def clock_time(at: datetime | None) -> SafeString:
     """Show a time; the browser converts it to the user's zone."""
     if not at:
         return NOTHING
-    shown = timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S")
-    return format_html('<time datetime="{}" data-clock>{}</time>', at.isoformat(), shown)
+    return format_html('<time datetime="{}" data-clock>{}</time>', at.isoformat(), moment(at))
 
 
 @register.simple_tag
@@ -123,7 +123,7 @@ def dbm(value: float | None, kind: str = "rx") -> SafeString:
     """Show a power in the colour of its level."""
     if value is None:
         return NOTHING
-    return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), f"{value:.2f}")
+    return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), decimal(value, 2))
 
 
 @register.filter

@@ -2,7 +2,7 @@
 // devices: they are written as text, never as markup.
 
 import { feed } from "./feed.js";
-import { fill, now, running, span, text, write } from "./time.js";
+import { fill, now, number, running, span, text, write } from "./time.js";
 
 // More than these are drawn smaller.
 const ROOMY = 24;
@@ -20,6 +20,9 @@ function each(list, template, items, draw) {
   items.forEach((item, position) => draw(list.children[position], item));
 }
 
+/** The name of a job: translated if Facho made it, as written if a user did. */
+const jobLabel = (name) => text.jobs[name] ?? name;
+
 function link(element, olt, name) {
   write(element, name ?? "");
   if (olt) element.href = oltPage(olt);
@@ -33,7 +36,7 @@ function drawPoller(element, poller) {
   write(status, isBusy ? status.dataset.busy : status.dataset.free);
   write(slot(element, "id"), String(poller.id));
   link(slot(element, "olt"), poller.olt_id, poller.olt);
-  write(slot(element, "node"), poller.node ?? "");
+  write(slot(element, "node"), jobLabel(poller.node ?? ""));
   write(slot(element, "link"), isBusy ? fill(text.linkOf, { n: poller.link, m: poller.links }) : "");
   drawSteps(element.querySelector(".steps"), poller.link ?? 0, poller.links ?? 0);
   drawSeconds(element, poller);
@@ -53,7 +56,7 @@ function drawSeconds(element, poller) {
 }
 
 function drawWaiting(element, waiting) {
-  write(slot(element, "node"), waiting.node);
+  write(slot(element, "node"), jobLabel(waiting.node));
   link(slot(element, "olt"), waiting.olt_id, waiting.olt);
   const what = text.waitingFor[waiting.waiting_for] ?? waiting.waiting_for;
   write(slot(element, "why"), what ? fill(text.waits, { what }) : "");
@@ -87,7 +90,7 @@ function drawWorker(element, { name, pollers }, isDense) {
   element.querySelector(".worker-head").hidden = !name;
   write(slot(element, "worker"), name);
   write(slot(element, "host"), pollers[0].host ? fill(text.onHost, { host: pollers[0].host }) : "");
-  write(slot(element, "busy"), fill(text.busyOf, { n: busy, m: pollers.length }));
+  write(slot(element, "busy"), fill(text.busyOf, { n: number(busy), m: number(pollers.length) }));
   const list = element.querySelector(".pollers");
   list.classList.toggle("dense", isDense);
   each(list, byId("poller-template"), pollers, drawPoller);
@@ -109,7 +112,7 @@ export function draw({ at, pollers, queue, stats }) {
   byId("queue-empty").hidden = queue.next.length > 0;
   for (const element of document.querySelectorAll("[data-stat]")) {
     const value = stats[element.dataset.stat];
-    write(element, pollers.length ? String(Math.round(value)) : "–");
+    write(element, pollers.length ? number(value) : "–");
   }
   drawSaturation(stats, pollers.length > 0);
 }

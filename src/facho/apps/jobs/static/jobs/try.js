@@ -12,6 +12,11 @@ function element(tag, content = "", className = "") {
   return made;
 }
 
+/** Return a number in the format of the page's region. */
+function number(value) {
+  return value.toLocaleString(document.documentElement.lang, { maximumFractionDigits: 6, useGrouping: "always" });
+}
+
 function field(name) {
   return document.querySelector(`form [name="${name}"]`);
 }
@@ -67,7 +72,7 @@ function table(column) {
   const tbody = rows.createTBody();
   for (const row of column.rows) {
     const line = tbody.insertRow();
-    const value = row.value === null ? words.none : String(row.value);
+    const value = row.value === null ? words.none : typeof row.value === "number" ? number(row.value) : String(row.value);
     for (const cell of [row.onu || row.index || "–", row.type, row.raw, value]) line.append(element("td", cell));
   }
   return rows;
@@ -83,13 +88,13 @@ function show(target, { isOk, question }) {
   }
   for (const problem of question.answer.problems) target.append(element("p", problem, "grave"));
   for (const column of question.answer.columns) {
-    const title = element("h2", `${column.name} `);
+    const title = element("h2", `${words.columns[column.name] ?? column.name} `);
     title.append(element("small", [column.oid, column.decode].filter(Boolean).join(" · "), "faint"));
     target.append(title);
     if (column.remark) target.append(element("p", column.remark, "grave"));
     if (column.rows.length) target.append(table(column));
   }
-  const cost = words.cost.replace("{n}", question.answer.requests).replace("{seconds}", question.answer.seconds);
+  const cost = words.cost.replace("{n}", number(question.answer.requests)).replace("{seconds}", number(question.answer.seconds));
   target.append(element("p", cost, "faint"));
 }
 

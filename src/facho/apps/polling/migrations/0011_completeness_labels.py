@@ -1,0 +1,18 @@
+"""Labels of the completeness of a run. The database does not change."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('polling', '0010_free_and_started'),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name='execution',
+            name='completeness',
+            field=models.CharField(blank=True, choices=[('COMPLETE', 'complete'), ('PARTIAL', 'partial'), ('EMPTY', 'empty')], max_length=10, verbose_name='completeness'),
+        ),
+    ]
