@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('telemetry', '0008_history_chunks'),
+        ('telemetry', '0009_rx_level'),
     ]
 
     operations = [
