@@ -104,12 +104,6 @@ class ColumnCoverage:
             return ()
         return port_arcs(self.column.space, rows[-1])
 
-    @property
-    def completeness(self) -> Completeness:
-        if self.broken:
-            return Completeness.PARTIAL
-        return Completeness.COMPLETE if self.rows else Completeness.EMPTY
-
     def entries(self) -> list[Coverage]:
         """Return an entry for each port with rows or expected rows, and one for the column if needed."""
         field = self.column.field
@@ -119,8 +113,10 @@ class ColumnCoverage:
             reason = self.broken.get(port, "")
             state = Completeness.PARTIAL if port in self.broken else Completeness.COMPLETE
             lines.append(Coverage(field, *port, state, counts[port], reason))
-        if None in self.broken or not lines:
-            lines.append(Coverage(field, None, None, self.completeness, 0, self.broken.get(None, "")))
+        if None in self.broken:
+            lines.append(Coverage(field, None, None, Completeness.PARTIAL, 0, self.broken[None]))
+        elif not lines:
+            lines.append(Coverage(field, None, None, Completeness.EMPTY))
         return lines
 
     def sentences(self) -> list[str]:

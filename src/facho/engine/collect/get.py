@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from facho.engine.brand import Column, IndexSpace
 from facho.engine.collect.flow import ONE_DATAGRAM, Size
 from facho.engine.collect.join import Harvest, OnuRow
-from facho.engine.collect.learned import Learned
 from facho.engine.collect.messages import describe_failure, describe_rest, describe_status
 from facho.engine.collect.parallel import Parallel, Work
 from facho.engine.collect.requester import Requester
@@ -60,12 +59,12 @@ class BatchReader:
     early, the rest is in neither.
     """
 
-    def __init__(self, requester: Requester, size: Size, learned: Learned, *, optical: bool = False) -> None:
+    def __init__(self, requester: Requester, size: Size, *, optical: bool = False) -> None:
         self.values: dict[Oid, Value] = {}
         self.failed: dict[Oid, str] = {}
         self._requester = requester
         self._size = size
-        self._learned = learned
+        self._learned = requester.learned
         self._optical = optical
         # Rows that were not requested yet.
         self.rows: deque[OidRow] = deque()
@@ -99,10 +98,14 @@ class BatchReader:
         return self._ask(batch, batch.oids)
 
     async def _ask(self, batch: GetBatch, oids: list[Oid]) -> None:
+        retries = None
+        if batch.alone or batch.doubtful:
+            # A part of a batch without an answer: a smaller request follows.
+            retries = 1 if len(oids) == 1 and not batch.alone else 0
+        elif self._size.is_on_trial and len(oids) > 1:
+            retries = 1
         try:
-            answer = await self._requester.get(
-                oids, optical=self._optical, retries=self._retries(batch, oids), checks=not batch.alone
-            )
+            answer = await self._requester.get(oids, optical=self._optical, retries=retries, checks=not batch.alone)
         except (NoAnswer, BadAnswer) as error:
             self._divide(batch, oids, describe_failure(error), doubtful=True)
             return
@@ -110,17 +113,6 @@ class BatchReader:
             self._handle_error(batch, oids, answer)
         else:
             self._keep(batch, oids, answer)
-
-    def _retries(self, batch: GetBatch, oids: list[Oid]) -> int | None:
-        """Return the number of retries.
-
-        Parts of a batch without an answer and trial sizes get none: a smaller request follows.
-        """
-        if batch.alone:
-            return 0
-        if not batch.doubtful:
-            return 1 if self._size.is_on_trial and len(oids) > 1 else None
-        return 1 if len(oids) == 1 else 0
 
     def _keep(self, batch: GetBatch, oids: list[Oid], answer: Answer) -> None:
         if batch.accused:
@@ -180,7 +172,18 @@ class BatchReader:
 
     def _divide(self, batch: GetBatch, oids: list[Oid], reason: str, *, doubtful: bool = False) -> None:
         if len(oids) == 1 or batch.alone or batch.is_rest:
-            self._mark_bad(batch, oids, reason)
+            # These values cannot be read alone either.
+            for oid in oids:
+                self.failed[oid] = reason
+                self._learned.poison(oid)
+            if batch.trouble is not None:
+                batch.trouble.is_explained = True
+            if batch.alone:
+                self.failed.update(dict.fromkeys(batch.others, reason))
+            elif batch.others:
+                self._put_back(batch, [GetBatch((batch.others,), doubtful=batch.doubtful, is_rest=True)])
+            else:
+                self._close_part(batch)
             return
         if batch.trouble is None:
             batch = replace(batch, trouble=Trouble(len(batch.rows), 1))
@@ -190,20 +193,6 @@ class BatchReader:
             self._put_back(batch, [GetBatch(((first,),), doubtful=doubtful, others=others)])
         else:
             self._put_back(batch, halves(batch, doubtful=doubtful))
-
-    def _mark_bad(self, batch: GetBatch, oids: list[Oid], reason: str) -> None:
-        """Mark values as failed that cannot be read alone."""
-        for oid in oids:
-            self.failed[oid] = reason
-            self._learned.poison(oid)
-        if batch.trouble is not None:
-            batch.trouble.is_explained = True
-        if batch.alone:
-            self.failed.update(dict.fromkeys(batch.others, reason))
-        elif batch.others:
-            self._put_back(batch, [GetBatch((batch.others,), doubtful=batch.doubtful, is_rest=True)])
-        else:
-            self._close_part(batch)
 
     def _put_back(self, batch: GetBatch, parts: list[GetBatch]) -> None:
         """Queue parts of a batch next. They share its trouble."""

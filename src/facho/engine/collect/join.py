@@ -13,8 +13,7 @@ from facho.engine.snmp import Missing, Value
 logger = logging.getLogger(__name__)
 
 # The place of an ONU may be a value: a column or a rule of the brand sets these fields.
-PLACE_FIELDS = ("slot", "port", "onu")
-PLACES = frozenset(PLACE_FIELDS)
+PLACES = frozenset({"slot", "port", "onu"})
 
 
 class OnuRow:
@@ -214,25 +213,21 @@ class Harvest:
         readings = []
         for row in self._rows.values():
             is_gone = row in self._doubtful and all(value is None for value in row.values.values())
-            if row.is_read and row.is_onu and (only is None or row in only) and not is_gone:
-                readings.append(self._reading(row))
+            if is_gone or not (row.is_read and row.is_onu and (only is None or row in only)):
+                continue
+            finished: Mapping[str, Any] = row.values
+            if self._brand.finish is not None:
+                try:
+                    finished = self._brand.finish(row.values)
+                # As above: the row stays as it was read.
+                except Exception as error:
+                    self._note_unreadable("row", row, error)
+            values = dict(finished)
+            self.placed.add(frozenset(values.keys() & PLACES))
+            slot, port, onu = row.slot_port_onu
+            place = values.pop("slot", slot), values.pop("port", port), values.pop("onu", onu)
+            readings.append(Reading(row.index, *place, values))
         return tuple(readings)
-
-    def _reading(self, row: OnuRow) -> Reading:
-        finished: Mapping[str, Any] = row.values
-        if self._brand.finish is not None:
-            try:
-                finished = self._brand.finish(row.values)
-            # As above: the row stays as it was read.
-            except Exception as error:
-                self._note_unreadable("row", row, error)
-        values = dict(finished)
-        placed = frozenset(values.keys() & PLACES)
-        self.placed.add(placed)
-        if not placed:
-            return Reading(row.index, *row.slot_port_onu, values)
-        slot, port, onu = (values.pop(name, told) for name, told in zip(PLACE_FIELDS, row.slot_port_onu, strict=True))
-        return Reading(row.index, slot, port, onu, values)
 
 
 def _put(row: OnuRow, place: Position | None) -> None:

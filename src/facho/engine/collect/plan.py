@@ -24,6 +24,7 @@ class Scalar:
 class Plan:
     """Columns and scalars to read. `problems` are messages about unknown names."""
 
+    kind: JobKind
     columns: tuple[Column, ...]
     scalars: tuple[Scalar, ...]
     problems: tuple[str, ...]
@@ -60,7 +61,7 @@ def make_plan(node: Node, brand: Brand, raw_decoders: Mapping[str, Decoder]) -> 
         problems.append(f"{node.name}: the job has no columns and no OIDs, so there is nothing to read")
     anchor = columns[0] if node.kind is JobKind.DISCOVERY and columns else None
     named = {*(node.columns or brand.discovery), *(raw.name for raw in node.oids)}
-    return Plan(tuple(columns), tuple(scalars), tuple(problems), anchor, frozenset(named))
+    return Plan(node.kind, tuple(columns), tuple(scalars), tuple(problems), anchor, frozenset(named))
 
 
 def groups(columns: Sequence[Column], kind: JobKind) -> list[tuple[Column, ...]]:
@@ -83,13 +84,13 @@ DARK = frozenset({"offline", "los", "dying_gasp", "disabled"})
 
 
 def lit_rows(
-    plan: Plan, kind: JobKind, layout: BatchLayout, read: Sequence[Sequence[Any]], known: Sequence[KnownOnu]
+    plan: Plan, layout: BatchLayout, read: Sequence[Sequence[Any]], known: Sequence[KnownOnu]
 ) -> tuple[bool, ...]:
     """Return the ONUs to read expensive columns from, as `Run` does; empty if their state does not matter."""
-    if kind is JobKind.WALK or not any(column.optical for column in plan.columns):
+    if plan.kind is JobKind.WALK or not any(column.optical for column in plan.columns):
         return ()
     place = next((place for place, column in enumerate(plan.columns) if column.field == "state"), None)
-    if place is not None and kind is JobKind.GET and not plan.columns[place].space.by_index:
+    if place is not None and plan.kind is JobKind.GET and not plan.columns[place].space.by_index:
         # A GET walks such a table last, so only the earlier state is known.
         place = None
     states = [None] * len(layout) if place is None else read[place]
@@ -106,7 +107,6 @@ def lit_rows(
 
 def had_values(
     plan: Plan,
-    kind: JobKind,
     batch: Batch,
     known: Sequence[KnownOnu],
     *,
@@ -118,7 +118,7 @@ def had_values(
 
     Absence counts only in a complete run with an ONU that has light.
     """
-    may_judge = not is_cut and _has_light(kind, batch, known)
+    may_judge = not is_cut and _has_light(plan.kind, batch, known)
     found: dict[str, bool | None] = {}
     for column in plan.columns:
         had: bool | None = column.field in answered

@@ -20,7 +20,7 @@ from facho.engine.collect.join import PLACES, Harvest
 from facho.engine.collect.learned import Learned
 from facho.engine.collect.plan import Plan, decode_value, had_values, lit_rows
 from facho.engine.collect.progress import Progress
-from facho.engine.collect.requester import Exchange, Requester, RunOver, request_key
+from facho.engine.collect.requester import Exchange, Repeatable, Requester, RunOver, request_key
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Olt
 from facho.engine.oid import Oid
@@ -57,13 +57,9 @@ class Decoded(dict[bytes, Any]):
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class Step(Repeatable):
     """One request, and the use of its answer as long as the names are the same."""
 
-    operation: Operation
-    asked: Asked
-    repetitions: int
-    optical: bool
     # Length of each name and kind of each value, and a digest of these and the names.
     lengths: bytes
     kinds: bytes
@@ -122,19 +118,19 @@ class Memory:
         self.collected = Collected(Completeness.EMPTY)
         self.batch = Batch()
 
-    def is_usable(self, plan: Plan, kind: JobKind, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> bool:
+    def is_usable(self, plan: Plan, olt: Olt, brand: Brand, known: Sequence[KnownOnu]) -> bool:
         """Return whether the next run can repeat the requests of the last one."""
         is_settled = self._unsettled >= self._max_unsettled or self._sizes == sizes_of(olt, self._sizes)
         if (
             not self.steps
             or self._replays >= (MAX_REPLAYS if is_settled else FEW_REPLAYS)
             or tuple(Learned(olt.learned).poisoned)
-            or self._key != (plan, kind, olt.agent, brand)
+            or self._key != (plan, olt.agent, brand)
         ):
             return False
         # Usually it is the same list.
         if known is not self._known:
-            if key_of(kind, known) != self._onus:
+            if key_of(plan.kind, known) != self._onus:
                 return False
             self._known = known
         return True
@@ -160,7 +156,6 @@ class Memory:
     def keep(
         self,
         plan: Plan,
-        kind: JobKind,
         olt: Olt,
         brand: Brand,
         known: Sequence[KnownOnu],
@@ -186,8 +181,8 @@ class Memory:
             return
         self.tables = None
         # All that a run depends on besides what the OLT answers.
-        self._key = plan, kind, olt.agent, brand
-        self._known, self._onus = known, key_of(kind, known)
+        self._key = plan, olt.agent, brand
+        self._known, self._onus = known, key_of(plan.kind, known)
         columns = collected.batch.columns
         fields = [column.field for column in plan.columns]
         # If the brand's rules change nothing, both are one list.
@@ -198,7 +193,7 @@ class Memory:
         self.decoders = [self._decoder(each.oid, each.decode) for each in plan.columns]
         self.decoders += [self._decoder(each.oid, each.decode) for each in plan.scalars]
         self.batch = collected.batch
-        self.lit = lit_rows(plan, kind, self.batch.layout, read, known)
+        self.lit = lit_rows(plan, self.batch.layout, read, known)
         self.answered = frozenset(answered)
         self.placed = next(iter(placed), frozenset())
         self.collected = replace(collected, readings=())
@@ -344,22 +339,13 @@ class Replay:
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        plan: Plan,
-        kind: JobKind,
-        brand: Brand,
-        known: Sequence[KnownOnu],
-        requester: Requester,
-        learned: Learned,
+        self, memory: Memory, plan: Plan, brand: Brand, known: Sequence[KnownOnu], requester: Requester
     ) -> None:
         self._memory = memory
         self._plan = plan
-        self._kind = kind
         self._brand = brand
         self._known = known
         self._requester = requester
-        self._learned = learned
         self._waiting: deque[Step] = deque()
         self._is_off = False
         self._answers: list[tuple[Step, Answer]] = []
@@ -392,7 +378,7 @@ class Replay:
     def _follow_light(self) -> None:
         """Request expensive columns from the ONUs that have light now; `Different` if too many changed."""
         memory, layout = self._memory, self._memory.batch.layout
-        lit = lit_rows(self._plan, self._kind, layout, self._read, self._known)
+        lit = lit_rows(self._plan, layout, self._read, self._known)
         if lit == memory.lit:
             return
         changed = {row for row, (was, now) in enumerate(zip(memory.lit, lit, strict=True)) if was != now}
@@ -562,10 +548,9 @@ class Replay:
                 answers_parsed=self._parsed,
                 answers_decoded=traffic.answers_decoded - self._unchanged - self._parsed,
             ),
-            learned=self._learned.as_json(),
+            learned=self._requester.learned.as_json(),
             had_values=had_values(
                 plan,
-                self._kind,
                 batch,
                 self._known,
                 answered=memory.answered,

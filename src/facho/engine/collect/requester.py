@@ -5,9 +5,10 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from facho.engine.brand import Manners
 from facho.engine.collect.flow import Pace, Timer
@@ -28,25 +29,20 @@ MAX_PDUS = 250_000
 ALIVE_RETRIES = 1
 
 
-class Send(Protocol):
-    """Sends one request, once."""
-
-    def __call__(self, *, timeout: float) -> Awaitable[Answer]: ...
-
-
+# Sends one request once; its only argument is `timeout`.
+Send = Callable[..., Awaitable[Answer]]
 # Reads an answer and returns the number of its variables; `BadAnswer` if it is unusable.
 Read = Callable[[Answer], int]
 
 
-class Repeatable(Protocol):
+@dataclass(slots=True, eq=False)
+class Repeatable:
     """A request of an earlier run."""
 
-    @property
-    def operation(self) -> Operation: ...
-    @property
-    def asked(self) -> Asked: ...
-    @property
-    def repetitions(self) -> int: ...
+    operation: Operation
+    asked: Asked
+    repetitions: int
+    optical: bool
 
 
 RequestT = TypeVar("RequestT", bound=Repeatable)
@@ -100,7 +96,8 @@ class Requester:
     ) -> None:
         self._snmp = snmp
         self._olt = olt
-        self._manners = manners
+        self.manners = manners
+        self.learned = learned
         self._clock = clock
         # Monotonic: a step of the wall clock must neither cut nor extend a run.
         self._started = clock.monotonic()
@@ -285,7 +282,7 @@ class Requester:
         `first` is the number of the first attempt.
         """
         self._lane = lane = self._lanes[optical]
-        attempts = range((self._manners.retries if retries is None else retries) + 1)[first:]
+        attempts = range((self.manners.retries if retries is None else retries) + 1)[first:]
         if not self._round_trips:
             try:
                 return await self._first(send, lane, read)

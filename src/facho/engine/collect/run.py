@@ -57,12 +57,12 @@ async def collect(
     try:
         if memory is not None:
             requester.trace = []
-            if memory.is_usable(plan, node.kind, olt, brand, known):
-                replay = Replay(memory, plan, node.kind, brand, known, requester, learned)
+            if memory.is_usable(plan, olt, brand, known):
+                replay = Replay(memory, plan, brand, known, requester)
                 requester.on_answer = None if watch is None else lambda: watch(replay.progress())
                 if await replay.read():
                     return replay.collected()
-        run = Run(plan, node.kind, brand, known, requester, learned)
+        run = Run(plan, brand, known, requester)
         requester.on_answer = None if watch is None else lambda: watch(run.progress())
         await run.read()
         if requester.is_disowned and not requester.answers:
@@ -81,24 +81,16 @@ async def collect(
 class Run:
     """A plan in progress. In every case `collected` returns all rows read so far."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        kind: JobKind,
-        brand: Brand,
-        known: Sequence[KnownOnu],
-        requester: Requester,
-        learned: Learned,
-    ) -> None:
+    def __init__(self, plan: Plan, brand: Brand, known: Sequence[KnownOnu], requester: Requester) -> None:
         self._plan = plan
-        self._kind = kind
+        self._kind = plan.kind
         self._brand = brand
         self._known = known
         self._requester = requester
-        self._learned = learned
+        self._learned = requester.learned
         self._harvest = Harvest(brand, known)
         # Only a few values, so nothing is learned from them.
-        self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1), learned)
+        self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1))
         self._tables: list[Table] = []
         self._turns: list[RowTurn] = []
         # Number of turns in the harvest, and messages about unread values.
@@ -169,7 +161,7 @@ class Run:
         self._begun |= set(columns)
         if columns and onus:
             size = self._learned.size(f"get {table_name(columns)}", self._brand.manners.rows_per_get)
-            reader = BatchReader(self._requester, size, self._learned, optical=columns[0].optical)
+            reader = BatchReader(self._requester, size, optical=columns[0].optical)
             turn = RowTurn(columns, onus, reader)
             self._turns.append(turn)
             await turn.read()
@@ -193,15 +185,8 @@ class Run:
     async def _walk(self, group: Sequence[Column]) -> None:
         self._begun |= set(group)
         places = (self._harvest.place_of(onu.index) for onu in self._known)
-        table = Table(
-            group,
-            self._brand.manners,
-            requester=self._requester,
-            learned=self._learned,
-            known=[place for place in places if place is not None],
-            ports=self._counts,
-            harvest=self._harvest,
-        )
+        known = [place for place in places if place is not None]
+        table = Table(group, self._requester, known=known, ports=self._counts, harvest=self._harvest)
         self._tables.append(table)
         await table.read()
 
@@ -211,7 +196,7 @@ class Run:
         if ports is None or not ports.counts:
             return
         column = Column("ports", ports.oid, lambda value: value, self._brand.space)
-        self._counting = table = Table([column], self._brand.manners, requester=self._requester, learned=self._learned)
+        self._counting = table = Table([column], self._requester)
         await table.read(whole=True)
         for index, count in table.rows():
             port = ports.decode(index)
@@ -235,7 +220,7 @@ class Run:
                 continue
             with suppress(ValueError):
                 oids[onu.index] = Oid(anchor.column.oid + pack(anchor.column.space.encode(place)))
-        reader = BatchReader(self._requester, Size(self._brand.manners.rows_per_get, 1), self._learned)
+        reader = BatchReader(self._requester, Size(self._brand.manners.rows_per_get, 1))
         await reader.read([(oid,) for oid in oids.values()])
         self._denied = {index for index, oid in oids.items() if isinstance(reader.values.get(oid), Missing)}
 
@@ -295,6 +280,13 @@ class Run:
                 coverage.append(Coverage(column.field, None, None, Completeness.PARTIAL, reason=self._cut))
         readings = Batch.of(self._of_known_onus(self._harvest.readings(self._only(anchor))))
         completeness = Completeness.COMPLETE if readings or not self._plan.columns else Completeness.EMPTY
+        absent: list[str] = []
+        if anchor is not None:
+            found = set(readings.layout.indexes)
+            unlisted = [onu.index for onu in self._known if onu.index not in found]
+            absent = [index for index in unlisted if anchor.would_have_seen(self._harvest.place_of(index))]
+            if not anchor.is_whole:
+                absent = [index for index in absent if index in self._denied]
         return Collected(
             completeness=Completeness.PARTIAL if cuts else completeness,
             readings=readings,
@@ -303,11 +295,10 @@ class Run:
             errors=(*limited(cuts), *remarks, *self._harvest.remarks()),
             coverage=tuple(coverage),
             failed_onus=tuple(dict.fromkeys(onu for _, onu, _ in failures)),
-            absent=() if anchor is None else tuple(self._absent(anchor, set(readings.layout.indexes))),
+            absent=tuple(absent),
             learned=self._learned.as_json(),
             had_values=had_values(
                 self._plan,
-                self._kind,
                 readings,
                 self._known,
                 answered=self._harvest.answered,
@@ -335,7 +326,6 @@ class Run:
         read += [[collected.scalars[scalar.name]] for scalar in self._plan.scalars]
         memory.keep(
             self._plan,
-            self._kind,
             olt,
             self._brand,
             self._known,
@@ -352,6 +342,9 @@ class Run:
     def _cells(self, indexes: Sequence[str], decoded: Mapping[str, Any]) -> dict[Oid, tuple[int, int]] | None:
         """Return the column and row of each name; None if another run could need more than that."""
         columns, scalars = self._plan.columns, self._plan.scalars
+        places = {index: place for place, index in enumerate(indexes)}
+        # A serial decides whether an ONU at a doubtful place is in the result.
+        is_unsure = self._kind is not JobKind.DISCOVERY and any(onu.misses or onu.is_missing for onu in self._known)
         if (
             self._requester.has_telling_errors
             or tuple(self._learned.poisoned)
@@ -359,10 +352,11 @@ class Run:
             or not all(scalar.name in decoded for scalar in scalars)
             or any(table.was_repeated for table in self._tables)
             or len({each.field for each in columns}) < len(columns)
-            or self._depends_on_others(set(indexes))
+            # ONUs outside the result: their values decide what is requested, and may be undecodable.
+            or any(row.index not in places for row in self._harvest.rows)
+            or (is_unsure and any(each.field in ("serial", "mac") for each in columns))
         ):
             return None
-        places = {index: place for place, index in enumerate(indexes)}
         found = {
             (name, (number, places[row.index]))
             for number, column in enumerate(columns)
@@ -375,17 +369,6 @@ class Run:
         # Two names for one value would depend on their order. Of two columns with one OID only one would get new
         # values.
         return cells if len(set(cells.values())) == len(cells) == len(found) else None
-
-    def _depends_on_others(self, indexes: set[str]) -> bool:
-        """Return whether ONUs outside the result matter, or whether values decide which ONUs are in it.
-
-        Their values decide what is requested, and one that cannot be decoded is reported too.
-        """
-        fields = {column.field for column in self._plan.columns}
-        is_unsure = self._kind is not JobKind.DISCOVERY and any(onu.misses or onu.is_missing for onu in self._known)
-        return any(row.index not in indexes for row in self._harvest.rows) or (
-            is_unsure and not fields.isdisjoint({"serial", "mac"})
-        )
 
     def _names_of(self, column: Column) -> Iterator[tuple[Oid, OnuRow]]:
         """Return each name of a column and its ONU."""
@@ -441,12 +424,6 @@ class Run:
         return tuple(
             each for each in readings if each.index not in unsure or each.values.get("serial") or each.values.get("mac")
         )
-
-    def _absent(self, anchor: ColumnCoverage, found: set[str]) -> Iterator[str]:
-        """Return the known ONUs that are absent from ports read to the end."""
-        for index in (onu.index for onu in self._known if onu.index not in found):
-            if anchor.would_have_seen(self._harvest.place_of(index)) and (anchor.is_whole or index in self._denied):
-                yield index
 
     def _decode_scalars(self, cuts: list[str], remarks: list[str]) -> tuple[dict[str, Any], dict[str, bool | None]]:
         """Return the values of the scalars, and whether each had one; None: it was not read."""

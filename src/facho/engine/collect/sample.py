@@ -103,22 +103,27 @@ async def take_sample(
     plan = make_plan(node, brand, raw_decoders)
     learned = Learned(olt.learned)
     requester = Requester(snmp, olt, brand.manners, learned=learned, clock=clock, deadline=deadline)
-    sampler = _Sampler(node, brand, known, requester)
+    sampler = _Sampler(node.kind, brand, known, requester)
+    decoders = {raw.name: raw.decode for raw in node.oids}
     columns: list[SampleColumn] = []
     stopped = ""
     parts: list[Scalar | Column] = [*plan.scalars, *plan.columns]
     for part in parts:
+        rows: tuple[SampleRow, ...] = ()
+        remark = ""
         if not stopped:
             try:
-                columns.append(await sampler.read(part))
-                continue
+                rows, remark = await sampler.read(part)
             except RunOver as over:
                 stopped = str(over)
             except Refused:
                 if not requester.answers:
                     raise
                 stopped = "the OLT started to refuse access"
-        columns.append(sampler.column(part, (), f"Not read: {stopped}."))
+        if stopped:
+            remark = f"Not read: {stopped}."
+        name = part.name if isinstance(part, Scalar) else part.field
+        columns.append(SampleColumn(name, oids.text(part.oid), decoders.get(name, ""), rows, remark))
     if requester.pdus and not requester.answers:
         raise OltUnreachable(
             f"{olt.name} did not answer within {requester.seconds:.0f} s. "
@@ -130,17 +135,16 @@ async def take_sample(
 class _Sampler:
     """Reads single columns of one job on one OLT."""
 
-    def __init__(self, node: Node, brand: Brand, known: Sequence[KnownOnu], requester: Requester) -> None:
-        self._decoders = {raw.name: raw.decode for raw in node.oids}
+    def __init__(self, kind: JobKind, brand: Brand, known: Sequence[KnownOnu], requester: Requester) -> None:
         self._harvest = Harvest(brand, known)
         self._requester = requester
         # A GET job reads known ONUs. If none is known yet, the first rows of the table are used.
         lit = [onu for onu in known if not onu.is_missing and onu.state not in DARK]
         named = (self._harvest.row_named(onu.index) for onu in lit[:ROWS])
-        self._onus = [row for row in named if row is not None] if node.kind is JobKind.GET else []
+        self._onus = [row for row in named if row is not None] if kind is JobKind.GET else []
 
-    async def read(self, part: Scalar | Column) -> SampleColumn:
-        """Return the first rows of a column, or a scalar, with a remark about a problem."""
+    async def read(self, part: Scalar | Column) -> tuple[tuple[SampleRow, ...], str]:
+        """Return the first rows of a column, or a scalar, and a remark about a problem."""
         try:
             if isinstance(part, Scalar):
                 found = await self._get([part.oid])
@@ -150,15 +154,15 @@ class _Sampler:
             else:
                 found = await self._walk(part)
         except _Stopped as stop:
-            return self.column(part, (), str(stop))
+            return (), str(stop)
         except (NoAnswer, BadAnswer) as error:
-            return self.column(part, (), f"The OLT gave {describe_failure(error)} to this OID.")
+            return (), f"The OLT gave {describe_failure(error)} to this OID."
         rows = tuple(self._row(part, *variable) for variable in found)
-        return self.column(part, rows, _remark(part, found, rows))
-
-    def column(self, part: Scalar | Column, rows: tuple[SampleRow, ...], remark: str) -> SampleColumn:
-        name = part.name if isinstance(part, Scalar) else part.field
-        return SampleColumn(name, oids.text(part.oid), self._decoders.get(name, ""), rows, remark)
+        if all(value is None or isinstance(value, Missing) for _oid, value, _tag in found):
+            return rows, NO_VALUE
+        if isinstance(part, Column) and not any(row.onu for row in rows):
+            return rows, NO_ONU
+        return rows, NOT_DECODED if all(row.value is None for row in rows) else ""
 
     async def _get(self, wanted: Sequence[Oid], *, optical: bool = False) -> list[tuple[Oid, Value, int]]:
         answer = await self._requester.get(wanted, optical=optical)
@@ -202,14 +206,6 @@ def _variables(answer: Answer) -> Iterator[tuple[Oid, Value, int]]:
         sentence = describe_status(answer.error_status)
         raise _Stopped(f"{sentence[0].upper()}{sentence[1:]}.")
     return zip(answer.oids, answer.values, answer.tags, strict=True)
-
-
-def _remark(part: Scalar | Column, found: Sequence[tuple[Oid, Value, int]], rows: Sequence[SampleRow]) -> str:
-    if all(value is None or isinstance(value, Missing) for _oid, value, _tag in found):
-        return NO_VALUE
-    if isinstance(part, Column) and not any(row.onu for row in rows):
-        return NO_ONU
-    return NOT_DECODED if all(row.value is None for row in rows) else ""
 
 
 def _decoded(part: Scalar | Column, value: Value) -> Any:

@@ -5,13 +5,11 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from facho.engine.brand import Column, IndexSpace, Manners, Place, Position
+from facho.engine.brand import Column, IndexSpace, Place, Position
 from facho.engine.collect.bad_rows import Skipper
 from facho.engine.collect.column import ColumnWalk
-from facho.engine.collect.flow import Size
 from facho.engine.collect.join import Harvest
 from facho.engine.collect.known_rows import Guide, find_ports, port_arcs, readable
-from facho.engine.collect.learned import Learned
 from facho.engine.collect.parallel import Parallel, Work
 from facho.engine.collect.requester import Requester
 from facho.engine.collect.walk import TableWalk
@@ -30,10 +28,8 @@ class Table:
     def __init__(
         self,
         columns: Sequence[Column],
-        manners: Manners,
-        *,
         requester: Requester,
-        learned: Learned,
+        *,
         known: Iterable[Place] = (),
         ports: Iterable[Position] = (),
         harvest: Harvest | None = None,
@@ -42,13 +38,13 @@ class Table:
         self.space: IndexSpace = columns[0].space
         self.name = "walk " + table_name(columns)
         self._requester = requester
-        self._learned = learned
-        rows = manners.max_repetitions if requester.has_bulk else 1
-        self._size: Size = learned.size(self.name, rows, len(columns))
+        self._learned = requester.learned
+        rows = requester.manners.max_repetitions if requester.has_bulk else 1
+        self._size = self._learned.size(self.name, rows, len(columns))
         self._known = list(known)
         self._listed_ports = list(ports)
         self._harvest = harvest
-        self._guide = Guide(self._indices(self._known), learned)
+        self._guide = Guide(self._indices(self._known), self._learned)
         self._pace = requester.pace(optical=any(column.optical for column in columns))
         self.parts: list[list[ColumnWalk]] = []
         self._waiting: deque[list[ColumnWalk]] = deque()
@@ -115,7 +111,16 @@ class Table:
         return ports | set(self._indices(self._listed_ports))
 
     def _share_out(self, ports: Sequence[bytes]) -> None:
-        cuts = [(port, after, until) for port in ports for after, until in self._cuts(port, len(ports))]
+        # If there are fewer ports than requests in flight, a port has several parts: enough for the window to double
+        # once, each with at least one request's worth of rows.
+        wanted = min(self._pace.limit, 2 * self._pace.window)
+        cuts = [(port, b"", b"") for port in ports]
+        if len(ports) < wanted:
+            cuts = []
+            for port in ports:
+                requests = self._guide.count(port) // self._size.rows_for(len(self.columns))
+                count = max(1, min(-(-wanted // len(ports)), requests))
+                cuts += [(port, *part) for part in self._guide.parts(port, count)]
         if len(cuts) < 2:
             self.parts = [[ColumnWalk(column) for column in self.columns]]
         else:
@@ -125,17 +130,6 @@ class Table:
             ]
         self._waiting = deque(self.parts)
         self.parts_done = 0
-
-    def _cuts(self, port: bytes, ports: int) -> list[tuple[bytes, bytes]]:
-        """Return the parts of a port: several if there are fewer ports than requests in flight.
-
-        There are enough parts for the window to double once. A part has at least one request's worth of rows.
-        """
-        wanted = min(self._pace.limit, 2 * self._pace.window)
-        if ports >= wanted:
-            return [(b"", b"")]
-        requests = self._guide.count(port) // self._size.rows_for(len(self.columns))
-        return self._guide.parts(port, max(1, min(-(-wanted // ports), requests)))
 
     def _next_work(self) -> Work | None:
         return self._walk(self._waiting.popleft()) if self._waiting else None

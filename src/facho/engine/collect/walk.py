@@ -55,7 +55,10 @@ class TableWalk:
                 await self._try_pitfall(at_pitfall)
                 continue
             cursors = [walk.cursor for walk in together]
-            retries = self._retries(together, rows)
+            retries = 1 if self._size.is_on_trial or together[0].is_guess else None
+            if self._in_doubt:
+                # A smaller request follows; only the smallest is repeated before a row is given up.
+                retries = 1 if len(together) == 1 and rows == 1 else 0
             try:
                 answer = await self._requester.rows_after(cursors, rows, optical=self._optical, retries=retries)
             except (NoAnswer, BadAnswer) as error:
@@ -128,12 +131,6 @@ class TableWalk:
         elif self._steps[first] >= MAX_STEPS:
             self._pitfalls[first] = [row for row in self._pitfalls[first] if row > walks[first]]
             self._steps[first] = 0
-
-    def _retries(self, together: list[ColumnWalk], rows: int) -> int | None:
-        """Return the number of retries. Trial sizes get none; the smallest size gets some before a row is given up."""
-        if not self._in_doubt:
-            return 1 if self._size.is_on_trial or together[0].is_guess else None
-        return 1 if len(together) == 1 and rows == 1 else 0
 
     def _deal_out(self, together: list[ColumnWalk], rows: int, answer: Answer) -> None:
         self._inquiry.mark_ok(together)
