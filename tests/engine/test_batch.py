@@ -20,7 +20,7 @@ def test_readings_become_columns_with_a_mark_where_nothing_was_read():
 def test_columns_become_the_same_readings():
     batch = Batch.of(READINGS)
 
-    assert tuple(batch.readings()) == READINGS
+    assert tuple(batch) == READINGS
     assert batch == READINGS
     assert batch == READINGS
     assert (len(batch), batch[1], batch[1:]) == (3, READINGS[1], READINGS[1:])

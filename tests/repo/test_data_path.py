@@ -182,7 +182,7 @@ async def trace_a_run(trace, steady, settings):
             for name in ("Discovery", "Optical power", "Optical power"):
                 await run_once(engine, steady, name)
             before = await reader.run(powers)
-            olt.replant(weaken)
+            olt.agent.install(olt.device.replanted(weaken(olt.device.plant)))
             trace.is_on = True
             await run_once(engine, steady, "Optical power")
             trace.is_on = False

@@ -82,7 +82,7 @@ class Batch(Sequence[Reading]):
         }
         return Batch(earlier.layout, columns)
 
-    def readings(self) -> Iterator[Reading]:
+    def __iter__(self) -> Iterator[Reading]:
         """Yield an object for each ONU, for callers that work on one at a time."""
         layout = self.layout
         names = tuple(self.columns)
@@ -102,15 +102,12 @@ class Batch(Sequence[Reading]):
     def __len__(self) -> int:
         return len(self.layout.indexes)
 
-    def __iter__(self) -> Iterator[Reading]:
-        return self.readings()
-
     @overload
     def __getitem__(self, place: int) -> Reading: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[Reading]: ...
     def __getitem__(self, place: int | slice) -> Reading | Sequence[Reading]:
-        return tuple(self.readings())[place]
+        return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Batch | tuple) and tuple(self) == tuple(other)

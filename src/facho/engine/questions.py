@@ -15,7 +15,7 @@ from facho.engine.model import JobKind, KnownOnu, Node, Question, RawOid, Reply
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeSource, OltLeases, Questions, Snmp
 from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
-from facho.engine.scheduling.prober import Gate
+from facho.engine.scheduling.pollers import PollerManager
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Answerer:
         leases: OltLeases,
         snmp: Snmp,
         clock: Clock,
-        gate: Gate,
+        gate: PollerManager,
         brand: Callable[[str], Brand],
         raw_decoders: Mapping[str, Decoder],
         observer: Observer | None = None,

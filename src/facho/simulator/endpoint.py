@@ -28,9 +28,6 @@ class Endpoint(asyncio.DatagramProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
 
-    def error_received(self, exc: Exception) -> None:
-        """Ignore the error: the client left before its answer."""
-
     def datagram_received(self, data: bytes, addr: Address) -> None:
         departure = self._desk.take(data, addr[1], self._epoch + self._loop.time())
         if departure is None:

@@ -1,7 +1,7 @@
 """Many simulated OLTs in one event loop, and the fleet of the demo."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -20,7 +20,7 @@ from facho.simulator.fiberhome import FIBERHOME_AN5516
 from facho.simulator.huawei import HUAWEI
 from facho.simulator.nokia import NOKIA_ISAM
 from facho.simulator.pdulog import PduLog
-from facho.simulator.plant import NOTHING, Plant, share
+from facho.simulator.plant import NOTHING, share
 from facho.simulator.recorded import RecordedMib
 from facho.simulator.ubiquiti import UBIQUITI
 from facho.simulator.vsol import VSOL_EPON
@@ -129,10 +129,6 @@ class SimulatedOlt:
     def change(self, faults: Faults) -> None:
         """Change the faults from the next request on."""
         self.agent.faults = faults
-
-    def replant(self, change: Callable[[Plant], Plant]) -> None:
-        """Have other ONUs from the next request on; ValueError if they cannot be changed like that."""
-        self.agent.install(self.device.replanted(change(self.device.plant)))
 
     def close(self) -> None:
         self._transport.close()

@@ -129,7 +129,9 @@ class Lookup:
     def _step(self, place: Place) -> Place | None:
         """Return the next place, as the agent sees it."""
         if self._faults.disorder and self._mib.columns[place[0]].rows.of_onus:
-            following = self._disordered(self._faults.disorder, place)
+            rows = len(self._mib.columns[place[0]].rows)
+            row = _disordered(self._faults.disorder, place[1], self._faults.disorder_at_row - 1, rows)
+            following = (place[0], row) if row < rows else self._mib.skip_column((place[0], rows - 1))
         else:
             following = self._mib.step(place)
         return self._present(following) if self._mib.is_sparse else following
@@ -139,11 +141,6 @@ class Lookup:
         while place and self._is_absent(place):
             place = self._mib.step(place)
         return place
-
-    def _disordered(self, disorder: Disorder, place: Place) -> Place | None:
-        rows = len(self._mib.columns[place[0]].rows)
-        row = _disordered(disorder, place[1], self._faults.disorder_at_row - 1, rows)
-        return (place[0], row) if row < rows else self._mib.skip_column((place[0], rows - 1))
 
 
 def _disordered(disorder: Disorder, row: int, at: int, rows: int) -> int:

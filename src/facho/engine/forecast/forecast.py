@@ -29,7 +29,7 @@ from facho.engine.scheduling import prober
 from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
 from facho.engine.scheduling.changes import OltState
 from facho.engine.scheduling.grid import missed_slots, next_check
-from facho.engine.scheduling.prober import Gate, TakeClaim
+from facho.engine.scheduling.pollers import PollerManager, TakeClaim
 from facho.engine.scheduling.retry import retry_at
 
 # A link after one without an answer.
@@ -215,7 +215,7 @@ class SleepingProber:
 
     def follow(self, broken: Mapping[int, datetime]) -> None: ...
 
-    def tick(self, now: datetime, gate: Gate) -> None: ...
+    def tick(self, now: datetime, manager: PollerManager) -> None: ...
 
     async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
         if not self._chance.is_away(olt_id, self._clock.now()):

@@ -73,7 +73,7 @@ def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str,
     """Return the profile with one more run that started at this time."""
     if not (math.isfinite(seconds) and seconds >= 0):
         return dict(profile)
-    hour, recent, hours = _hour(at), _recent(profile), _hours(profile)
+    hour, recent, hours = _by_hour(profile, at)
     plain, hourly = _level(recent), _level(hours.get(hour, ()))
     took = float(f"{seconds:.4g}")
     is_far = hourly > 0 and (seconds > hourly * FAR or seconds * FAR < hourly)
@@ -87,11 +87,14 @@ def learn(profile: Mapping[str, Any], seconds: float, at: datetime) -> dict[str,
 
 def expected(profile: Mapping[str, Any], at: datetime) -> Prediction | None:
     """Return the expected duration of a run that starts at this time, or None without earlier runs."""
-    recent = _recent(profile)
+    hour, recent, hours = _by_hour(profile, at)
     if not recent:
         return None
-    mean, p95 = _level(recent), _p95(recent)
-    by_hour = _hours(profile).get(_hour(at), [])
+    mean = _level(recent)
+    # The maximum only if there are very few runs.
+    rank = min(math.ceil(0.95 * len(recent)), max(len(recent) - 1, 1))
+    p95 = sorted(recent)[rank - 1]
+    by_hour = hours.get(hour, [])
     plain_error, hourly_error, runs = _past_errors(profile)
     is_better = runs >= TRIED and hourly_error < BETTER * plain_error
     if is_better and int(profile.get("strays", 0)) < STRAYED and len(by_hour) >= STRAYED:
@@ -120,13 +123,6 @@ def _level(times: Sequence[float]) -> float:
     return sum(kept) / len(kept)
 
 
-def _p95(times: Sequence[float]) -> float:
-    """Return the 95th percentile; the maximum only if there are very few runs."""
-    ordered = sorted(times)
-    rank = min(math.ceil(0.95 * len(ordered)), max(len(ordered) - 1, 1))
-    return ordered[rank - 1]
-
-
 def _errors(profile: Mapping[str, Any], plain: float, hourly: float, seconds: float) -> list[float]:
     """Update the error of both predictors. Only a run that both could predict counts."""
     past_plain, past_hourly, runs = _past_errors(profile)
@@ -146,13 +142,6 @@ def _past_errors(profile: Mapping[str, Any]) -> tuple[float, float, int]:
     return float(plain), float(hourly), int(runs)
 
 
-def _recent(profile: Mapping[str, Any]) -> list[float]:
-    return list(profile.get("recent") or ())
-
-
-def _hours(profile: Mapping[str, Any]) -> dict[str, list[float]]:
-    return dict(profile.get("hours") or {})
-
-
-def _hour(at: datetime) -> str:
-    return str(at.astimezone(UTC).hour)
+def _by_hour(profile: Mapping[str, Any], at: datetime) -> tuple[str, list[float], dict[str, list[float]]]:
+    """Return the hour of day, the recent runs, and the runs by hour of day."""
+    return str(at.astimezone(UTC).hour), list(profile.get("recent") or ()), dict(profile.get("hours") or {})

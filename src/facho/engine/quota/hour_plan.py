@@ -142,7 +142,24 @@ class HourPlan:
 
     def data(self) -> list[dict[str, Any]]:
         """Return the slots as stored."""
-        return [_entry(each) for each in self.slots]
+        entries = []
+        for planned in self.slots:
+            work, start = planned.work, planned.start
+            links: list[dict[str, Any]] = []
+            for link, prediction in zip(work.composite.links, work.predictions, strict=True):
+                end = start and start + timedelta(seconds=prediction.mean)
+                links.append({"node_id": link.id, "task": link.name, "start": _iso(start), "end": _iso(end)})
+                start = end
+            entry = {
+                **links[0],
+                "slot": planned.slot.isoformat(),
+                "end": _iso(planned.end),
+                "p95_end": _iso(planned.start and planned.start + timedelta(seconds=work.p95)),
+                "chain": links[1:],
+                "cause": planned.cause.value if planned.cause else None,
+            }
+            entries.append(entry)
+        return entries
 
     def advice_data(self, olt_name: str) -> list[dict[str, Any]]:
         """Return the advice as stored: one message for any number of jobs."""
@@ -273,23 +290,6 @@ def _minutes(work: Work, room: float, factor: int) -> int | None:
     longest = max(work.interval * factor, timedelta(minutes=1))
     longer = [minutes for minutes in ROUND_MINUTES if work.interval < timedelta(minutes=minutes) <= longest]
     return next((minutes for minutes in longer if _rate(work, minutes) <= room), longer[-1] if longer else None)
-
-
-def _entry(planned: PlannedSlot) -> dict[str, Any]:
-    work, start = planned.work, planned.start
-    links: list[dict[str, Any]] = []
-    for link, prediction in zip(work.composite.links, work.predictions, strict=True):
-        end = start and start + timedelta(seconds=prediction.mean)
-        links.append({"node_id": link.id, "task": link.name, "start": _iso(start), "end": _iso(end)})
-        start = end
-    return {
-        **links[0],
-        "slot": planned.slot.isoformat(),
-        "end": _iso(planned.end),
-        "p95_end": _iso(planned.start and planned.start + timedelta(seconds=work.p95)),
-        "chain": links[1:],
-        "cause": planned.cause.value if planned.cause else None,
-    }
 
 
 def _iso(time: datetime | None) -> str | None:

@@ -222,7 +222,19 @@ def report(
     `runs` are those of the whole OLT. `blocked_by` are the known causes of pending slots.
     """
     runs = list(runs)
-    slowest = _slowest(runs)
+    times: dict[str, list[float]] = {}
+    for run in runs:
+        if run.seconds is not None:
+            times.setdefault(run.task, []).append(run.seconds)
+    slowest = [
+        {
+            "task": name,
+            "mean_seconds": round(sum(seconds) / len(seconds), 1),
+            "max_seconds": round(max(seconds), 1),
+            "runs": len(seconds),
+        }
+        for name, seconds in sorted(times.items(), key=lambda item: (-sum(item[1]), item[0]))
+    ]
     causes = Counter(count.causes) + Counter(blocked_by)
     causes[PENDING] = max(count.pending - sum(blocked_by.values()), 0)
     return {
@@ -235,24 +247,8 @@ def report(
         "causes": dict(count.causes),
         "slowest": slowest[:SLOWEST],
         "worst_lateness": _worst_lateness(run for run in runs if run.task == task),
-        "advice": advice(olt, task, causes, [entry["task"] for entry in slowest]),
+        "advice": advice(olt, task, causes, [str(entry["task"]) for entry in slowest]),
     }
-
-
-def _slowest(runs: Iterable[CountedRun]) -> list[dict[str, Any]]:
-    times: dict[str, list[float]] = {}
-    for run in runs:
-        if run.seconds is not None:
-            times.setdefault(run.task, []).append(run.seconds)
-    return [
-        {
-            "task": task,
-            "mean_seconds": round(sum(seconds) / len(seconds), 1),
-            "max_seconds": round(max(seconds), 1),
-            "runs": len(seconds),
-        }
-        for task, seconds in sorted(times.items(), key=lambda item: (-sum(item[1]), item[0]))
-    ]
 
 
 def _worst_lateness(runs: Iterable[CountedRun]) -> dict[str, Any] | None:

@@ -246,10 +246,21 @@ class Foreman(Protocol):
         """Return the next due time of a node of this OLT with a higher priority."""
 
 
-class Checker(Protocol):
-    """Checks whether an OLT in doubt is reachable; `Prober.check`."""
+# Claims the composite of a check after the OLT did not answer.
+TakeClaim = Callable[[], Awaitable[Claim | None]]
 
-    async def check(self, olt_id: int, claim: Callable[[], Awaitable[Claim | None]]) -> Sequence[Outcome] | None: ...
+
+class OltProber(Protocol):
+    """Requests outside the pollers: probes of open breakers and checks of OLTs in doubt."""
+
+    def follow(self, broken: Mapping[int, datetime]) -> None:
+        """Update the set of open breakers and their start times."""
+
+    def tick(self, now: datetime, manager: "PollerManager") -> None:
+        """Start the due probes."""
+
+    async def check(self, olt_id: int, claim: TakeClaim) -> Sequence[Outcome] | None:
+        """Check whether an OLT in doubt is reachable: None if it is, else the outcomes of its composite."""
 
 
 @dataclass(eq=False, slots=True)
@@ -283,7 +294,7 @@ class PollerManager:
         clock: Clock,
         foreman: Foreman,
         outages: Outages | None = None,
-        checker: Checker | None = None,
+        checker: OltProber | None = None,
         observer: Observer | None = None,
         size: PoolSize | None = None,
     ) -> None:
@@ -332,10 +343,6 @@ class PollerManager:
         self.retries.clock_set(by)
         self.queue.clock_set(by, self._clock.now())
 
-    def renew(self, node_id: int, links: tuple[Node, tuple[Node, ...]]) -> None:
-        """Update a queued composite to its current configuration."""
-        self.queue.renew(node_id, *links, self._clock.now())
-
     def follow_breakers(self, broken: Collection[int]) -> None:
         """Skip OLTs whose breaker is open."""
         for olt_id in set(broken) - self._broken:
@@ -367,10 +374,6 @@ class PollerManager:
             # The cost of a run on a worker is not known here.
             elif outcome.status in (Status.SUCCESS, Status.PARTIAL) or heard(outcome) is Heard.ANSWER:
                 self.mark_reachable(olt_id)
-
-    def follow_devices(self, devices: Mapping[int, str]) -> None:
-        """Let OLTs with the same device take turns."""
-        self.queue.follow_devices(devices, self._clock.now())
 
     def resize(self, pollers: int) -> None:
         """Set the number of pollers. A busy poller beyond that finishes its composite first."""

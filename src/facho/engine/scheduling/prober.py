@@ -6,11 +6,10 @@ its last attempt) is checked before one of its composites gets a poller.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol
 
 from facho.engine import oid
 from facho.engine.errors import LeaseLost, NoAnswer, OltBusy, OltGone, OltUnreachable, SnmpError
@@ -20,6 +19,7 @@ from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Slo
 from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
 from facho.engine.scheduling.grid import next_check, regrid
 from facho.engine.scheduling.leased_snmp import LeasedSnmp, hold
+from facho.engine.scheduling.pollers import PollerManager, TakeClaim
 from facho.engine.scheduling.retry import lateness, retry_at, tell_failure
 
 logger = logging.getLogger(__name__)
@@ -32,23 +32,6 @@ TIMEOUT = 5.0
 
 # A check repeats its request after this time, within the same time-out, because a packet can get lost.
 REPEAT_AFTER = TIMEOUT / 2
-
-# Claims the composite of a check after the OLT did not answer.
-TakeClaim = Callable[[], Awaitable[Claim | None]]
-
-
-class Gate(Protocol):
-    """Coordination with the pollers: receives the start and result of probes, and knows the busy OLTs."""
-
-    def is_busy(self, olt_id: int) -> bool: ...
-
-    def hold(self, olt_id: int) -> None: ...
-
-    def release(self, olt_id: int) -> None: ...
-
-    def mark_reachable(self, olt_id: int) -> None: ...
-
-    def mark_silent(self, olt_id: int) -> None: ...
 
 
 class Prober:
@@ -83,26 +66,26 @@ class Prober:
         """Update the set of open breakers and their start times."""
         self._next = {olt_id: self._next.get(olt_id) or first_probe(olt_id, since) for olt_id, since in broken.items()}
 
-    def tick(self, now: datetime, gate: Gate) -> None:
+    def tick(self, now: datetime, manager: PollerManager) -> None:
         """Start the due probes. A probe in progress is not repeated."""
         for olt_id, due in self._next.items():
             if due > now + PROBE_EVERY:
                 # The clock was set back.
                 due = self._next[olt_id] = regrid(due, PROBE_EVERY, now)
-            if due <= now and not gate.is_busy(olt_id):
+            if due <= now and not manager.is_busy(olt_id):
                 self._next[olt_id] = next_check(due, PROBE_EVERY, now)
                 # After a restart or a stall all would be due at once. Each waits for its own second.
                 if now - due < PROBE_EVERY:
-                    gate.hold(olt_id)
-                    task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, gate), name=f"probe-{olt_id}")
+                    manager.hold(olt_id)
+                    task = self._tasks[olt_id] = asyncio.create_task(self._run(olt_id, manager), name=f"probe-{olt_id}")
                     # A callback, because a task that is cancelled before its first step runs no `finally`.
-                    task.add_done_callback(partial(self._ended, olt_id, gate))
+                    task.add_done_callback(partial(self._ended, olt_id, manager))
 
-    def _ended(self, olt_id: int, gate: Gate, _: "asyncio.Task[None]") -> None:
+    def _ended(self, olt_id: int, manager: PollerManager, _: "asyncio.Task[None]") -> None:
         del self._tasks[olt_id]
-        gate.release(olt_id)
+        manager.release(olt_id)
 
-    async def _run(self, olt_id: int, gate: Gate) -> None:
+    async def _run(self, olt_id: int, manager: PollerManager) -> None:
         try:
             is_there = await self.probe(olt_id)
         except (OltBusy, OltGone, LeaseLost):
@@ -112,7 +95,7 @@ class Prober:
             # Any error: the next minute tries again.
             logger.exception("OLT %d could not be probed", olt_id)
         else:
-            (gate.mark_reachable if is_there else gate.mark_silent)(olt_id)
+            (manager.mark_reachable if is_there else manager.mark_silent)(olt_id)
 
     async def probe(self, olt_id: int) -> bool:
         """Send one request to an OLT, record and return whether it answered."""
@@ -174,19 +157,26 @@ class Prober:
         """Store the failed attempt of the first link. The following links are skipped or wait with it."""
         (node, *_), (first, *rest) = claim.composite.links, claim.execution_ids
         began = self._clock.now() - timedelta(seconds=seconds)
-        if not await self._start(claim, lease, began):
+        try:
+            is_started = await self._runs.start(first, lease=lease, now=began)
+        except Exception as error:
+            # The database failed after the claim, and no other component ends these executions.
+            lost = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
+            await self._runs.finish(RunResult(claim.execution_ids, lost, lease, self._clock.now()))
+            raise
+        if not is_started:
             # It has ended in the meantime.
             return [Outcome(Status.INTERRUPTED, Cause.LEASE_LOST)] * len(claim.execution_ids)
         now = self._clock.now()
-        error, traffic = OltUnreachable.unresolved(olt.agent.host), Traffic()
+        silence, traffic = OltUnreachable.unresolved(olt.agent.host), Traffic()
         if olt.agent.target:
-            error = OltUnreachable.after(olt.name, 2, seconds)
+            silence = OltUnreachable.after(olt.name, 2, seconds)
             traffic = Traffic(pdus=2, retransmissions=1, peak_in_flight=2)
         failed = Outcome(
             Status.FAILED,
             Cause.UNREACHABLE,
-            str(error),
-            type(error).__name__,
+            str(silence),
+            type(silence).__name__,
             traffic=traffic,
             retry_at=retry_at(node, Outcome(Status.FAILED), claim.attempt, claim.next_check, now),
         )
@@ -205,15 +195,6 @@ class Prober:
             news = {"id": execution_id, "olt_id": link.olt_id, "node_id": link.id, "status": status.value}
             self._bus.publish("execution", news)
         return outcomes
-
-    async def _start(self, claim: Claim, lease: Lease, began: datetime) -> bool:
-        try:
-            return await self._runs.start(claim.execution_ids[0], lease=lease, now=began)
-        except Exception as error:
-            # The database failed after the claim, and no other component ends these executions.
-            lost = Outcome(Status.SKIPPED, Cause.DATABASE_UNAVAILABLE, str(error), type(error).__name__)
-            await self._runs.finish(RunResult(claim.execution_ids, lost, lease, self._clock.now()))
-            raise
 
     async def stop(self) -> None:
         tasks = list(self._tasks.values())

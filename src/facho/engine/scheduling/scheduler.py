@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from facho.engine.events import Event, tell
 from facho.engine.model import (
@@ -23,8 +22,7 @@ from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
 from facho.engine.scheduling.changes import Change, ChangeKind, OltState, detect_changes
 from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, group_chains, next_check
 from facho.engine.scheduling.outages import Outages
-from facho.engine.scheduling.pollers import Checker, PollerManager, PoolSize
-from facho.engine.scheduling.prober import Gate
+from facho.engine.scheduling.pollers import OltProber, PollerManager, PoolSize
 from facho.engine.scheduling.retry import retry_of_left
 
 logger = logging.getLogger(__name__)
@@ -43,16 +41,6 @@ CHANGED_PARTNERS = (ChangeKind.ADDRESS_CHANGED, ChangeKind.CREDENTIALS_CHANGED)
 
 # An OLT that answered this recently before the start of the engine is not checked first.
 RECENTLY = timedelta(minutes=10)
-
-
-class OltProber(Checker, Protocol):
-    """Requests outside the pollers: probes of open breakers and checks of OLTs in doubt."""
-
-    def follow(self, broken: Mapping[int, datetime]) -> None:
-        """Update the set of open breakers and their start times."""
-
-    def tick(self, now: datetime, gate: Gate) -> None:
-        """Start the due probes."""
 
 
 class Scheduler:
@@ -149,23 +137,21 @@ class Scheduler:
         known = await self._slots.progress([id_ for left in self._left for id_ in left.execution_ids])
         for left in list(self._left):
             stands = {id_: known[id_] for id_ in left.execution_ids if id_ in known}
-            if all(outcome.is_over for outcome in stands.values()):
-                await self._take_up(left, {id_: each for id_, each in stands.items() if each.retry_at is not None})
-                self._left.remove(left)
-                if left.is_running:
-                    self.manager.release(left.olt_id)
-
-    async def _take_up(self, left: LeftOver, waiting: Mapping[int, Outcome]) -> None:
-        """Queue the pending retries that are still valid."""
-        state = self._states.get(left.olt_id)
-        nodes = {node.id: node for node in state.nodes} if state is not None else {}
-        retry = retry_of_left(left, waiting, nodes)
-        unwanted = waiting.keys() - set(retry.claim.execution_ids if retry else ())
-        if unwanted:
-            disabled = Outcome(Status.INTERRUPTED, Cause.DISABLED)
-            await self._slots.close(sorted(unwanted), disabled, now=self._clock.now())
-        if retry is not None:
-            self.manager.retries.add(retry, self._clock.now())
+            if not all(outcome.is_over for outcome in stands.values()):
+                continue
+            waiting = {id_: each for id_, each in stands.items() if each.retry_at is not None}
+            state = self._states.get(left.olt_id)
+            nodes = {node.id: node for node in state.nodes} if state is not None else {}
+            retry = retry_of_left(left, waiting, nodes)
+            unwanted = waiting.keys() - set(retry.claim.execution_ids if retry else ())
+            if unwanted:
+                disabled = Outcome(Status.INTERRUPTED, Cause.DISABLED)
+                await self._slots.close(sorted(unwanted), disabled, now=self._clock.now())
+            if retry is not None:
+                self.manager.retries.add(retry, self._clock.now())
+            self._left.remove(left)
+            if left.is_running:
+                self.manager.release(left.olt_id)
 
     @property
     def waiting_executions(self) -> set[int]:
@@ -313,8 +299,14 @@ class Scheduler:
             return
         # Before any step that may fail: an OLT with an open breaker must not be polled.
         self._follow_breakers(standings)
-        self.manager.follow_devices({id_: each.device for id_, each in standings.items() if each.device})
-        self._note_recent_answers(standings)
+        devices = {id_: each.device for id_, each in standings.items() if each.device}
+        self.manager.queue.follow_devices(devices, self._clock.now())
+        for id_ in standings.keys() - self.standings.keys():
+            # An OLT that this engine has not polled needs no check if it answered a short time ago.
+            new = standings[id_]
+            is_recent = new.answered_at is not None and new.answered_at >= self._clock.now() - RECENTLY
+            if is_recent and new.breaker_since is None:
+                self.manager.mark_reachable(id_)
         # More claims may be refused during the read; they are handled the next time.
         refused = dict(self._refused)
         changed = set()
@@ -340,14 +332,6 @@ class Scheduler:
         self.manager.follow_breakers(broken)
         if self._prober is not None:
             self._prober.follow(broken)
-
-    def _note_recent_answers(self, standings: Mapping[int, Standing]) -> None:
-        """Mark OLTs as reachable that this engine has not polled, if they answered a short time ago."""
-        since = self._clock.now() - RECENTLY
-        for olt_id in standings.keys() - self.standings.keys():
-            answered_at = standings[olt_id].answered_at
-            if answered_at is not None and answered_at >= since and standings[olt_id].breaker_since is None:
-                self.manager.mark_reachable(olt_id)
 
     async def _take_over(
         self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
@@ -375,7 +359,7 @@ class Scheduler:
             self.manager.queue.withdraw(node_id, self._clock.now())
         self._grid.apply(dropped, composites, shift)
         for node_id, links in composites.items():
-            self.manager.renew(node_id, links)
+            self.manager.queue.renew(node_id, *links, self._clock.now())
         for olt_id in olt_ids:
             self._states.pop(olt_id, None)
         self._states |= states

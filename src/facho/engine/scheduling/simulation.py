@@ -68,7 +68,14 @@ class Simulation:
     def run(self) -> Iterator[SlotFate]:
         """Yield the fate of each slot, without end."""
         while True:
-            tick = self._next_tick()
+            # The next whole second at which the scheduler has something to do.
+            events = (self._grid.first_due(), self._queue.next_end())
+            times = [_next_second(at) if at.microsecond else at for at in events if at is not None]
+            # Without a free poller, `take` looks at nothing before a run has ended.
+            alarm = self._queue.next_alarm() if self._dispatcher.has_free_poller else None
+            if alarm is not None:
+                times.append(_next_second(alarm))
+            tick = min(times, default=None)
             if self._ends and (tick is None or self._ends[0][0] < tick):
                 now, _, olt_id, poller = heappop(self._ends)
                 if poller is None:
@@ -95,16 +102,6 @@ class Simulation:
                 yield SlotFate(composite, now)
                 # A slot that ends between two ticks can still begin; those behind it that have come are lost.
                 yield from _lost(composite, 1, taken.lost_slots(now), taken.main_cause, now)
-
-    def _next_tick(self) -> datetime | None:
-        """Return the next whole second at which the scheduler has something to do."""
-        events = (self._grid.first_due(), self._queue.next_end())
-        times = [_next_second(at) if at.microsecond else at for at in events if at is not None]
-        # Without a free poller, `take` looks at nothing before a run has ended.
-        alarm = self._queue.next_alarm() if self._dispatcher.has_free_poller else None
-        if alarm is not None:
-            times.append(_next_second(alarm))
-        return min(times, default=None)
 
 
 def _next_second(at: datetime) -> datetime:
