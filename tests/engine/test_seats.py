@@ -115,6 +115,23 @@ def test_an_automatic_pool_stops_at_its_limit_and_is_saturated_then(clock, virtu
     assert virtually(story()) == (8, 8, True)
 
 
+def test_an_automatic_pool_does_not_grow_while_the_process_is_short_of_cpu(clock, virtually):
+    fleet = [make_node(number, olt_id=number, interval=60 * MIN, next_check=T0) for number in range(1, 31)]
+    lag = 0.3
+
+    async def story():
+        nonlocal lag
+        size = PoolSize(10, 200, lambda: lag)
+        world = World(clock, fleet, pollers=10, size=size, seconds=lambda node, slot: 20.0)
+        await world.run_for(5 * SEC)
+        during = busy(world)
+        lag = 0.0
+        await world.run_for(5 * SEC)
+        return during, busy(world)
+
+    assert virtually(story()) == (10, 30)
+
+
 def test_a_pool_with_a_number_keeps_it(clock, virtually):
     async def story():
         world = World(clock, four_olts(), pollers=2, seconds=lambda node, slot: 10.0)

@@ -165,7 +165,7 @@ def engine(config: Config) -> Engine:
     least, most = AUTOMATIC_POLLERS
     scheduler = Scheduler(
         pollers=config.pollers or least,
-        size=None if config.pollers else PoolSize(least, most),
+        size=None if config.pollers else PoolSize(least, most, lambda: observed.loop.lag),
         nodes=nodes,
         slots=slots,
         runner=runner,

@@ -58,6 +58,8 @@ class LoopWatch:
         self._lags = Histogram("facho_loop_lag_seconds", sentence, buckets=LAGS, registry=registry)
         self._clock = clock
         self._turned_at = clock.monotonic()
+        # Delay at the last check, in seconds.
+        self.lag = 0.0
 
     async def run(self) -> None:
         """Watch forever."""
@@ -68,7 +70,8 @@ class LoopWatch:
         due = self._clock.monotonic() + WATCH_EVERY
         await self._clock.sleep(WATCH_EVERY)
         self._turned_at = self._clock.monotonic()
-        self._lags.observe(max(self._turned_at - due, 0.0))
+        self.lag = max(self._turned_at - due, 0.0)
+        self._lags.observe(self.lag)
 
     @property
     def check(self) -> Check:

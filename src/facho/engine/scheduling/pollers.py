@@ -27,6 +27,9 @@ SATURATED_ABOVE = 75.0
 SATURATED_UNTIL = 65.0
 SAMPLES = 60
 
+# Delay of the event loop, in seconds, above which the process is short of CPU.
+MOST_LAG = 0.2
+
 # Maximum number of checks at once, one small request each. After a cold start all OLTs are in doubt.
 MAX_CHECKS = 300
 
@@ -117,13 +120,19 @@ class PoolSize:
     """Size of an automatic pool: enough for the busiest second of the last ten minutes.
 
     An idle poller costs nothing, so the pool grows on demand and shrinks slowly. It keeps a third in reserve, so that
-    it is saturated only at its limit.
+    it is saturated only at its limit. It does not grow while the process is short of CPU: more runs at once would only
+    make each of them slower, until requests time out that were answered.
     """
 
-    def __init__(self, least: int, most: int) -> None:
+    def __init__(self, least: int, most: int, lag: Callable[[], float] = lambda: 0.0) -> None:
         self.least = least
         self.most = most
+        # Returns by how many seconds the event loop is late.
+        self._lag = lag
         self._busy: deque[int] = deque(maxlen=600)
+
+    def may_grow_beyond(self, pollers: int) -> bool:
+        return pollers < self.most and self._lag() < MOST_LAG
 
     def wanted(self, busy: int) -> int:
         """Return the wanted number of pollers. Called once a second with the number of busy ones."""
@@ -188,13 +197,15 @@ class Dispatcher:
     def adapt_size(self) -> None:
         """Once a second: let an automatic pool follow its load."""
         if self._size is not None:
-            self.resize(self._size.wanted(self.busy))
+            wanted = self._size.wanted(self.busy)
+            if wanted <= self.seats or self._size.may_grow_beyond(self.seats):
+                self.resize(wanted)
 
     def take(self, now: datetime) -> QueuedNode | None:
         """Take the next composite out of the queue; None if no poller is free or nothing may run."""
         if not self.has_free_poller:
             next_place = self._free[0] if self._free else len(self.pollers)
-            if self._size is None or next_place >= self._size.most:
+            if self._size is None or not self._size.may_grow_beyond(next_place):
                 return None
         return self.queue.take(now, lambda item: self._makes_way(item, now))
 
