@@ -19,7 +19,7 @@ from facho.apps.inventory.strict import StrictView
 
 
 class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
-    """The channels. Secrets go in and never come out."""
+    """Channels for messages. Secrets can be written and are never returned."""
 
     queryset = Channel.objects.all()
     serializer_class = ChannelSerializer
@@ -31,13 +31,13 @@ class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
     @extend_schema(request=None, responses={202: DeliverySerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_channel")], filterset_class=None)
     def test(self, request: Request, pk: str) -> Response:
-        """Send a message that says hello. Look at the delivery again after some seconds."""
+        """Send a test message. Its delivery has the result after a few seconds."""
         delivery = self.get_object().ask_for_test()
         return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
 
 class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
-    """The rules: what is worth a message, to whom, and how often."""
+    """Rules: condition, channels, and frequency of messages."""
 
     queryset = Rule.objects.prefetch_related("olts", "channels")
     serializer_class = RuleSerializer
@@ -48,7 +48,7 @@ class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
 
 
 class AlertViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Alert]):
-    """What is wrong, and what was: the open ones first."""
+    """Alerts, open ones first."""
 
     queryset = (
         Alert.objects.annotate(olt_name=F("olt__name"))
@@ -64,14 +64,14 @@ class AlertViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Alert]):
     @extend_schema(request=None, responses={202: AlertSerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_alert")], filterset_class=None)
     def acknowledge(self, request: Request, pk: str) -> Response:
-        """Say that somebody looks after it: it is not repeated any more. Doing so twice changes nothing."""
+        """Acknowledge an alert: its message is not repeated. A second acknowledgement changes nothing."""
         alert = self.get_object()
         alert.acknowledge(by=request.user)
         return Response(self.get_serializer(alert).data, status=status.HTTP_202_ACCEPTED)
 
 
 class DeliveryViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Delivery]):
-    """Every message, and what became of it: the latest first."""
+    """Messages to channels with their result, the latest first."""
 
     queryset = Delivery.objects.all()
     serializer_class = DeliverySerializer
@@ -86,7 +86,7 @@ class DeliveryViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Delivery]):
     )
     @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_delivery")], filterset_class=None)
     def retry(self, request: Request, pk: str) -> Response:
-        """Put a message that was not sent back into the outbox."""
+        """Return a message that was not sent to the outbox."""
         delivery: Any = self.get_object()
         if not delivery.retry():
             detail = _("It was sent, is waiting to be sent, or its channel was deleted.")

@@ -5,7 +5,7 @@ from facho.apps.inventory.filters import FilterSet, IdFilter, MomentFilter, YesN
 
 
 class ChannelFilter(FilterSet):
-    """By kind, and whether it is used."""
+    """Filters by kind and use."""
 
     class Meta:
         model = Channel
@@ -13,7 +13,7 @@ class ChannelFilter(FilterSet):
 
 
 class RuleFilter(FilterSet):
-    """By kind and severity, and by where it leads."""
+    """Filters by kind, severity and channel."""
 
     channel = IdFilter(field_name="channels", label="a channel of the rule")
 
@@ -23,7 +23,7 @@ class RuleFilter(FilterSet):
 
 
 class AlertFilter(FilterSet):
-    """By what and where, by time, and whether somebody has to look."""
+    """Filters by rule, place, time and state."""
 
     rule = IdFilter(field_name="rule_id", label="rule")
     olt = IdFilter(field_name="olt_id", label="OLT")
@@ -40,7 +40,7 @@ class AlertFilter(FilterSet):
 
 
 class DeliveryFilter(FilterSet):
-    """By alert and channel, and what became of it."""
+    """Filters by alert, channel and result."""
 
     alert = IdFilter(field_name="alert_id", label="alert")
     channel = IdFilter(field_name="channel_id", label="channel")

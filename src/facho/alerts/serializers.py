@@ -12,9 +12,9 @@ from facho.apps.inventory.serializers import CheckedSerializer, SecretInput, ref
 
 
 class ChannelSerializer(CheckedSerializer[Channel]):
-    """A way to reach people. Which settings count depends on `kind`; secrets go in and never come out.
+    """A channel for messages. The settings depend on `kind`. Secrets can be written and are never returned.
 
-    The path of `url` may be a secret too: it is shown to those who may change it.
+    The path of `url` can be a secret too: it is shown only to users who may change it.
     """
 
     signing_secret = SecretInput(help_text="Signing secret of a webhook: at least 16 characters.")
@@ -73,7 +73,7 @@ class ChannelSerializer(CheckedSerializer[Channel]):
 
 
 class RuleSerializer(CheckedSerializer[Rule]):
-    """What is worth a message, to whom, and how often."""
+    """A rule: condition, channels, and frequency of messages."""
 
     params = serializers.DictField(
         required=False,
@@ -140,7 +140,7 @@ class RuleSerializer(CheckedSerializer[Rule]):
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """Something that is, or was, wrong. `subject` is in the language that was asked for."""
+    """An alert. `subject` is in the language of the request."""
 
     olt_name = serializers.CharField(read_only=True, allow_null=True)
     subject = serializers.CharField(read_only=True)
@@ -180,7 +180,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
-    """One message to one channel, and what became of it."""
+    """A message to a channel, and its result."""
 
     class Meta:
         model = Delivery

@@ -289,8 +289,8 @@ class LogAdmin(EnginesAdmin):
     list_select_related = ["olt"]
     list_filter = [("olt", RelatedDropdownFilter), LevelFilter, EventFilter, ("timestamp", PeriodFilter)]
     search_fields = ["message"]
-    fields = [("time", "level_name", "event"), "olt", "said", "message", "details"]
-    readonly_fields = ["time", "level_name", "event", "said"]
+    fields = [("time", "level_name", "event"), "olt", "said", "logged", "details"]
+    readonly_fields = ["time", "level_name", "event", "said", "logged"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CoordinatorLog]:
         rows: QuerySet[CoordinatorLog] = super().get_queryset(request)
@@ -311,6 +311,10 @@ class LogAdmin(EnginesAdmin):
     @display(description=_("event"), ordering="event_type")
     def event(self, entry: CoordinatorLog) -> str:
         return event_label(entry.event_type)
+
+    @display(description=_("in the log file"))
+    def logged(self, entry: CoordinatorLog) -> str:
+        return entry.message
 
     @display(description=_("what happened"))
     def said(self, entry: CoordinatorLog) -> str:

@@ -30,7 +30,7 @@ OLT_NAME = F("olt__name")
 
 
 class QuotaViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
-    """What each job on each OLT owed and got, hour by hour."""
+    """Quotas: required and completed runs of each job on each OLT, per hour."""
 
     queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME, every=EVERY)
     serializer_class = QuotaSerializer
@@ -53,7 +53,7 @@ class QuotaViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
 
 
 class ViolationViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
-    """Hours in which a job ran too rarely, with what was found and what to do."""
+    """Hours in which a job ran too rarely, with causes and advice."""
 
     queryset = QuotaViolation.objects.annotate(olt_name=OLT_NAME)
     serializer_class = ViolationSerializer
@@ -64,7 +64,7 @@ class ViolationViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaViolation]
 
 
 class PlanViewSet(StrictView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
-    """What each OLT's hour is expected to look like, and what became of it."""
+    """Plan of each OLT's hour, and the actual result."""
 
     queryset = ExecutionPlan.objects.annotate(olt_name=OLT_NAME)
     filter_backends = LIST_BACKENDS
@@ -81,7 +81,7 @@ class PlanViewSet(StrictView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
 
 
 class LogViewSet(StrictView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
-    """What the engine decided, in sentences."""
+    """Log of the engine."""
 
     queryset = CoordinatorLog.objects.annotate(olt_name=OLT_NAME)
     serializer_class = LogSerializer
@@ -92,7 +92,7 @@ class LogViewSet(StrictView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
 
 
 class ExplainView(StrictView):
-    """Why is this late? Its last slots and where their time went, the next ones, and what stands in the way now."""
+    """Explain a delay: last slots with the causes of their delays, next slots, and current obstacles."""
 
     permission_classes = (IsAuthenticated,)
 

@@ -17,14 +17,14 @@ LEVELS.append(logging.getLevelName(logging.CRITICAL))
 
 
 class HourFilter(FilterSet):
-    """From and until an hour, each told by any time at its beginning or after."""
+    """Filters by hour. An hour is selected by any time in it."""
 
     hour_after = MomentFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
     hour_before = MomentFilter(field_name="period_start", lookup_expr="lt", label="hour, until before")
 
 
 class QuotaFilter(HourFilter):
-    """By whom, which job and hour, and how it stands. `current=true` is the running hour."""
+    """Filters by OLT, job, hour and status. `current=true` selects the current hour."""
 
     task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
     status = AnyOfFilter(choices=QuotaTracker.Status.choices, label="status, may be repeated")
@@ -40,7 +40,7 @@ class QuotaFilter(HourFilter):
 
 
 class ViolationFilter(HourFilter):
-    """By whom, which job and hour, how bad it was, and whether anybody was told."""
+    """Filters by OLT, job, hour, severity and notification."""
 
     task = django_filters.CharFilter(field_name="task_type", lookup_expr="iexact", label="the name of the job")
     severity = AnyOfFilter(choices=QuotaViolation.Severity.choices, label="severity, may be repeated")
@@ -51,7 +51,7 @@ class ViolationFilter(HourFilter):
 
 
 class PlanFilter(HourFilter):
-    """By whom, which hour, and how it stands. `current=true` are the plans that count now."""
+    """Filters by OLT, hour and status. `current=true` selects the active plans."""
 
     status = AnyOfFilter(choices=ExecutionPlan.Status.choices, label="status, may be repeated")
     current = YesNoFilter(method="by_current", label="the active plan of the running hour, or others")
@@ -66,7 +66,7 @@ class PlanFilter(HourFilter):
 
 
 class LogFilter(FilterSet):
-    """By whom, what happened, how grave it is at least, and when."""
+    """Filters by OLT, event, minimum level and time."""
 
     event = AnyOfFilter(
         field_name="event_type", choices=[(event.name, event.name) for event in Event], label="event, may be repeated"

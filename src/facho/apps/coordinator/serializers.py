@@ -13,7 +13,7 @@ from facho.apps.polling.models import STATUS_CHOICES
 
 
 class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
-    """What one job on one OLT owed and got in one hour. required = completed + failed + skipped + pending, always."""
+    """Quota of a job on an OLT in an hour. Always required = completed + failed + skipped + pending."""
 
     olt_name = serializers.CharField(read_only=True)
     percent = serializers.SerializerMethodField(
@@ -61,7 +61,7 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
 
 
 class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
-    """An hour in which a job ran too rarely. `report` has the numbers, `advice` says what to do."""
+    """An hour in which a job ran too rarely. `report` has the numbers, `advice` the recommended actions."""
 
     olt_name = serializers.CharField(read_only=True)
     report: serializers.DictField = serializers.DictField(
@@ -92,7 +92,7 @@ class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
 
 
 class PlannedLinkSerializer(serializers.Serializer[Any]):
-    """A link of a chain, as it is planned and as it ran."""
+    """A link of a chain: planned and actual times."""
 
     node_id = serializers.IntegerField()
     task = serializers.CharField()
@@ -105,7 +105,7 @@ class PlannedLinkSerializer(serializers.Serializer[Any]):
 
 
 class PlannedSlotSerializer(PlannedLinkSerializer):
-    """A slot of a plan; without a start, it is expected to be lost. What really happened follows when it is known."""
+    """A slot of a plan. Without a start it is expected to be lost. The actual times are added after the run."""
 
     slot = serializers.DateTimeField()
     p95_end = serializers.DateTimeField(required=False, allow_null=True)
@@ -113,7 +113,7 @@ class PlannedSlotSerializer(PlannedLinkSerializer):
 
 
 class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
-    """An OLT's hour in numbers. Its slots are hundreds, and stand with the plan itself."""
+    """Plan of an OLT's hour in numbers. Its slots, often hundreds, are only in the plan itself."""
 
     olt_name = serializers.CharField(read_only=True)
     advice = serializers.SerializerMethodField(
@@ -147,7 +147,7 @@ class PlanSummarySerializer(serializers.ModelSerializer[ExecutionPlan]):
 
 
 class PlanSerializer(PlanSummarySerializer):
-    """What an OLT's hour is expected to look like, and what became of it."""
+    """Plan of an OLT's hour, and the actual result."""
 
     plan_data = serializers.SerializerMethodField()
 
@@ -161,7 +161,7 @@ class PlanSerializer(PlanSummarySerializer):
 
 
 class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
-    """What the engine decided. `message` is in English, as the log file has it."""
+    """An entry of the engine's log. `message` is in English, as in the log file."""
 
     olt_name = serializers.CharField(read_only=True, allow_null=True)
     sentence = serializers.SerializerMethodField(help_text="The message in the language of the request.")
@@ -176,7 +176,7 @@ class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
 
 
 class SlotSerializer(serializers.Serializer[Any]):
-    """A slot that was due: how it ended, and where its time went."""
+    """A past slot: its result, and the parts of its delay."""
 
     execution = serializers.IntegerField(source="execution.pk")
     slot = serializers.DateTimeField(source="execution.slot")
@@ -200,7 +200,7 @@ class SlotSerializer(serializers.Serializer[Any]):
 
 
 class NextSlotSerializer(serializers.Serializer[Any]):
-    """A slot to come. `source`: predicted by the plan of the hour, or by the grid alone."""
+    """A future slot. `source`: the plan of the hour, or the schedule alone."""
 
     slot = serializers.DateTimeField()
     start = serializers.DateTimeField(allow_null=True, help_text="Predicted start; null if the slot will be lost.")
@@ -212,7 +212,7 @@ class NextSlotSerializer(serializers.Serializer[Any]):
 
 
 class ObstacleSerializer(serializers.Serializer[Any]):
-    """One thing that stands in the way now."""
+    """A current obstacle."""
 
     code = serializers.ChoiceField(
         choices=[
@@ -238,7 +238,7 @@ class ObstacleSerializer(serializers.Serializer[Any]):
 
 
 class ExplanationSerializer(serializers.Serializer[Any]):
-    """Why a node is late, or when it last ran. A chained one is explained through its master."""
+    """Explanation of a node's delay, or its last run. A chained node is explained through its master."""
 
     node = serializers.IntegerField(source="node.pk")
     olt = serializers.IntegerField(source="node.olt_id")

@@ -36,7 +36,7 @@ from facho.engine.brand import Column
 
 
 class TokenLogin(ObtainAuthToken):
-    """Name and password for a token. Guessing is slowed down."""
+    """Exchange name and password for a token. The number of attempts is limited."""
 
     # A login may carry an old token or session; both are ignored.
     authentication_classes = ()
@@ -49,7 +49,7 @@ class TokenLogin(ObtainAuthToken):
 
 
 class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
-    """The OLTs. SNMP secrets go in and never come out."""
+    """OLTs. SNMP secrets can be written and are never returned."""
 
     queryset = with_sharing(with_onu_counts(Olt.objects.all())).prefetch_related(with_remarks())
     serializer_class = OltSerializer
@@ -93,7 +93,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
     @extend_schema(request=None, responses={202: OltSerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
     def enable(self, request: Request, pk: str) -> Response:
-        """Poll this OLT again. Its nodes start one minute from now, spread."""
+        """Enable polling of this OLT. Its nodes start within about one minute, spread over time."""
         olt = self.get_object()
         olt.enable()
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
@@ -101,7 +101,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
     @extend_schema(request=None, responses={202: OltSerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
     def disable(self, request: Request, pk: str) -> Response:
-        """Ask this OLT nothing more, from the next tick on."""
+        """Disable polling of this OLT from the next tick on."""
         olt = self.get_object()
         olt.disable()
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
@@ -118,7 +118,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         permission_classes=[needs("inventory.change_olt")],
     )
     def close_breaker(self, request: Request, pk: str) -> Response:
-        """Poll this OLT again although it has not answered. Its breaker opens again if it stays silent."""
+        """Close the breaker, although the OLT has not answered. It opens again if the OLT stays unreachable."""
         olt = self.get_object()
         if not olt.close_breaker(by=request.user):
             detail = _("The breaker of %(olt)s is not open: it is polled already.") % {"olt": olt}
@@ -134,7 +134,7 @@ def _resolve_host(request: Request) -> None:
 
 
 class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Question]):
-    """Questions to OLTs, such as the trial of a job. Only the user who asked can read one, for a day."""
+    """Requests to OLTs, such as the trial of a job. Only the user who sent one can read it, for one day."""
 
     queryset = Question.objects.select_related("olt").defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
     serializer_class = QuestionSerializer
@@ -176,14 +176,14 @@ class _Catalogue(StrictView, generics.ListAPIView[Any]):
 
 
 class BrandList(_Catalogue):
-    """The brands, with the columns that a job can name."""
+    """Brands, with the columns that a job can read."""
 
     serializer_class = BrandSerializer
     entries = staticmethod(_brands)
 
 
 class DecoderList(_Catalogue):
-    """How the value of a raw OID can be read."""
+    """Decoders for the value of a raw OID."""
 
     serializer_class = DecoderSerializer
     entries = staticmethod(lambda: list(RAW_DECODERS.values()))

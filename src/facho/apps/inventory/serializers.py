@@ -60,7 +60,7 @@ class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
 
 
 class BrandField(serializers.CharField):
-    """The id of a brand. Which there are is told by `GET /api/v1/brands/`, and by the refusal of another."""
+    """The id of a brand. `GET /api/v1/brands/` lists them, and so does the error for an unknown one."""
 
     default_error_messages = {"unknown": _("Unknown brand “{brand}”. Known brands: {known}.")}
 
@@ -72,7 +72,7 @@ class BrandField(serializers.CharField):
 
 
 class SecretInput(serializers.CharField):
-    """A secret goes in and never comes out. Left out, the stored one stays."""
+    """A secret that can be written and is never returned. If omitted, the stored one is kept."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
@@ -105,7 +105,7 @@ class BreakerSerializer(serializers.Serializer[Olt]):
 
 
 class LearnedPaceSerializer(serializers.Serializer[Any]):
-    """How many requests at once suit an OLT, and what came of it."""
+    """Number of requests in flight that suits an OLT, and the measured result."""
 
     requests = serializers.ChoiceField(choices=["cheap", "optical"], help_text="Which requests.")
     window = serializers.IntegerField(help_text="Requests in flight at the start of the next run.")
@@ -124,7 +124,7 @@ class OltNameSerializer(serializers.Serializer[Olt]):
 
 
 class OltSerializer(CheckedSerializer[Olt]):
-    """An OLT. People set everything up to `max_pdus_per_second`; the rest is what was observed."""
+    """An OLT. Fields up to `max_pdus_per_second` are settings; the others are observed."""
 
     brand = BrandField(
         required=False,
@@ -232,7 +232,7 @@ class OltSerializer(CheckedSerializer[Olt]):
 
 
 class ColumnSerializer(serializers.Serializer[Any]):
-    """A column that a job of this brand can name."""
+    """A column that a job of this brand can read."""
 
     field = serializers.CharField()
     optical = serializers.BooleanField(help_text="Read live from each ONU: expensive for the OLT.")
@@ -242,7 +242,7 @@ class ColumnSerializer(serializers.Serializer[Any]):
 
 
 class BrandSerializer(serializers.Serializer[Any]):
-    """A maker, and what a job can ask its OLTs for."""
+    """A brand, and the columns of its OLTs."""
 
     id = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field here, not the label of this one
@@ -254,14 +254,14 @@ class BrandSerializer(serializers.Serializer[Any]):
 
 
 class DecoderSerializer(serializers.Serializer[Any]):
-    """A way to read the value of a raw OID."""
+    """A decoder for the value of a raw OID."""
 
     name = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # a field here, not the label of this one
 
 
 class SampleRowSerializer(serializers.Serializer[Any]):
-    """One value, as the OLT sent it and as it decodes."""
+    """One value: raw and decoded."""
 
     onu = serializers.CharField(help_text="Empty for a value of the OLT itself, or of a row that is not an ONU.")
     index = serializers.CharField(help_text="The OID suffix.")
@@ -293,7 +293,7 @@ class SampleSerializer(serializers.Serializer[Any]):
 
 
 class QuestionSerializer(serializers.ModelSerializer[Question]):
-    """A question to an OLT, and its answer."""
+    """A request to an OLT, and its answer."""
 
     olt_name = serializers.CharField(source="olt.name", read_only=True)
     state = serializers.ChoiceField(source="current_state", choices=Question.State.choices, read_only=True)
@@ -315,6 +315,6 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
 
 
 class TokenAnswer(serializers.Serializer[Any]):
-    """What a login gives: to be sent as `Authorization: Token …`."""
+    """A token, to be sent as `Authorization: Token …`."""
 
     token = serializers.CharField()

@@ -53,7 +53,7 @@ class Conflict(APIException):
 
 
 class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
-    """The jobs: what to ask, and how often unless a node says otherwise."""
+    """Jobs: columns to read, and the default interval."""
 
     queryset = SnmpJob.objects.select_related("follows").prefetch_related(
         "oids", "followers", Prefetch("nodes", WorkflowNode.objects.select_related("olt").order_by("olt__name"))
@@ -97,7 +97,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     )
     @one_at_a_time()
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a job and its nodes. What was read and run stays. Followers need a choice: see `followers`."""
+        """Delete a job and its nodes. Readings and executions are kept. For followers see `followers`."""
         job = self.get_object()
         wish = FollowersWish(data=request.query_params)
         wish.is_valid(raise_exception=True)
@@ -124,7 +124,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         body_serializer=ApplySerializer,
     )
     def apply(self, request: Request, pk: str) -> Response:
-        """Make this job a node on each of these OLTs, its chain with it. Where it is one already, nothing changes."""
+        """Apply this job and its followers to these OLTs. Existing nodes are not changed."""
         job = self.get_object()
         olts = self.validated_body()["olts"]
         with refusals():
@@ -141,9 +141,9 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         },
     )
     def try_now(self, request: Request) -> Response:
-        """Read the first rows of what a job would read on an OLT. Nothing is stored, neither the job nor what was read.
+        """Read the first rows of each column of a job from an OLT, without storing the job or the values.
 
-        Answers as soon as the engine has asked the OLT, or after 20 seconds with 202.
+        Responds as soon as the OLT has answered, or after 20 seconds with 202.
         """
         job = TrySerializer(data=request.data)
         job.is_valid(raise_exception=True)
@@ -162,7 +162,10 @@ TRY_NOW = JobViewSet.as_view(
 
 @wraps(TRY_NOW)
 async def try_job(request: HttpRequest) -> HttpResponseBase:
-    """Ask by `JobViewSet.try_now`, and wait for the answer. Waiting in a sync view would block all other requests."""
+    """Send the request of `JobViewSet.try_now`, and wait for the answer.
+
+    Waiting in a sync view would block all other requests.
+    """
     asked: Any = await sync_to_async(TRY_NOW)(request)
     if asked.status_code != status.HTTP_202_ACCEPTED:
         return cast(HttpResponseBase, asked)
@@ -176,7 +179,7 @@ async def try_job(request: HttpRequest) -> HttpResponseBase:
 
 
 def _answer(request: HttpRequest, question_id: int) -> bytes | None:
-    """Return a question with its answer as JSON; None as long as there is none."""
+    """Return a request with its answer as JSON, or None while there is no answer."""
     question = Question.objects.select_related("olt").get(pk=question_id)
     if question.is_open:
         return None
@@ -185,7 +188,7 @@ def _answer(request: HttpRequest, question_id: int) -> bytes | None:
 
 
 class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
-    """The nodes: each one job on one OLT. Jobs that follow another come and go with it."""
+    """Nodes: one job on one OLT each. Followers are created and deleted with their master."""
 
     queryset = NODES
     serializer_class = NodeSerializer
@@ -197,7 +200,7 @@ class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Take a job off an OLT, its chain with it. What was read and run stays."""
+        """Remove a job and its followers from an OLT. Readings and executions are kept."""
         node = self.get_object()
         if node.master_id is not None:
             raise Conflict(

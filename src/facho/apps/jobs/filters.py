@@ -21,7 +21,7 @@ class JobFilter(FilterSet):
 
 
 class NodeFilter(FilterSet):
-    """`enabled` is what counts: the node's own word, else its job's."""
+    """`enabled` is the effective value: the node's own setting, otherwise that of its job."""
 
     enabled = YesNoFilter(method="by_enabled", label="enabled")
     is_chained = YesNoFilter(field_name="master", lookup_expr="isnull", exclude=True, label="is_chained")

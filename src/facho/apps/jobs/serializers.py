@@ -18,11 +18,11 @@ from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import QuestionKind
 
-WARNINGS = "What to think twice about, such as asking an OLT more often than it can bear. Nothing of it is refused."
+WARNINGS = "Warnings, such as an interval that is too short for the OLT. The job is saved anyway."
 
 
 class DecoderField(serializers.CharField):
-    """The name of a decoder. Which there are is told by `GET /api/v1/brands/decoders/`."""
+    """The name of a decoder. `GET /api/v1/brands/decoders/` lists them."""
 
     def to_internal_value(self, data: Any) -> str:
         name = super().to_internal_value(data)
@@ -60,7 +60,7 @@ class AppliedSerializer(serializers.Serializer[Any]):
 
 
 class JobSerializer(CheckedSerializer[SnmpJob]):
-    """A job. `oids` replaces the raw OIDs by those given, matched by name; left out, they stay."""
+    """A job. `oids` replaces the raw OIDs, matched by name. If omitted, they are kept."""
 
     # The identification job has none. The model refuses any other job without one.
     brand = BrandField(allow_blank=True)
@@ -145,7 +145,7 @@ def _replace_oids(job: SnmpJob, oids: list[dict[str, Any]]) -> None:
 
 
 class TrySerializer(JobSerializer):
-    """A job as for creating it, and the OLT to try it on. The name is optional, and may be taken."""
+    """A job to try, with the fields of a new job, and the OLT. The name is optional and need not be unique."""
 
     name = serializers.CharField(max_length=100, required=False, default="Try")
     olt: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
@@ -175,7 +175,7 @@ class TrySerializer(JobSerializer):
 
 
 class FollowersWish(serializers.Serializer[Any]):
-    """What becomes of the followers of a job that is deleted."""
+    """Action for the followers of a deleted job."""
 
     followers = serializers.ChoiceField(
         choices=SnmpJob.Followers.choices,
@@ -185,7 +185,7 @@ class FollowersWish(serializers.Serializer[Any]):
 
 
 class FollowerSerializer(serializers.ModelSerializer[SnmpJob]):
-    """A job that follows, or followed, one that is deleted."""
+    """A follower of a deleted job."""
 
     class Meta:
         model = SnmpJob
@@ -194,14 +194,14 @@ class FollowerSerializer(serializers.ModelSerializer[SnmpJob]):
 
 
 class FollowersSerializer(serializers.Serializer[Any]):
-    """The followers of a job that is deleted, and what becomes of them."""
+    """Followers of a deleted job, and the action taken."""
 
     detail = serializers.CharField()
     followers = FollowerSerializer(many=True)
 
 
 class ApplySerializer(StrictSerializer):
-    """Which OLTs a job is to be applied to."""
+    """OLTs to apply a job to."""
 
     olts: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
         many=True, queryset=Olt.objects.all(), allow_empty=False
@@ -209,7 +209,7 @@ class ApplySerializer(StrictSerializer):
 
 
 class NodeSerializer(CheckedSerializer[WorkflowNode]):
-    """One job on one OLT. What it has of its own is null unless it differs from the job's."""
+    """One job on one OLT. Its own settings are null where those of the job apply."""
 
     olt_name = serializers.CharField(source="olt.name", read_only=True)
     job_name = serializers.CharField(source="job.name", read_only=True)
@@ -270,6 +270,6 @@ class NodeSerializer(CheckedSerializer[WorkflowNode]):
 
 
 class NodesSerializer(serializers.Serializer[Any]):
-    """The nodes that a job now is on the OLTs it was applied to, its chain included."""
+    """Nodes of a job on the OLTs it was applied to, with their followers."""
 
     nodes = NodeSerializer(many=True)

@@ -51,7 +51,7 @@ def _news() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 class PollersView(StrictView):
-    """What each poller does, as the engine last told."""
+    """State of each poller, as last reported by the engine."""
 
     permission_classes = (IsAuthenticated,)
 
@@ -62,7 +62,7 @@ class PollersView(StrictView):
 
 
 class QueueView(StrictView):
-    """Composites that wait for a poller or for their OLT, the most urgent first."""
+    """Queued composites, the most urgent first."""
 
     permission_classes = (IsAuthenticated,)
     query_serializer = QueueQuerySerializer
@@ -76,7 +76,7 @@ class QueueView(StrictView):
 
 
 class StatsView(StrictView):
-    """How busy the pollers are, and whether there are too few of them."""
+    """Load of the pollers, and whether they are saturated."""
 
     permission_classes = (IsAuthenticated,)
 
@@ -87,7 +87,7 @@ class StatsView(StrictView):
 
 
 class StatsHistoryView(StrictView):
-    """How busy the pollers were over time, in a few hundred points at most."""
+    """Load of the pollers over time, in at most a few hundred points."""
 
     permission_classes = (IsAuthenticated,)
     query_serializer = PeriodSerializer
@@ -107,7 +107,7 @@ class StatsHistoryView(StrictView):
 
 
 class OltStatsView(StrictView):
-    """The figures of one OLT over time: success, durations, round trips, retries and lost slots."""
+    """Statistics of an OLT over time: success, durations, round trips, retries and lost slots."""
 
     permission_classes = (IsAuthenticated,)
     query_serializer = OltStatsQuerySerializer
@@ -128,7 +128,7 @@ class OltStatsView(StrictView):
 
 
 class RunNodeView(StrictView):
-    """Ask for a run. The engine takes it up at its next tick; asking twice gives one run."""
+    """Request a run. The engine starts it at its next tick. Two requests cause one run."""
 
     permission_classes = (needs(WorkflowNode.RUN_PERMISSION),)
 
@@ -155,7 +155,7 @@ class RunNodeView(StrictView):
 
 
 class ExecutionViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Execution]):
-    """What ran, what did not, and why. One of them has its chain and its attempts with it."""
+    """Executions with their results. The detail view includes the chain and the attempts."""
 
     queryset = EXECUTIONS
     filter_backends = LIST_BACKENDS

@@ -5,7 +5,7 @@ from facho.apps.polling.models import STATUS_CHOICES, Execution
 
 
 class ExecutionFilter(FilterSet):
-    """By whom and when, how it ended, and by its place in a chain."""
+    """Filters by OLT, node, time, result and position in a chain."""
 
     node = IdFilter(field_name="node_id", label="node")
     poller = IdFilter(field_name="poller_id", label="poller")

@@ -22,7 +22,7 @@ EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
-    """One try at an execution."""
+    """One attempt of an execution."""
 
     class Meta:
         model = ExecutionAttempt
@@ -101,7 +101,7 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
 
 
 class ColumnCoverageSerializer(serializers.Serializer[Any]):
-    """On how many ports a column was read to its end, in part, or found empty, and how many rows it gave."""
+    """Number of ports on which a column is complete, partial or empty, and number of rows."""
 
     complete = serializers.IntegerField()
     partial = serializers.IntegerField()  # type: ignore[assignment]  # a field here, not the mode of this one
@@ -110,7 +110,7 @@ class ColumnCoverageSerializer(serializers.Serializer[Any]):
 
 
 class FailedPortSerializer(serializers.Serializer[Any]):
-    """A port that a column was not read to its end on. Without a slot and a port it is about the whole table."""
+    """A port on which a column was not read completely. Without slot and port: the whole table."""
 
     field = serializers.CharField()
     slot = serializers.IntegerField(allow_null=True)
@@ -119,7 +119,7 @@ class FailedPortSerializer(serializers.Serializer[Any]):
 
 
 class CoverageSerializer(serializers.Serializer[Any]):
-    """What a run covered: counts by column, the first ports that failed, and how many more did."""
+    """Coverage of a run: counts by column, the first failed ports, and the number of further ones."""
 
     columns: serializers.DictField = serializers.DictField(child=ColumnCoverageSerializer(), required=False)
     failed = FailedPortSerializer(many=True, required=False)
@@ -127,7 +127,7 @@ class CoverageSerializer(serializers.Serializer[Any]):
 
 
 class LinkSerializer(ExecutionSerializer):
-    """An execution with what it covered and what failed."""
+    """An execution with its coverage and failures."""
 
     coverage = CoverageSerializer(read_only=True)
     failed_onus = serializers.ListField(
@@ -149,7 +149,7 @@ class ExecutionDetailSerializer(LinkSerializer):
 
 
 class NewsSerializer(serializers.Serializer[Any]):
-    """How old the engine's news is. `stale`: it says nothing about now."""
+    """Age of the engine's last report. `stale`: it is too old to be current."""
 
     at = serializers.DateTimeField(allow_null=True)
     age = serializers.FloatField(allow_null=True, help_text="Seconds since `at`.")
@@ -157,7 +157,7 @@ class NewsSerializer(serializers.Serializer[Any]):
 
 
 class ActiveExecutionSerializer(serializers.Serializer[Any]):
-    """An execution of the composite that a poller runs."""
+    """An execution of a poller's current composite."""
 
     id = serializers.IntegerField()
     node_id = serializers.IntegerField()
@@ -223,7 +223,7 @@ class PollersSerializer(TotalsSerializer):
 
 
 class QueuedSerializer(serializers.Serializer[Any]):
-    """A composite that waits for a poller or for its OLT."""
+    """A queued composite."""
 
     node_id = serializers.IntegerField()
     node = serializers.CharField()
@@ -239,7 +239,7 @@ class QueuedSerializer(serializers.Serializer[Any]):
 
 
 class QueueQuerySerializer(serializers.Serializer[Any]):
-    """How much of the queue is wanted."""
+    """Parameters of the queue."""
 
     limit = serializers.IntegerField(
         default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="Number of entries in `next_nodes`."
@@ -265,7 +265,7 @@ class StatsSerializer(TotalsSerializer):
 
 
 class PeriodSerializer(serializers.Serializer[Any]):
-    """What part of a history is asked for: the last day, unless it is said otherwise."""
+    """Period of a history; by default the last day."""
 
     since = serializers.DateTimeField(required=False, help_text="If omitted: one day before `until`.")
     until = serializers.DateTimeField(required=False, help_text="If omitted: now.")
@@ -304,7 +304,7 @@ class StepField(serializers.Field[timedelta, str, str, Any]):
 
 
 class OltStatsQuerySerializer(serializers.Serializer[Any]):
-    """The time and the step of the figures of an OLT: the last day, unless it is given."""
+    """Period and step of the statistics of an OLT; by default the last day."""
 
     step = StepField(required=False, help_text="Such as 5m, 1h or 1d. If omitted, it depends on the period.")
 
@@ -329,7 +329,7 @@ class OltStatsQuerySerializer(serializers.Serializer[Any]):
 
 
 class OltPointSerializer(serializers.Serializer[Any]):
-    """The executions of one step, by their slot. Everything is null in a step in which nothing ended."""
+    """Executions of one step, by their slot. All values are null if no execution ended in the step."""
 
     at = serializers.DateTimeField(help_text="Start of the step.")
     completed = serializers.IntegerField(allow_null=True, help_text="Runs that ended in SUCCESS or PARTIAL.")
@@ -359,7 +359,7 @@ class OltPointSerializer(serializers.Serializer[Any]):
 
 
 class OltStatsSerializer(serializers.Serializer[Any]):
-    """The figures of one OLT over time."""
+    """Statistics of an OLT over time."""
 
     olt = serializers.IntegerField()
     olt_name = serializers.CharField()
@@ -376,7 +376,7 @@ class OltStatsSerializer(serializers.Serializer[Any]):
 
 
 class PoolPointSerializer(serializers.Serializer[Any]):
-    """Some minutes of the pool in a row."""
+    """Some consecutive minutes of the pool."""
 
     at = serializers.DateTimeField(help_text="Start of the point.")
     minutes = serializers.IntegerField(help_text="Number of minutes with data.")
@@ -390,7 +390,7 @@ class PoolPointSerializer(serializers.Serializer[Any]):
 
 
 class PoolHistorySerializer(serializers.Serializer[Any]):
-    """The pool over time. Where a point is missing nothing is known, such as while the engine was down."""
+    """The pool over time. A missing point means no data, for example while the engine was down."""
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
@@ -399,7 +399,7 @@ class PoolHistorySerializer(serializers.Serializer[Any]):
 
 
 class RunSerializer(serializers.Serializer[Any]):
-    """A run that was asked for. `already_requested`: somebody else had, and it has not begun."""
+    """A requested run. `already_requested`: a run was already requested and has not started."""
 
     node = serializers.IntegerField()
     run_requested_at = serializers.DateTimeField()

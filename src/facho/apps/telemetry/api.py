@@ -33,7 +33,7 @@ EVENTS = OnuEvent.objects.annotate(
 
 
 class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
-    """The ONUs, as they were last read."""
+    """ONUs with their last values."""
 
     # By place; the id keeps ONUs without a place in a stable order across pages.
     queryset = (
@@ -83,7 +83,7 @@ class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
     )
     @action(detail=True, filter_backends=[], filterset_class=None, query_serializer=HistoryWish)
     def history(self, request: Request, pk: str) -> Response:
-        """Return what was read of this ONU, the latest first: each reading, or with `step` buckets of them."""
+        """Return the readings of this ONU, the latest first: each reading, or buckets if `step` is given."""
         wish = self.validated_query()
         rows: Any = series(self.get_object().pk, wish["fields"], wish["since"], wish["until"], wish["step"])[::-1]
         shown = HistorySerializer if wish["step"] is None else HistoryBucketSerializer
@@ -112,7 +112,7 @@ class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
 
 
 class EventViewSet(StrictView, viewsets.ReadOnlyModelViewSet[OnuEvent]):
-    """What changed of the ONUs, the latest first."""
+    """Events of ONUs, the latest first."""
 
     queryset = EVENTS
     serializer_class = EventSerializer

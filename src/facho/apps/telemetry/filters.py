@@ -7,7 +7,7 @@ from facho.apps.telemetry.models import Onu, OnuEvent
 
 
 class OnuFilter(FilterSet):
-    """By place, state, serial and received power."""
+    """Filters by place, state, serial and received power."""
 
     state = AnyOfFilter(choices=Onu.State.choices, label="state, may be repeated")
     serial = django_filters.CharFilter(lookup_expr="iexact", label="the complete serial, in upper or lower case")
@@ -43,7 +43,7 @@ class OnuFilter(FilterSet):
 
 
 class OnuEventFilter(FilterSet):
-    """By OLT, ONU, the port on which the ONU is now, what changed, and when."""
+    """Filters by OLT, ONU, current port of the ONU, changed field and time."""
 
     onu = IdFilter(label="the id of the ONU")
     slot = django_filters.NumberFilter(field_name="onu__slot", decimal_places=0, label="slot of the ONU now")

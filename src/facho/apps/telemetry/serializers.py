@@ -25,7 +25,7 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class OtherOnuSerializer(serializers.ModelSerializer[Onu]):
-    """Another ONU that held, or holds, the same place."""
+    """The previous or the next ONU at the same place."""
 
     class Meta:
         model = Onu
@@ -33,7 +33,7 @@ class OtherOnuSerializer(serializers.ModelSerializer[Onu]):
 
 
 class OnuSerializer(serializers.ModelSerializer[Onu]):
-    """The latest known state of one ONU. Of one that is missing it is what was read before it went."""
+    """The latest values of an ONU. Values of a missing ONU are from before it disappeared."""
 
     olt_name = serializers.CharField(read_only=True)
     state = serializers.ChoiceField(choices=Onu.State.choices, read_only=True)
@@ -105,7 +105,7 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """What one run read of one ONU, of the fields asked for. A field that the run did not read is null."""
+    """Values of one ONU from one run. A requested field that the run did not read is null."""
 
     at = serializers.DateTimeField()
     state = serializers.CharField(allow_null=True, required=False)
@@ -117,7 +117,7 @@ class HistorySerializer(serializers.Serializer[Any]):
     out_octets = serializers.IntegerField(allow_null=True, required=False, **INT64)
 
     def to_representation(self, row: Any) -> dict[str, Any]:
-        """Leave out the fields that were not asked for."""
+        """Omit the fields that were not requested."""
         return {
             name: None if row[name] is None else field.to_representation(row[name])
             for name, field in self.fields.items()
@@ -126,7 +126,7 @@ class HistorySerializer(serializers.Serializer[Any]):
 
 
 class GaugeBucketSerializer(serializers.Serializer[Any]):
-    """What was read of a field in one bucket."""
+    """Values of a field in one bucket."""
 
     min = serializers.FloatField()
     mean = serializers.FloatField()
@@ -134,13 +134,13 @@ class GaugeBucketSerializer(serializers.Serializer[Any]):
 
 
 class CounterBucketSerializer(serializers.Serializer[Any]):
-    """By how much a counter grew in one bucket. A counter that is lower than before has started again from 0."""
+    """Growth of a counter in one bucket. A counter that is lower than before was reset to 0."""
 
     sum = serializers.IntegerField(**INT64)
 
 
 class HistoryBucketSerializer(HistorySerializer):
-    """The readings of one ONU from `at` on, for one `step`. The state is the last one."""
+    """Readings of one ONU from `at`, for one `step`. The state is the last one."""
 
     rx_dbm = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
     tx_dbm = GaugeBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
@@ -178,7 +178,7 @@ class StepField(serializers.Field[Any, Any, Any, Any]):
 
 
 class HistoryWish(serializers.Serializer[Any]):
-    """Which fields, of which time, and how fine."""
+    """Fields, period and step of a history."""
 
     hours = serializers.FloatField(
         default=24,
@@ -219,9 +219,9 @@ class HistoryWish(serializers.Serializer[Any]):
 
 
 class StateCountsSerializer(serializers.Serializer[Any]):
-    """How many ONUs there are, in all, missing, and by state. A state that no ONU has is left out.
+    """Number of ONUs: total, missing, and by state. States without ONUs are omitted.
 
-    One that is missing counts for no state: nobody knows it.
+    The state of a missing ONU is unknown, so it is not counted in any state.
     """
 
     total = serializers.IntegerField()
@@ -237,6 +237,6 @@ class OltCountsSerializer(StateCountsSerializer):
 
 
 class SummarySerializer(StateCountsSerializer):
-    """All ONUs by state, then each OLT's."""
+    """Number of ONUs by state: in total, and for each OLT."""
 
     olts = OltCountsSerializer(many=True)

@@ -1,10 +1,10 @@
-// What a person does on a page: run a node, open a menu, choose the colours.
+// Actions of the user: run a node, open a menu, choose the colours.
 
 import { fill, text } from "./time.js";
 
 const SHOWN_FOR = 7000;
 
-/** Say something for a few seconds. */
+/** Show a message for a few seconds. */
 export function toast(sentence, tone) {
   const element = document.createElement("p");
   element.className = `toast ${tone}`;
@@ -20,9 +20,9 @@ async function run(button) {
       method: "POST",
       headers: { "X-CSRFToken": document.body.dataset.csrf, Accept: "application/json" },
     });
-    const said = await answer.json().catch(() => ({}));
-    const sentence = typeof said.detail === "string" ? said.detail : "";
-    if (answer.ok) toast(button.dataset.done ?? (said.already_requested ? text.askedAlready : text.asked), "ok");
+    const body = await answer.json().catch(() => ({}));
+    const sentence = typeof body.detail === "string" ? body.detail : "";
+    if (answer.ok) toast(button.dataset.done ?? (body.already_requested ? text.askedAlready : text.asked), "ok");
     else toast(sentence || fill(text.failed, { status: answer.status }), answer.status === 409 ? "warn" : "bad");
   } catch {
     toast(text.offline, "bad");

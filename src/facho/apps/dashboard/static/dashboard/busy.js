@@ -1,4 +1,4 @@
-// How busy the pool is: the last minutes second by second as the news comes, or days out of the database.
+// Load of the pool: the last minutes live, or days from the database.
 
 import { drawChart } from "./chart.js";
 import { boot, formats, now, text } from "./time.js";
@@ -6,15 +6,15 @@ import { boot, formats, now, text } from "./time.js";
 const points = boot.busy ? boot.busy.minutes.slice() : [];
 const container = document.getElementById("busy-chart");
 const HOUR = 3600000;
-// Days do not change by the second.
+// Charts of days are reloaded less often.
 const RELOAD_AFTER = 60000;
 
-// How far back, in hours; 0 is what comes live.
+// Range in hours; 0 is live.
 let hours = 0;
 let days = null;
 let loadedAt = 0;
 
-/** The mean over a minute at each of the samples, which are a second apart and end at `at`. */
+/** Return the mean of the minute at each sample. Samples are a second apart and end at `at`. */
 function means(samples, at) {
   let sum = 0;
   return samples.map((sample, position) => {
@@ -30,7 +30,7 @@ function liveMinutes() {
   return { from, to, gap: 150000, series: [{ name: "busy", label: text.chart.busy, points }] };
 }
 
-/** A point stands for several minutes: their mean, and behind it the busiest of them. */
+/** A point covers several minutes: their mean, and the busiest one. */
 function pastDays() {
   const series = (name, value) => ({ name, label: text.chart[name], points: days.points.map((point) => [Date.parse(point.at), point[value]]) });
   const both = [series("busy", "busy_percentage"), series("busiest", "busiest")];
@@ -90,13 +90,13 @@ function choose(button, buttons) {
   if (hours) load();
 }
 
-/** Add what a snapshot says and draw. */
+/** Add a snapshot and draw. */
 export function drawBusy({ at, stats }) {
   if (!container) return;
   const time = at ? Date.parse(at) : null;
   const newest = points.at(-1)?.[0] ?? 0;
   if (time !== null && time > newest) {
-    // After a pause, or at the start, the samples tell of the minute that was missed.
+    // After a pause, or at the start, the samples fill the missed minute.
     const missed = time - newest > 2000 ? means(stats.samples, time).filter(([ms]) => ms > newest) : [];
     points.push(...missed.slice(0, -1), [time, stats.busy_percentage]);
   }

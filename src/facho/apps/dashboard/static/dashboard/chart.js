@@ -1,4 +1,4 @@
-// A line chart in SVG: time to the right, values up, limits as lines, and a reading under the pointer.
+// A line chart in SVG: time on the x axis, values on the y axis, limits as lines, and a tooltip.
 
 import { number } from "./time.js";
 
@@ -49,7 +49,7 @@ function bands({ bands: spans = [], from, to }, { x, height }) {
 
 function grid(plot, { x, y, width, height }) {
   const marks = steps(plot.low, plot.high);
-  // As many decimals as tell one mark from the next.
+  // Enough decimals to distinguish neighbouring marks.
   const decimals = marks.length > 1 ? Math.max(0, Math.ceil(-Math.log10(marks[1] - marks[0]))) : 1;
   const parts = marks.flatMap((value) => [
     svg("line", { class: "chart-grid", x1: PAD.left, x2: width - PAD.right, y1: y(value), y2: y(value) }),
@@ -73,7 +73,7 @@ function limits({ limits: lines = [], low, high }, { y, width }) {
     ]);
 }
 
-/** One path a stretch without gaps; a stretch of a single reading is a dot. */
+/** One path per stretch without gaps; a stretch of a single reading is a dot. */
 function line({ name, points }, { gap = Infinity, area, low }, { x, y }) {
   const stretches = [];
   for (const point of points) {

@@ -1,4 +1,4 @@
-// The panel that says why a node is late: its page, fetched into the page of its OLT.
+// The panel that explains a delay: the page of the node, shown in the page of its OLT.
 
 import { tick } from "./time.js";
 
@@ -10,7 +10,7 @@ async function load(url) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.getElementById("explain");
   if (!fresh || shown !== url) return false;
-  // The panel is no region of this page: it is fetched on its own.
+  // The panel is fetched separately, so it is not a region of this page.
   fresh.removeAttribute("data-region");
   const body = document.querySelector("#explain-panel .explain-body");
   body.replaceChildren(document.adoptNode(fresh));

@@ -1,8 +1,8 @@
-// The news of the engine, over one event stream, and how old it is.
+// Notifications of the engine over one event stream, and their age.
 
 import { boot, fill, now, observe, span, text, write } from "./time.js";
 
-// A stream that ends is normal now and then; only a longer gap is worth a word.
+// Streams end now and then; only a longer gap is shown.
 const LOST_AFTER = 5000;
 const LONGEST_PAUSE = 30000;
 
@@ -13,14 +13,14 @@ let source = null;
 let lostSince = null;
 let pause = 3000;
 let everOpen = false;
-let said = "";
+let shown = "";
 
-/** Call back with the payload of each piece of news of a topic. */
+/** Call a listener with the payload of each notification of a topic. */
 export function on(topic, listener) {
   listeners[topic].push(listener);
 }
 
-function tell(topic, payload) {
+function notify(topic, payload) {
   if (topic === "snapshot") {
     feed.snapshot = payload;
     observe(payload.at);
@@ -39,12 +39,12 @@ function open() {
   };
   source.onerror = () => {
     lostSince ??= Date.now();
-    // The browser comes again by itself, unless the answer was an error: then it gives up for good.
+    // The browser reconnects by itself, except after an error response.
     if (source.readyState === EventSource.CLOSED) comeAgain();
     judge();
   };
   for (const topic of Object.keys(listeners)) {
-    source.addEventListener(topic, (event) => tell(topic, JSON.parse(event.data)));
+    source.addEventListener(topic, (event) => notify(topic, JSON.parse(event.data)));
   }
 }
 
@@ -71,7 +71,7 @@ async function isLoggedOut() {
   }
 }
 
-/** Say how fresh the page is: in the header, in the banner, and to the style sheet. */
+/** Show the age of the data in the header, the banner and the style sheet. */
 export function judge() {
   const lostFor = lostSince === null ? 0 : Date.now() - lostSince;
   const isLost = lostFor > LOST_AFTER;
@@ -99,11 +99,11 @@ function banner(kind, seconds) {
   const sentence = kind ? fill(text.banner[kind], { span: span(seconds) }) : "";
   element.hidden = !kind;
   write(element, sentence);
-  if (kind !== said) write(document.getElementById("banner-said"), sentence);
-  said = kind;
+  if (kind !== shown) write(document.getElementById("banner-announced"), sentence);
+  shown = kind;
 }
 
-/** Listen while the page is looked at. Browsers allow few streams a site, so a hidden tab gives its own back. */
+/** Listen while the page is visible. Browsers allow few streams per site, so a hidden tab closes its own. */
 export function start() {
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) close();

@@ -1,11 +1,11 @@
-// The figures of one OLT over time: success, durations, round trips, retries and lost slots.
+// Charts of one OLT over time: success, durations, round trips, retries and lost slots.
 
 import { drawChart } from "./chart.js";
 import { formats, now, text } from "./time.js";
 
 const section = document.getElementById("figures");
 const HOUR = 3600000;
-// The figures of days change slowly.
+// Minimum time between two loads.
 const RELOAD_AFTER = 60000;
 const COLOURS = 5;
 
@@ -16,7 +16,7 @@ let loadedAt = 0;
 
 const line = (name, factor = 1) => ({ label: text.figures[name], value: (point) => (point[name] === null ? null : point[name] * factor) });
 
-/** What each chart shows, by its `data-figure`. */
+/** Lines of each chart, by its `data-figure`. */
 const CHARTS = {
   success: () => ({ unit: "%", high: 100, lines: [line("success_rate")] }),
   duration: () => ({ unit: "s", lines: [line("duration_mean"), line("duration_p95")] }),
@@ -63,7 +63,7 @@ function drawFigure(figure, { unit, high, lines }) {
   });
 }
 
-/** One line needs no legend: the title says what it is. */
+/** A chart with one line needs no legend, because its title names the line. */
 function drawLegend(legend, series) {
   legend.replaceChildren(
     ...(series.length > 1 || legend.dataset.always !== undefined ? series : []).map(({ name, label }) => {

@@ -1,4 +1,4 @@
-// Starts a page: what it shows, what it listens to, and one tick a second for all that counts.
+// Starts a page: drawing, notifications, and one tick per second.
 
 import * as actions from "./actions.js";
 import { drawBusy } from "./busy.js";
@@ -13,7 +13,7 @@ import { tick, write, zone } from "./time.js";
 const hasPool = document.getElementById("pollers") !== null;
 
 function show(snapshot) {
-  // First: what is drawn depends on whether it is old.
+  // First, because drawing depends on the age of the data.
   feed.judge();
   if (hasPool) {
     draw(snapshot);
@@ -26,8 +26,8 @@ regions.start();
 tick();
 show(feed.feed.snapshot);
 feed.on("snapshot", show);
-feed.on("execution", regions.news);
-feed.on("readings", regions.news);
+feed.on("execution", regions.changed);
+feed.on("readings", regions.changed);
 feed.start();
 power.start();
 figures.start();

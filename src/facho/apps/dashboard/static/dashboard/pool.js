@@ -1,5 +1,5 @@
-// Pollers, queue and numbers of the overview, drawn from the engine's snapshots. Names come from people and
-// devices: they are written as text, never as markup.
+// Pollers, queue and numbers of the overview, drawn from the engine's snapshots. Names come from users and
+// devices, so they are written as text, never as markup.
 
 import { feed } from "./feed.js";
 import { fill, now, number, running, span, text, write } from "./time.js";
@@ -13,7 +13,7 @@ const byId = (id) => document.getElementById(id);
 const slot = (element, name) => element.querySelector(`[data-slot="${name}"]`);
 const oltPage = (olt) => `/olts/${Number(olt)}/`;
 
-/** Make a list have one element for each item, made from a template, and let `draw` write each. */
+/** Create one element per item from a template, and update each with `draw`. */
 function each(list, template, items, draw) {
   while (list.children.length > items.length) list.lastElementChild.remove();
   while (list.children.length < items.length) list.append(template.content.firstElementChild.cloneNode(true));
@@ -49,7 +49,7 @@ function drawSteps(element, done, all) {
 }
 
 function drawSeconds(element, poller) {
-  // What is not known any more must not go on counting.
+  // With old data the counter stops.
   const until = feed.isStale ? Date.parse(feed.snapshot.at) : now();
   const seconds = poller.busy_since ? running((until - Date.parse(poller.busy_since)) / 1000) : "";
   write(slot(element, "seconds"), seconds);
@@ -72,7 +72,7 @@ function drawLate(element, waiting) {
   write(slot(element, "late"), fill(text.late, { span: span(late) }));
 }
 
-/** The pollers by worker, workers by name: who comes and goes moves nobody else more than it must. */
+/** Pollers grouped by worker, workers sorted by name, so that the others keep their place when one joins or leaves. */
 function byWorker(pollers) {
   const workers = new Map();
   for (const poller of pollers) {
@@ -86,7 +86,7 @@ function byWorker(pollers) {
 
 function drawWorker(element, { name, pollers }, isDense) {
   const busy = pollers.filter(({ status }) => status === "BUSY").length;
-  // Where everything is one process there is nobody to tell apart.
+  // In a single process there are no workers to show.
   element.querySelector(".worker-head").hidden = !name;
   write(slot(element, "worker"), name);
   write(slot(element, "host"), pollers[0].host ? fill(text.onHost, { host: pollers[0].host }) : "");
@@ -99,11 +99,11 @@ function drawWorker(element, { name, pollers }, isDense) {
 function drawEmpty(isEmpty, at) {
   const note = byId("pollers-empty");
   note.hidden = !isEmpty;
-  // An engine that lives and has no pollers waits for a worker; of one that is silent nothing can be said.
+  // A running engine without pollers has no worker yet. If the engine does not report, nothing is known.
   if (isEmpty && at && !feed.isStale) write(note, note.dataset.unheard);
 }
 
-/** Draw all that a snapshot says. */
+/** Draw a snapshot. */
 export function draw({ at, pollers, queue, stats }) {
   const isDense = pollers.length > ROOMY;
   each(byId("pollers"), byId("worker-template"), byWorker(pollers), (element, worker) => drawWorker(element, worker, isDense));
@@ -124,7 +124,7 @@ function drawSaturation(stats, isKnown) {
   badge.className = `badge ${stats.is_saturated ? "bad" : "ok"}`;
 }
 
-/** Between snapshots only the seconds move. */
+/** Update the seconds between two snapshots. */
 export function tickPool() {
   const { pollers, queue } = feed.snapshot;
   const elements = byId("pollers").querySelectorAll(".poller");

@@ -6,10 +6,10 @@ import { boot, formats, text } from "./time.js";
 const container = document.getElementById("power-chart");
 const legend = document.getElementById("power-legend");
 const NAMES = ["rx_dbm", "olt_rx_dbm", "tx_dbm"];
-// What is sent lies 25 dB above what is received, and would press both lines of interest flat.
+// The sent power is 25 dB above the received ones. Shown together, their lines would be flat.
 const hidden = new Set(["tx_dbm"]);
 const HOUR = 3600000;
-// A month of points is not worth fetching with every refresh of the page.
+// Minimum time between two loads, because a month has many points.
 const RELOAD_AFTER = 20000;
 
 let hours = 24;
@@ -23,7 +23,7 @@ function note(sentence) {
   container.replaceChildren(element);
 }
 
-/** A line is broken where readings are missing: more than three times the usual distance. */
+/** Return the gap that breaks a line: three times the median distance between readings. */
 function usualGap(points) {
   const distances = points.slice(1).map(([ms], position) => ms - points[position][0]).sort((a, b) => a - b);
   return 3 * (distances[Math.floor(distances.length / 2)] ?? HOUR);
@@ -105,7 +105,7 @@ export function start() {
     });
   }
   new ResizeObserver(redraw).observe(container);
-  // New readings come with the page's refresh.
+  // New readings are loaded when the page is refreshed.
   document.addEventListener("facho:refreshed", () => {
     if (performance.now() - loadedAt > RELOAD_AFTER) load();
   });

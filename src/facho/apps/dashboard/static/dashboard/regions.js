@@ -1,12 +1,12 @@
-// Keeps a page current: fetches the same page again and puts in the regions that changed.
+// Keeps a page current: fetches it again and replaces the regions that changed.
 
 import { tick } from "./time.js";
 
-// News comes in bursts; a page is fetched at most this often, and never so often that fetching is all it does.
+// Notifications come in bursts. Minimum pause between two fetches, and as a multiple of the duration of a fetch.
 const SHORTEST_PAUSE = 2000;
 const COST_FACTOR = 10;
-// Without news nothing changes, unless the news is what is broken.
-const WITHOUT_NEWS = 30000;
+// Without notifications the page is still fetched after this time, in case the stream is broken.
+const LONGEST_PAUSE = 30000;
 
 let timer = null;
 let underway = null;
@@ -17,11 +17,11 @@ let signatures = new Map();
 
 const regions = (root) => root.querySelectorAll("[data-region]");
 
-/** What a region says, apart from the ages in it, which tick on their own. */
+/** Return the content of a region without its ages, which are updated separately. */
 const signature = (region) => region.outerHTML.replace(/(<time\b[^>]*>)[^<]*/g, "$1");
 
-/** Note news of an OLT: the page is fetched again soon, if it shows that OLT. */
-export function news({ olt_id: olt }) {
+/** Handle a notification about an OLT: fetch the page again soon, if it shows that OLT. */
+export function changed({ olt_id: olt }) {
   const shown = document.body.dataset.olt;
   if (!shown || String(olt) === shown) refreshSoon();
 }
@@ -40,7 +40,7 @@ async function refresh() {
   if (isDue) refreshSoon();
 }
 
-/** Go to another view of the same page, such as another sort order, without loading it whole. */
+/** Go to another view of the same page, such as another sort order, without a full load. */
 export async function go(url) {
   underway?.abort();
   if (await load(url)) history.pushState(null, "", url);
@@ -53,13 +53,13 @@ async function load(url) {
   document.body.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(url, { signal: mine.signal, cache: "no-store" });
-    // Only a login page answers from another address.
+    // Only the login page redirects.
     if (answer.redirected) location.reload();
     if (!answer.ok || answer.redirected) return false;
     swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
     return true;
   } catch {
-    // The banner already says that Facho cannot be reached; an aborted fetch has a successor.
+    // The banner already shows that Facho cannot be reached. An aborted fetch was replaced by another one.
     return mine.signal.aborted;
   } finally {
     lastCost = performance.now() - lastFetch;
@@ -73,15 +73,15 @@ function swap(page) {
   document.body.dataset.olt = page.body.dataset.olt ?? "";
   for (const fresh of regions(page)) {
     const present = document.getElementById(fresh.id);
-    const said = signature(fresh);
-    if (!present || signatures.get(fresh.id) === said || isSelectedIn(present)) continue;
-    signatures.set(fresh.id, said);
+    const current = signature(fresh);
+    if (!present || signatures.get(fresh.id) === current || isSelectedIn(present)) continue;
+    signatures.set(fresh.id, current);
     replace(present, document.adoptNode(fresh));
   }
   document.dispatchEvent(new Event("facho:refreshed"));
 }
 
-/** Put in a region, but leave open what was open and the focus where it was. */
+/** Replace a region; open details stay open and the focus is kept. */
 function replace(present, fresh) {
   for (const details of present.querySelectorAll("details[open]")) {
     const again = fresh.querySelector(`#${CSS.escape(details.id)}`);
@@ -96,7 +96,7 @@ function replace(present, fresh) {
 const focusable = (root) => [root, ...root.querySelectorAll("a, button, summary, select, input")];
 const position = (root, element) => focusable(root).indexOf(element);
 
-/** Whoever is copying a serial number does not want it to vanish. */
+/** Return whether the user has selected text in a region. It is not replaced then. */
 function isSelectedIn(region) {
   const selection = getSelection();
   return selection && !selection.isCollapsed && selection.anchorNode && region.contains(selection.anchorNode);
@@ -119,7 +119,7 @@ function watchForm(form) {
   });
   form.addEventListener("input", (event) => {
     clearTimeout(typing);
-    // A port belongs to an OLT: with another OLT it means another port, or none.
+    // The port filter belongs to the OLT, so another OLT resets it.
     if (event.target.name === "olt" && form.elements.port) form.elements.port.value = "";
     if (event.target.type === "search") typing = setTimeout(send, 300);
     else send();
@@ -140,6 +140,6 @@ export function start() {
     if (!document.hidden) refreshSoon();
   });
   setInterval(() => {
-    if (performance.now() - lastFetch > WITHOUT_NEWS) refreshSoon();
-  }, WITHOUT_NEWS / 6);
+    if (performance.now() - lastFetch > LONGEST_PAUSE) refreshSoon();
+  }, LONGEST_PAUSE / 6);
 }

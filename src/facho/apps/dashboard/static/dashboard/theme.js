@@ -1,4 +1,4 @@
-// Light, dark or as the system says. Runs before the page is painted, so that nothing flashes.
+// Light, dark or the setting of the system. Runs before the page is painted, to avoid a flash.
 (() => {
   const chosen = localStorage.getItem("facho-theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

@@ -1,4 +1,4 @@
-// Time as the server counts it, and how it is written. A viewer's own clock may be minutes off.
+// Time by the server's clock, and formats. The clock of the browser may be minutes off.
 
 export const boot = JSON.parse(document.getElementById("boot").textContent);
 export const text = boot.text;
@@ -10,7 +10,7 @@ export function now() {
   return Date.now() + offset;
 }
 
-/** News takes a moment to arrive, so of all that was observed the largest difference is nearest to the truth. */
+/** A notification takes a moment to arrive, so the largest observed difference is the most accurate one. */
 export function observe(at) {
   if (at) offset = Math.max(offset, Date.parse(at) - Date.now());
 }
@@ -29,7 +29,7 @@ export function span(seconds) {
   return fill(text.units.d, { n: Math.floor(whole / 86400) });
 }
 
-/** How long something has been running, in seconds as long as those can be read. */
+/** A running time: in seconds up to 1000 s. */
 export function running(seconds) {
   return seconds < 1000 ? fill(text.units.s, { n: Math.max(0, Math.floor(seconds)) }) : span(seconds);
 }
@@ -46,14 +46,14 @@ const second = new Intl.DateTimeFormat(language, seconds);
 const day = new Intl.DateTimeFormat(language, { day: "numeric", month: "short" });
 const numbers = new Map();
 
-/** A point in time, in the viewer's zone. */
+/** A point in time, in the user's zone. */
 export const formats = {
   full: (ms) => full.format(ms),
   hour: (ms) => hour.format(ms),
   day: (ms) => day.format(ms),
 };
 
-/** The name of the viewer's zone. */
+/** The name of the user's zone. */
 export const zone = full.resolvedOptions().timeZone;
 
 /** A number with at most so many decimals, in the format of the region. */
@@ -85,7 +85,7 @@ export function tick(root = document) {
   }
 }
 
-/** Change text only where it differs: a needless write would take away what the viewer has selected. */
+/** Change a text only if it differs, because a write removes the user's selection. */
 export function write(element, value) {
   if (element && element.textContent !== value) element.textContent = value;
 }

@@ -1,4 +1,4 @@
-// On the form of a new job: set the default priority of the type that is chosen, until a person writes another one.
+// On the form of a new job: set the default priority of the chosen type, until the user enters another one.
 document.addEventListener("DOMContentLoaded", () => {
   const kind = document.getElementById("id_kind");
   const priority = document.getElementById("id_priority");

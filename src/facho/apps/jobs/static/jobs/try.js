@@ -1,10 +1,10 @@
-// Tries the job of the form on an OLT: sends the form as it is to the API, and shows what the OLT answered.
+// Tries the job of the form on an OLT: sends the current values to the API and shows the answer.
 
 const POLL_EVERY = 1000;
 
 const text = () => JSON.parse(document.getElementById("try-text").textContent);
 
-/** Return an element with text in it. Nothing that an OLT sends becomes HTML. */
+/** Return an element with text. Values of an OLT never become HTML. */
 function element(tag, content = "", className = "") {
   const made = document.createElement(tag);
   made.textContent = content;
@@ -56,7 +56,7 @@ async function ask(section, olt) {
   return { isOk: answer.ok, question };
 }
 
-/** Return the sentences of a refusal, each with the field it is about. */
+/** Return the messages of a validation error, each with its field. */
 function refusals(problems, path = "") {
   if (typeof problems === "string") return [path ? `${path}: ${problems}` : problems];
   return Object.entries(problems ?? {}).flatMap(([name, rest]) =>
