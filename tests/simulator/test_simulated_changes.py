@@ -153,7 +153,7 @@ def test_numbers_by_registration_stay_with_their_onus_and_are_never_given_twice(
 
 
 def test_ports_can_be_full(now):
-    chassis = Chassis(0, (0,), 1, 1, CHASSIS.models, ports_per_card=4, onus_per_port=16)
+    chassis = Chassis(CHASSIS.models, ports_per_card=4, onus_per_port=16)
 
     plant = grow(chassis, 64, seed=1)
 

@@ -48,10 +48,6 @@ LEFT_ONE_IN = 5
 NO_LIGHT, NO_READING = -65535, -2147483648
 
 CHASSIS = Chassis(
-    shelf=0,
-    slots=(0,),
-    first_port=1,
-    first_onu=1,
     models=(
         Model(b"BDCM", "GP1702", "10.0.26E"),
         Model(b"BDCM", "GP1501", "10.0.26A"),

@@ -16,8 +16,6 @@ ONTS = f"{AXOS}.2.6.1.1"
 CHASSIS = Chassis(
     shelf=1,
     slots=(1, 2),
-    first_port=1,
-    first_onu=1,
     models=(Model(b"CXNK", "GP1100X", "12.2.12.9.1"), Model(b"CXNK", "844GE-1", "12.2.13.0.96")),
 )
 

@@ -27,10 +27,6 @@ NO_VALUE = 65535
 UPLINKS = 12
 
 EPON_CHASSIS = Chassis(
-    shelf=0,
-    slots=(0,),
-    first_port=1,
-    first_onu=1,
     models=(Model(b"CDTC", "FD502GW", "V1.1.4"), Model(b"CDTC", "FD600-301", "V2.0.7")),
     ports_per_card=16,
     onus_per_port=64,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from facho.simulator.life import Onu, Optics
+from facho.simulator.life import Onu
 
 # One in this many ONUs has no name.
 NAMELESS_ONE_IN = 10
@@ -23,10 +23,6 @@ def serial_text(onu: Onu, between: str = "") -> str:
     return onu.serial[:4].decode("ascii") + between + onu.serial[4:].hex().upper()
 
 
-def mac_text(onu: Onu) -> bytes:
-    return onu.mac.hex(":").encode()
-
-
 def time_text(moment: float | None, between: str = "-", never: bytes = b"--") -> bytes:
     """Return a time in UTC as text, such as 2026-11-15 11:00:00."""
     if moment is None:
@@ -36,8 +32,3 @@ def time_text(moment: float | None, between: str = "-", never: bytes = b"--") ->
 
 def milliwatts(dbm: float) -> float:
     return float(10 ** (dbm / 10))
-
-
-def centi(optics: Optics, name: str) -> int:
-    """Return an optical value in hundredths of its unit."""
-    return round(100 * float(getattr(optics, name)))

@@ -23,10 +23,7 @@ ONUS = f"{FIBERHOME}.3.10.1.1"
 
 # Slots 9 and 10 are for the core cards.
 CHASSIS = Chassis(
-    shelf=0,
     slots=(1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17, 18),
-    first_port=1,
-    first_onu=1,
     models=(
         Model(b"FHTT", "AN5506-04-FA", "RP2617"),
         Model(b"FHTT", "HG6143D", "RP2739"),

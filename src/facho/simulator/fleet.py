@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Self
 
 from facho.adapters.snmp.snmprec import read_records
@@ -157,9 +157,7 @@ class SimulatedFleet:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._close()
 
     def __getitem__(self, name: str) -> SimulatedOlt:

@@ -40,7 +40,6 @@ INVALID = -1
 
 # Slots 9 and 10 are for the control boards.
 CHASSIS = Chassis(
-    shelf=0,
     slots=(1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16),
     first_port=0,
     first_onu=0,

@@ -37,8 +37,6 @@ PON_LEVEL, ONT_LEVEL = 0xD, 0xE
 CHASSIS = Chassis(
     shelf=1,
     slots=(1, 2, 3, 4, 5, 6, 7, 8),
-    first_port=1,
-    first_onu=1,
     models=(Model(b"ALCL", "G-010G-A", "3FE46398AFGB89"), Model(b"ALCL", "G-240W-F", "3FE47493IJHK01")),
 )
 

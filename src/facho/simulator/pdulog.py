@@ -5,7 +5,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 # About two hours of a busy fleet; older ones are dropped but still counted.
@@ -41,9 +40,7 @@ class PduLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

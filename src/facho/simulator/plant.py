@@ -52,11 +52,11 @@ class Model:
 class Chassis:
     """Numbering, PON slots and capacity of a vendor's chassis."""
 
-    shelf: int
-    slots: Sequence[int]
-    first_port: int
-    first_onu: int
     models: Sequence[Model]
+    shelf: int = 0
+    slots: Sequence[int] = (0,)
+    first_port: int = 1
+    first_onu: int = 1
     # Its name, if the vendor has several.
     name: str = ""
     ports_per_card: int = PORTS_PER_CARD
@@ -85,7 +85,7 @@ class Plant:
 
 
 # Plant of an unknown device.
-NOTHING = Plant(Chassis(0, (), 0, 0, ()), (), ())
+NOTHING = Plant(Chassis((), slots=()), (), ())
 
 
 def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:

@@ -10,8 +10,8 @@ from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import Fact, Interface, Live, Maker, Site, fixed_column, interface_columns, onu_table
 from facho.simulator.device import system_columns as system
-from facho.simulator.encodings import centi, has_name, in_charset
-from facho.simulator.life import Observed, Onu
+from facho.simulator.encodings import has_name, in_charset
+from facho.simulator.life import Observed, Onu, Optics
 from facho.simulator.mib import SCALAR, MibColumn
 from facho.simulator.plant import Chassis, Model
 
@@ -20,8 +20,8 @@ ONU_COUNT = f"{UFIBER}.6.1"
 ONUS = f"{UFIBER}.6.2.1"
 
 MODELS = (Model(b"UBNT", "NanoG", "v4.4.2"), Model(b"UBNT", "Loco", "v4.4.2"), Model(b"UBNT", "Wifi", "v4.3.0"))
-SMALL = Chassis(0, (0,), 1, 1, MODELS, name="EdgeOS v4.4.2.4598.220304.1412", ports_per_card=8)
-LARGE = Chassis(0, (0,), 1, 1, MODELS, name="UISP Fiber OLT XGS 5.1.2", ports_per_card=32)
+SMALL = Chassis(MODELS, name="EdgeOS v4.4.2.4598.220304.1412", ports_per_card=8)
+LARGE = Chassis(MODELS, name="UISP Fiber OLT XGS 5.1.2", ports_per_card=32)
 # A UISP Fiber OLT reports the vendor of its chip.
 OBJECT_IDS = {SMALL.name: UFIBER, LARGE.name: "1.3.6.1.4.1.4413"}
 
@@ -40,8 +40,9 @@ def _measured(column: int, tag: Tag, read: Callable[[Onu, Observed], int], *, op
     return Live(f"{ONUS}.{column}", tag, lambda onu, seen: read(onu, seen) if seen.up else 0, optical=optical)
 
 
-def _centi(name: str) -> Callable[[Onu, Observed], int]:
-    return lambda _onu, seen: centi(seen.optics, name) if seen.optics else 0
+def _power(dbm: Callable[[Optics], float]) -> Callable[[Onu, Observed], int]:
+    """Return the reader of a power in hundredths of a dBm."""
+    return lambda _onu, seen: round(100 * dbm(seen.optics)) if seen.optics else 0
 
 
 ONU_COLUMNS: tuple[Fact | Live, ...] = (
@@ -52,8 +53,8 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
     _measured(5, Tag.INTEGER, lambda onu, seen: onu.position.port),
     _measured(6, Tag.TIME_TICKS, lambda onu, seen: seen.up_ticks),
     _measured(7, Tag.TIME_TICKS, lambda onu, seen: seen.up_ticks),
-    _measured(8, Tag.INTEGER, _centi("tx_dbm"), optical=True),
-    _measured(9, Tag.INTEGER, _centi("rx_dbm"), optical=True),
+    _measured(8, Tag.INTEGER, _power(lambda optics: optics.tx_dbm), optical=True),
+    _measured(9, Tag.INTEGER, _power(lambda optics: optics.rx_dbm), optical=True),
     # Sent by the OLT, which goes to the ONU, and received.
     _measured(10, Tag.COUNTER64, lambda onu, seen: seen.out_octets),
     _measured(11, Tag.COUNTER64, lambda onu, seen: seen.in_octets),

@@ -16,7 +16,7 @@ from facho.simulator.device import (
     onu_table,
     system_columns,
 )
-from facho.simulator.encodings import in_charset, mac_text, milliwatts, time_text
+from facho.simulator.encodings import in_charset, milliwatts, time_text
 from facho.simulator.life import Down, Observed, Onu, Optics
 from facho.simulator.mib import MibColumn, MibRows
 from facho.simulator.plant import Chassis, Model
@@ -32,10 +32,6 @@ VERSION = f"{VSOL}.12.2.1.2.1"
 OPTICS = f"{VSOL}.12.2.1.8.1"
 
 CHASSIS = Chassis(
-    shelf=0,
-    slots=(0,),
-    first_port=1,
-    first_onu=1,
     models=(
         Model(b"VSOL", "V2801D", "V1.9.0.2"),
         Model(b"VSOL", "V2802RH", "V2.0.1"),
@@ -77,7 +73,7 @@ def _time(moment: float | None) -> bytes:
 # Columns of both tables of ONUs.
 READERS: tuple[tuple[int, Tag, ReadLive], ...] = (
     (4, Tag.INTEGER, lambda onu, seen: 1 if seen.up else 0),
-    (5, Tag.OCTET_STRING, lambda onu, seen: mac_text(onu)),
+    (5, Tag.OCTET_STRING, lambda onu, seen: onu.mac.hex(":").encode()),
     (9, Tag.OCTET_STRING, lambda onu, seen: in_charset(onu, onu.name)),
     (13, Tag.OCTET_STRING, lambda onu, seen: onu.model.encode()),
     # 0 the fibre, 1 the power.

@@ -48,8 +48,6 @@ C320 = Chassis(
     name="C320",
     shelf=1,
     slots=(1, 2),
-    first_port=1,
-    first_onu=1,
     models=(
         Model(b"ZTEG", "F660V6.0", "V6.0.10P6N20"),
         Model(b"ZTEG", "F601V6.0", "V6.0.1P1T3"),

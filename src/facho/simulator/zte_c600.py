@@ -36,8 +36,6 @@ TRAFFIC = f"{GPON}.4.2.2.2.1"
 CHASSIS = Chassis(
     shelf=1,
     slots=(3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17),
-    first_port=1,
-    first_onu=1,
     models=(
         Model(b"ZTEG", "F670LV9.0", "V9.0.11P1N16"),
         Model(b"ZTEG", "F6600PV9.0", "V9.0.10P2N3"),
