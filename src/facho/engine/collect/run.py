@@ -143,7 +143,12 @@ class Run:
             if onus and group[0].space.by_index:
                 await self._ask_lit(group, onus)
             else:
-                await self._walk(group)
+                self._begun |= set(group)
+                places = (self._harvest.place_of(onu.index) for onu in self._known)
+                known = [place for place in places if place is not None]
+                table = Table(group, self._requester, known=known, ports=self._counts, harvest=self._harvest)
+                self._tables.append(table)
+                await table.read()
 
     def _known_rows(self) -> list[OnuRow]:
         """Return a row for each present ONU of the inventory, and record invalid indexes."""
@@ -181,14 +186,6 @@ class Run:
             for column in columns:
                 self._harvest.add_value(row, column, None)
         await self._ask(columns, lit)
-
-    async def _walk(self, group: Sequence[Column]) -> None:
-        self._begun |= set(group)
-        places = (self._harvest.place_of(onu.index) for onu in self._known)
-        known = [place for place in places if place is not None]
-        table = Table(group, self._requester, known=known, ports=self._counts, harvest=self._harvest)
-        self._tables.append(table)
-        await table.read()
 
     async def _count_onus(self) -> None:
         """Read the number of ONUs per port, if the brand's ports report it."""

@@ -180,7 +180,12 @@ def _outages(tried: Sequence[Attempt], streaks: Sequence[range], now: datetime, 
     lengths = [(end - begin).total_seconds() for begin, end in spans if end is not None]
     left = 0.0
     if spans[-1][1] is None:
-        left = _left((until - spans[-1][0]).total_seconds(), lengths, silent)
+        age = (until - spans[-1][0]).total_seconds()
+        longer = [length - age for length in lengths if length > age]
+        # Longer than ever: as long again, or never if there is no sign of recovery.
+        left = age if lengths or silent >= OFTEN_SILENT else NEVER
+        if longer:
+            left = sum(longer) / len(longer)
     return OltOutages(since, until, tuple((begin, end or until) for begin, end in spans), left)
 
 
@@ -195,15 +200,6 @@ def _span(tried: Sequence[Attempt], streak: range) -> tuple[datetime, datetime |
     answer = tried[streak.stop].began
     # While its breaker was open, a probe found it within a minute.
     return begin, answer - min(max(answer - last.ended, timedelta(0)), PROBE_EVERY) / 2
-
-
-def _left(age: float, lengths: Sequence[float], silent: float) -> float:
-    """Return the expected rest of an outage of this age."""
-    longer = [length - age for length in lengths if length > age]
-    if longer:
-        return sum(longer) / len(longer)
-    # Longer than ever: as long again, or never if there is no sign of recovery.
-    return age if lengths or silent >= OFTEN_SILENT else NEVER
 
 
 def _habit(tried: Sequence[Attempt]) -> Habit:
