@@ -1,4 +1,4 @@
-"""Who installs `facho[scale]` gets everything that a role loads, and not only who installs what tests need."""
+"""An installation has everything that it loads: `facho` for the embedded mode, and `facho[scale]` for the roles."""
 
 import re
 import subprocess
@@ -14,8 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.slow
 
+# The commands of the embedded mode that need a database.
+EMBEDDED = (
+    "facho.runtime.embedded",
+    "facho.runtime.keys",
+    "facho.runtime.migrate_to",
+    "facho.runtime.shell",
+    "facho.runtime.upgrade",
+)
 # Every role, and what Celery loads by name when a worker starts.
-MODULES = (
+ROLES = (
     "facho.runtime.roles.web",
     "facho.runtime.roles.scheduler",
     "facho.runtime.roles.worker",
@@ -23,38 +31,45 @@ MODULES = (
     "celery.concurrency.thread",
     "kombu.transport.redis",
 )
-LOAD = f"""
+LOAD = """
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in sys.argv:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
+modules, missing = (words.split() for words in sys.argv[1:])
 sys.meta_path.insert(0, Missing())
 from facho.runtime.cli import prepare
 prepare()
-for name in {MODULES!r}:
+for name in modules:
     __import__(name)
 """
 
 
-def test_roles_start_with_what_is_declared_and_nothing_else(tmp_path):
-    declared = {"facho", *closure(declarations())}
+@pytest.mark.parametrize(
+    ("extras", "modules"),
+    [pytest.param((), EMBEDDED, id="facho"), pytest.param(("scale",), ROLES, id="facho[scale]")],
+)
+def test_an_installation_starts_with_what_is_declared_and_nothing_else(tmp_path, extras, modules):
+    declared = {"facho", *closure(declarations(*extras))}
     foreign = [module for module, owners in packages_distributions().items() if declared.isdisjoint(map(plain, owners))]
 
     settings = {"PATH": "/usr/bin:/bin", "FACHO_DATA_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", LOAD, *foreign]
+    command = [sys.executable, "-c", LOAD, " ".join(modules), " ".join(foreign)]
     result = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60)
 
     assert "pytest" in foreign
+    assert ("redis" in foreign) is (not extras)
     assert result.returncode == 0, result.stderr[-2000:]
 
 
-def declarations() -> list[Requirement]:
-    """Return what the project asks for in scale-out, as it stands in the repository."""
+def declarations(*extras: str) -> list[Requirement]:
+    """Return the requirements of Facho with these extras, as declared in the repository."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [Requirement(line) for line in (*project["dependencies"], *project["optional-dependencies"]["scale"])]
+    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
+    return [Requirement(line) for line in lines]
 
 
 def closure(wanted: list[Requirement]) -> set[str]:

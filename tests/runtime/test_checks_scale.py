@@ -11,7 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 from redis import Redis
 
-from facho.runtime import clocks, server_checks
+from facho.runtime import checks, clocks
 from facho.store.engine_lock import ENGINE_LOCK
 from servers import database_of_its_own
 
@@ -67,13 +67,13 @@ def ids(messages):
 
 
 def test_a_sound_redis_has_nothing_to_say(redis_url):
-    assert server_checks.redis(redis_url) == []
+    assert checks.redis(redis_url) == []
 
 
 def test_a_redis_that_is_not_there_is_an_error_without_its_password():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        (message,) = server_checks.redis(f"redis://:hunter2@127.0.0.1:{unused.getsockname()[1]}/0")
+        (message,) = checks.redis(f"redis://:hunter2@127.0.0.1:{unused.getsockname()[1]}/0")
 
     assert message.id == "facho.E008"
     assert "refused" in message.msg
@@ -81,10 +81,10 @@ def test_a_redis_that_is_not_there_is_an_error_without_its_password():
 
 
 def test_a_redis_that_hangs_is_not_waited_for(own_redis, monkeypatch):
-    monkeypatch.setattr(server_checks, "PATIENCE", 0.2)
+    monkeypatch.setattr(checks, "PATIENCE", 0.2)
     own_redis.pause()
 
-    (message,) = server_checks.redis(own_redis.url)
+    (message,) = checks.redis(own_redis.url)
 
     own_redis.resume()
     assert message.id == "facho.E008"
@@ -93,7 +93,7 @@ def test_a_redis_that_hangs_is_not_waited_for(own_redis, monkeypatch):
 
 @pytest.mark.parametrize("wrong", [":hunter2@", "nobody:hunter2@", ""], ids=["password", "user", "no password"])
 def test_a_redis_that_does_not_know_us_is_an_error(own_redis, wrong):
-    (message,) = server_checks.redis(f"redis://{wrong}127.0.0.1:{own_redis.port}/0")
+    (message,) = checks.redis(f"redis://{wrong}127.0.0.1:{own_redis.port}/0")
 
     assert message.id == "facho.E009"
     assert "hunter2" not in message.msg + message.hint
@@ -103,7 +103,7 @@ def test_a_redis_that_forbids_what_we_need_is_an_error(own_redis):
     with Redis.from_url(own_redis.url) as client:
         client.execute_command("ACL SETUSER noc on >hunter2 ~* &* +@all -info")
 
-    (message,) = server_checks.redis(f"redis://noc:hunter2@127.0.0.1:{own_redis.port}/0")
+    (message,) = checks.redis(f"redis://noc:hunter2@127.0.0.1:{own_redis.port}/0")
 
     assert message.id == "facho.E009"
     assert "info" in message.msg.lower()
@@ -113,18 +113,18 @@ def test_a_redis_that_forbids_what_we_need_is_an_error(own_redis):
 def test_a_redis_that_throws_keys_away_is_a_warning(own_redis):
     with Redis.from_url(own_redis.url) as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
-        unlimited = server_checks.redis(own_redis.url)
+        unlimited = checks.redis(own_redis.url)
         client.config_set("maxmemory", "100mb")
 
     assert unlimited == []
-    assert ids(server_checks.redis(own_redis.url)) == ["facho.W004"]
+    assert ids(checks.redis(own_redis.url)) == ["facho.W004"]
 
 
 def test_a_replica_is_an_error(own_redis):
     with Redis.from_url(own_redis.url) as client:
         client.replicaof("127.0.0.1", 1)
 
-    assert ids(server_checks.redis(own_redis.url)) == ["facho.E012"]
+    assert ids(checks.redis(own_redis.url)) == ["facho.E012"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_replica_is_an_error(own_redis):
     ],
 )
 def test_what_a_server_says_of_itself_is_judged(info, expected):
-    assert ids(server_checks._kind(info)) == expected
+    assert ids(checks.redis_server(info)) == expected
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, tell
 from facho.engine.model import Olt as EngineOlt
 from facho.runtime import config, logs
-from facho.runtime.redact import HIDDEN, redact
+from facho.runtime.logs import HIDDEN, redact
 from facho.store.events import EventRows, Journal, Pool
 
 KEY = Fernet.generate_key().decode()

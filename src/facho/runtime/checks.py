@@ -1,21 +1,44 @@
 """System checks of `facho check` and of every start, with ids and hints like Django's own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Warning, register
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, NotSupportedError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, DateTimeField, ExpressionWrapper, Q, Value
+from django.db.models.functions import Now
 
-from facho.runtime import config, server_checks
+from facho.adapters.clock import SystemClock
+from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
+from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
+from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.polling.models import Lease, Poller
+from facho.brands import BRANDS
+from facho.engine.device import olts_by_device
+from facho.runtime.clocks import measure, skew_of_database
+from facho.runtime.config import KNOWN_NAMES, Config, unknown_names
+from facho.runtime.lock import roles_at_work
+from facho.runtime.logs import redact
 from facho.store import history_upgrade
+from facho.store.engine_lock import ENGINE_LOCK
+from facho.store.events import GONE_AFTER
+from facho.store.leases import KEY
 
 # Pending migrations: a start applies them, other commands refuse to run.
 OUTDATED = "facho.W001"
+
+# Seconds to connect to Redis, and for each answer.
+PATIENCE = 3.0
+
+# Oldest versions that have everything that Facho and Celery need. Valkey started from Redis 7.2.
+OLDEST_REDIS = (6, 2)
+OLDEST_VALKEY = (7, 2)
 
 
 @register
@@ -24,10 +47,10 @@ def environment(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     return [
         Error(
             f"{name} is not a setting of Facho.",
-            hint=f"Did you mean {meant}?" if meant else f"The settings are {', '.join(sorted(config.KNOWN_NAMES))}.",
+            hint=f"Did you mean {meant}?" if meant else f"The settings are {', '.join(sorted(KNOWN_NAMES))}.",
             id="facho.E001",
         )
-        for name, meant in config.unknown_names().items()
+        for name, meant in unknown_names().items()
     ]
 
 
@@ -40,7 +63,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
         return closed
     try:
         connection.ensure_connection()
-        shared = server_checks.refusals(settings.CONFIG) if connection.vendor == "postgresql" else []
+        shared = _other_processes(settings.CONFIG) if connection.vendor == "postgresql" else []
         pending = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
     except NotSupportedError as error:
         return [
@@ -61,7 +84,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
     if pending or history_upgrade.is_pending():
         behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id=OUTDATED)
         return [*shared, behind]
-    return [*shared, *secrets(), *_brands(), *_identification(), *_jobs()]
+    return [*shared, *secrets(), *_unusable_rows()]
 
 
 def unwritable(file: Path) -> Sequence[CheckMessage]:
@@ -78,41 +101,56 @@ def unwritable(file: Path) -> Sequence[CheckMessage]:
     ][:1]
 
 
-def _brands() -> list[CheckMessage]:
-    """Find OLTs whose brand profile was removed: they cannot be read."""
-    from facho.brands import BRANDS
+def secrets(using: str = DEFAULT_DB_ALIAS) -> list[CheckMessage]:
+    """Find a secret that the keys do not decrypt."""
+    for model, names in tables_with_secrets():
+        for row in model._default_manager.using(using).only(*names):
+            try:
+                for name in names:
+                    getattr(row, name).reveal()
+            except WrongKeyError as error:
+                return [Error(f"{row}: {error}", id="facho.E003")]
+    return []
 
-    olts = apps.get_model("inventory", "Olt").objects.using(DEFAULT_DB_ALIAS).exclude(brand__in=["", *BRANDS])
+
+def _unusable_rows() -> list[CheckMessage]:
+    """Find OLTs and jobs that are not polled."""
+    without_profile = Olt.objects.exclude(brand__in=["", *BRANDS])
+    without_brand = WorkflowNode.unsettled().filter(brand="").order_by("name")
     return [
-        Warning(
-            f"{name} has the brand {brand}, but there is no profile for it.",
-            hint="Put its profile back into the folder `brands` of the data directory, or set another brand.",
-            id="facho.W002",
-        )
-        for name, brand in olts.values_list("name", "brand")
-    ]
-
-
-def _identification() -> list[CheckMessage]:
-    """Find OLTs without a brand and without an identification node."""
-    olts = apps.get_model("jobs", "WorkflowNode").unsettled().filter(brand="").order_by("name")
-    return [
-        Warning(
-            f"{name} has no brand and no identification job.",
-            hint="Start Facho, which adds the identification job, or set the brand of the OLT.",
-            id="facho.W006",
-        )
-        for name in olts.values_list("name", flat=True)
+        *(
+            Warning(
+                f"{name} has the brand {brand}, but there is no profile for it.",
+                hint="Put its profile back into the folder `brands` of the data directory, or set another brand.",
+                id="facho.W002",
+            )
+            for name, brand in without_profile.values_list("name", "brand")
+        ),
+        *(
+            Warning(
+                f"{name} has no brand and no identification job.",
+                hint="Start Facho, which adds the identification job, or set the brand of the OLT.",
+                id="facho.W006",
+            )
+            for name in without_brand.values_list("name", flat=True)
+        ),
+        # They are refused now; earlier versions saved them.
+        *(
+            Warning(
+                f"The job {job.name} of {job.brand} reads nothing, so it is not scheduled.",
+                hint="Add a column or a raw OID to it, or delete it.",
+                id="facho.W008",
+            )
+            for job in SnmpJob.objects.prefetch_related("oids")
+            if job.reads_nothing
+        ),
     ]
 
 
 def shared_devices() -> list[CheckMessage]:
     """Find OLTs with the same device. Only in `facho check`: they are polled in turns, so this is not an error."""
-    from facho.apps.inventory.models import HOST_ADDRESS, host_address
-    from facho.engine.device import olts_by_device
-
     try:
-        rows = list(apps.get_model("inventory", "Olt").objects.values_list("pk", "name", *HOST_ADDRESS))
+        rows = list(Olt.objects.values_list("pk", "name", *HOST_ADDRESS))
     except DatabaseError:
         # Unavailable or outdated, which another check reports.
         return []
@@ -129,29 +167,156 @@ def shared_devices() -> list[CheckMessage]:
     ]
 
 
-def _jobs() -> list[CheckMessage]:
-    """Find jobs that read nothing. They are refused now; earlier versions saved them."""
-    jobs = apps.get_model("jobs", "SnmpJob").objects.prefetch_related("oids")
-    return [
-        Warning(
-            f"The job {job.name} of {job.brand} reads nothing, so it is not scheduled.",
-            hint="Add a column or a raw OID to it, or delete it.",
-            id="facho.W008",
+def _other_processes(config: Config) -> list[CheckMessage]:
+    """Find processes of the other mode, and a clock that differs too much. The database answers, and is PostgreSQL."""
+    if not config.is_scale:
+        return roles_at_work(connection)
+    messages = [message for message in _database_clock() if message.is_serious()]
+    with connection.cursor() as cursor:
+        # An embedded engine has this lock.
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
+            "AND mode = 'ExclusiveLock' "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND classid = %s AND objid = %s",
+            [ENGINE_LOCK >> 32, ENGINE_LOCK & 0xFFFFFFFF],
         )
-        for job in jobs
-        if job.reads_nothing
+        (count,) = cursor.fetchone()
+    if not count:
+        return messages
+    engine = Error(
+        "`facho run` or `facho migrate-to` is using this database.",
+        hint="Stop it first: a single-process engine and scale-out processes would poll the same OLTs.",
+        id="facho.E005",
+    )
+    return [engine, *messages]
+
+
+def _database_clock() -> list[CheckMessage]:
+    return skew_of_database().messages("the database", error="facho.E007", warning="facho.W003")
+
+
+def servers(config: Config) -> list[CheckMessage]:
+    """Return remarks about Redis, the clocks, the scheduler and the workers of scale-out."""
+    messages = redis(config.redis_url)
+    since = ExpressionWrapper(Now() - Value(GONE_AFTER), output_field=DateTimeField())
+    workers = Poller.objects.filter(updated_at__gt=since).values("worker", "host").order_by("worker")
+    is_busy = Q(status=Poller.Status.BUSY)
+    try:
+        clock = [message for message in _database_clock() if not message.is_serious()]
+        holder = Lease.objects.filter(key=KEY, expires_at__gt=Now()).values_list("holder", flat=True).first()
+        counts = list(workers.annotate(pollers=Count("pk"), busy=Count("pk", filter=is_busy)))
+    except DatabaseError:
+        # Unavailable or outdated, which another check reports.
+        return messages
+    scheduler = (
+        f"The active scheduler is {holder}." if holder else "No scheduler is active: start one with `facho scheduler`."
+    )
+    described = [
+        "Worker {worker} on {host} has {pollers} pollers, {busy} of them busy.".format(**row) for row in counts
+    ] or ["No worker is running: start one with `facho worker`."]
+    return [
+        *messages,
+        *clock,
+        Info(scheduler, id="facho.I001"),
+        *(Info(text, id="facho.I002") for text in described),
     ]
 
 
-def secrets(using: str = DEFAULT_DB_ALIAS) -> list[CheckMessage]:
-    """Find a secret that the keys do not decrypt."""
-    from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
+def redis(url: str) -> list[CheckMessage]:
+    """Check the Redis at an address. The password is never printed."""
+    # Imported late: an embedded installation has no Redis client.
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
+    from redis.retry import Retry
 
-    for model, names in tables_with_secrets():
-        for row in model._default_manager.using(using).only(*names):
-            try:
-                for name in names:
-                    getattr(row, name).reveal()
-            except WrongKeyError as error:
-                return [Error(f"{row}: {error}", id="facho.E003")]
-    return []
+    try:
+        # The current state, without retries.
+        with Redis.from_url(
+            url,
+            socket_connect_timeout=PATIENCE,
+            socket_timeout=PATIENCE,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        ) as client:
+            client.ping()
+            # One section per query: several at once need Redis 7.
+            info = client.info("server") | client.info("memory") | client.info("replication")
+
+            def now() -> datetime:
+                seconds, microseconds = client.time()
+                return datetime.fromtimestamp(seconds, UTC) + timedelta(microseconds=microseconds)
+
+            skew = measure(now, SystemClock())
+            return [*redis_server(info), *skew.messages("Redis", error="facho.E013", warning="facho.W005")]
+    except AuthenticationError:
+        hint = "Check the user and the password in FACHO_REDIS_URL, like redis://:password@host:6379/0."
+        return [Error("Redis rejected the user or the password.", hint=hint, id="facho.E009")]
+    except NoPermissionError as error:
+        hint = "Allow the user of FACHO_REDIS_URL all keys and channels, INFO, and commands that are not @dangerous."
+        return [Error(f"Redis denied a command: {_without_password(error, url)}.", hint=hint, id="facho.E009")]
+    except ValueError as error:
+        said = f"FACHO_REDIS_URL cannot be used: {_without_password(error, url)}."
+        return [Error(said, hint="Write an address like redis://:password@host:6379/0.", id="facho.E014")]
+    except (RedisError, OSError) as error:
+        return [
+            Error(
+                f"Redis cannot be used: {_without_password(error, url)}",
+                hint="Check FACHO_REDIS_URL and that the server is running. No new runs start until it is available.",
+                id="facho.E008",
+            )
+        ]
+
+
+def redis_server(info: Mapping[str, Any]) -> list[CheckMessage]:
+    """Check version, topology and eviction policy of a server, from its answer to INFO."""
+    messages: list[CheckMessage] = []
+    # Valkey also reports the Redis version that it is compatible with.
+    name, oldest = ("Valkey", OLDEST_VALKEY) if "valkey_version" in info else ("Redis", OLDEST_REDIS)
+    version = str(info.get(f"{name.lower()}_version", "0"))
+    if tuple(int(part) if part.isdecimal() else 0 for part in version.split(".")[:2]) < oldest:
+        needed = ".".join(map(str, oldest))
+        messages.append(
+            Error(
+                f"{name} has version {version}.",
+                hint=f"Facho requires {needed} or later: upgrade it, or set another server in FACHO_REDIS_URL.",
+                id="facho.E010",
+            )
+        )
+    if info.get("redis_mode") == "cluster" or info.get("server_mode") == "cluster":
+        messages.append(
+            Error(
+                "Redis runs as a cluster, which Celery's queues cannot use.",
+                hint="Set a single server in FACHO_REDIS_URL. It can have a replica.",
+                id="facho.E011",
+            )
+        )
+    if info.get("role") == "slave":
+        messages.append(
+            Error(
+                "FACHO_REDIS_URL points to a replica, which is read-only.",
+                hint="Set the primary server.",
+                id="facho.E012",
+            )
+        )
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction" and int(info.get("maxmemory", 0)):
+        messages.append(
+            Warning(
+                f"Redis evicts keys when its memory is full (maxmemory-policy {policy}).",
+                hint="Set maxmemory-policy noeviction, or use a separate Redis for Facho: its queues are keys too.",
+                id="facho.W004",
+            )
+        )
+    return messages
+
+
+def _without_password(error: Exception, url: str) -> str:
+    """Return the error as a message without secrets."""
+    said = redact(str(error).strip() or type(error).__name__)
+    try:
+        password = unquote(urlsplit(url).password or "")
+    except ValueError:
+        password = ""
+    return said.replace(password, "***") if password else said

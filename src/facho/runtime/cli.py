@@ -302,12 +302,11 @@ def check(arguments: argparse.Namespace) -> None:
     config = prepare()
     from django.core import checks
 
-    from facho.runtime import server_checks
-    from facho.runtime.checks import shared_devices
+    from facho.runtime.checks import servers, shared_devices
 
     messages = [*checks.run_checks(databases=["default"]), *shared_devices()]
     if config.is_scale:
-        messages += server_checks.remarks(config)
+        messages += servers(config)
     for message in messages:
         if message.level == checks.INFO:
             print(message.msg, flush=True)

@@ -10,13 +10,11 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
-
-from facho.runtime.addresses import ConfigError as ConfigError
-from facho.runtime.addresses import database, redis_url
 
 KEY_FILE = "secret.keys"
 BRANDS_FOLDER = "brands"
@@ -24,6 +22,27 @@ BRANDS_FOLDER = "brands"
 AUTOMATIC_POLLERS = (10, 200)
 WORKER_POLLERS = 32
 MOST_POLLERS = 1000
+
+# A process that is paused inside a transaction must not block others with its locks, and a broken connection must be
+# noticed within seconds, as leases require.
+POSTGRES_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "options": "-c idle_in_transaction_session_timeout=5000",
+    # A statement of `store/sql.py` is prepared when it is executed for the third time.
+    "prepare_threshold": 2,
+}
+
+# IMMEDIATE takes the write lock at the start of a transaction; with the default, one of two transactions that read and
+# then write fails as locked. FULL costs one fsync per commit and keeps every ended execution after a power failure.
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-32000;",
+}
 
 # Used by commands without a database and by the tests; not settings.
 FOREIGN_NAMES = {
@@ -34,6 +53,10 @@ FOREIGN_NAMES = {
     "FACHO_TEST_POSTGRES_URL",
     "FACHO_TEST_REDIS_URL",
 }
+
+
+class ConfigError(Exception):
+    """A setting that Facho cannot start with. The message names it and a valid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +147,18 @@ def _time_zone(text: str) -> str:
 
 def _public_url(text: str) -> str:
     url = text.rstrip("/")
-    if url and not _is_origin(url):
+    try:
+        parts = urlsplit(url)
+        is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
+        is_origin = is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
+    except ValueError:
+        is_origin = False
+    if url and not is_origin:
         raise ValueError(
             "It must have a scheme and a host, and no path. Write the address of Facho in a browser, like "
             "https://noc.example.net"
         )
     return url
-
-
-def _is_origin(url: str) -> bool:
-    """Return whether an address is a scheme, a host and optionally a port."""
-    try:
-        parts = urlsplit(url)
-        is_plain = url == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc and parts.port != 0
-    except ValueError:
-        return False
-    return is_plain and bool(parts.hostname) and parts.scheme in ("http", "https")
 
 
 def _worker_name(text: str) -> str:
@@ -180,6 +199,66 @@ def _secret_keys(text: str, data_dir: Path) -> tuple[str, ...]:
                 'python3 -c "import base64, os; print(base64.urlsafe_b64encode(os.urandom(32)).decode())"'
             ) from error
     return keys
+
+
+def _redis_url(url: str, mode: str) -> str:
+    if mode == "embedded":
+        # One process needs no bus.
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_redis = parts.scheme in ("redis", "rediss") and bool(parts.hostname)
+    except ValueError:
+        is_redis = False
+    # The address may carry a password, so it is not repeated here.
+    if not is_redis:
+        raise ConfigError(
+            "FACHO_MODE is scale, but FACHO_REDIS_URL is not a Redis address. Write one like "
+            "redis://:password@host:6379/0, or unset FACHO_MODE to run everything in one process."
+        )
+    if find_spec("celery") is None or find_spec("redis") is None:
+        raise ConfigError(
+            "FACHO_MODE is scale, but its packages are not installed. Install them: pip install 'facho[scale]'"
+        )
+    return url
+
+
+def _database(url: str, data_dir: Path, mode: str) -> dict[str, object]:
+    import dj_database_url
+
+    url = url or f"sqlite:///{data_dir / 'facho.sqlite3'}"
+    try:
+        settings = dict(dj_database_url.parse(url, conn_max_age=600, conn_health_checks=True))
+    except (ValueError, KeyError):
+        settings = {}
+    engine = str(settings.get("ENGINE", ""))
+    if settings.get("NAME") == ":memory:":
+        raise ConfigError(
+            "DATABASE_URL is a SQLite database in memory, which loses all data at every start. Write a file "
+            "like sqlite:////var/lib/facho/facho.sqlite3, or unset it."
+        )
+    if engine.endswith("sqlite3") and mode == "scale":
+        raise ConfigError(
+            "FACHO_MODE is scale, but DATABASE_URL is not a PostgreSQL address. Write one like "
+            "postgresql://user:password@host:5432/facho; `facho migrate-to` copies the data of SQLite."
+        )
+    if engine.endswith("sqlite3"):
+        settings["OPTIONS"] = dict(SQLITE_OPTIONS)
+        return settings
+    if not engine.endswith("postgresql") or not settings.get("NAME"):
+        # The address may carry a password, so it is not repeated here.
+        raise ConfigError(
+            "DATABASE_URL is not a SQLite or PostgreSQL address. Write one like "
+            "postgresql://user:password@host:5432/facho, or unset it to use SQLite."
+        )
+    if find_spec("psycopg") is None:
+        raise ConfigError(
+            "DATABASE_URL is a PostgreSQL address, but the driver is not installed. Install it: pip install "
+            "'facho[postgres]'"
+        )
+    options = dict(settings.get("OPTIONS", {}))  # type: ignore[call-overload]  # a mapping, whatever the address says
+    settings["OPTIONS"] = {**POSTGRES_OPTIONS, **options}
+    return settings
 
 
 DAYS = Number(1, 3650)
@@ -367,7 +446,7 @@ class Config:
     database: dict[str, object] = setting(
         "DATABASE_URL",
         "",
-        database,
+        _database,
         "URL of the database: `postgresql://user:password@host:5432/facho`, required in scale-out",
         "URL de la base de datos: `postgresql://user:password@host:5432/facho`, necesaria en modo scale",
         automatic=("SQLite in the data directory", "SQLite en el directorio de datos"),
@@ -377,7 +456,7 @@ class Config:
     redis_url: str = setting(
         "FACHO_REDIS_URL",
         "",
-        redis_url,
+        _redis_url,
         "URL of Redis in scale-out: `redis://:password@host:6379/0`, or `rediss://` for TLS",
         "URL de Redis en modo scale: `redis://:password@host:6379/0`, o `rediss://` para TLS",
         needs=("mode",),

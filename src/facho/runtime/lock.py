@@ -11,12 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from django.core import checks
+from django.core.checks import CheckMessage
 from django.db import Error, connections
 
 from facho.engine.ports import Clock
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.server_checks import roles_at_work
-from facho.store.engine_lock import give_back, take_for_engine
+from facho.store.engine_lock import give_back, holder_of_lease, take_for_engine
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,21 @@ def lock_role(config: Config, role: str) -> IO[str]:
         ) from error
 
 
+def roles_at_work(server: Any) -> list[CheckMessage]:
+    """Find processes of scale-out, which do not know the leases of an embedded engine."""
+    holder = holder_of_lease(server)
+    if holder is None:
+        return []
+    return [
+        checks.Error(
+            f"Scale-out processes are using this database, such as {holder}.",
+            hint="Set FACHO_MODE=scale to join them, or stop them. Leases of a killed process expire after half a "
+            "minute.",
+            id="facho.E006",
+        )
+    ]
+
+
 class EngineLock:
     """Held while the engine runs, and released by the system when it ends.
 
@@ -74,22 +90,16 @@ class EngineLock:
 
     def __enter__(self) -> Self:
         if self._config.is_sqlite:
-            # Beside the real file, even if it is reached by a link.
-            self._lock_file(Path(f"{Path(str(self._config.database['NAME'])).resolve()}.lock"))
-        else:
-            self._lock_server()
-        return self
-
-    def _lock_file(self, path: Path) -> None:
-        try:
-            self._file = lock_file(path)
-        except TakenError as error:
-            raise ConfigError(
-                f"Another Facho engine{f' (process {error})' if str(error) else ''} is running on "
-                f"{self._config.database['NAME']}. Stop it first, or set another FACHO_DATA_DIR."
-            ) from None
-
-    def _lock_server(self) -> None:
+            name = str(self._config.database["NAME"])
+            try:
+                # Beside the real file, even if it is reached by a link.
+                self._file = lock_file(Path(f"{Path(name).resolve()}.lock"))
+            except TakenError as error:
+                raise ConfigError(
+                    f"Another Facho engine{f' (process {error})' if str(error) else ''} is running on "
+                    f"{name}. Stop it first, or set another FACHO_DATA_DIR."
+                ) from None
+            return self
         # A separate connection without a maximum age, because the lock lives as long as the connection.
         self._connection = connections.create_connection("default")
         self._connection.settings_dict = {**self._connection.settings_dict, "CONN_MAX_AGE": None}
@@ -98,6 +108,7 @@ class EngineLock:
         except BaseException:
             self._connection.close()
             raise
+        return self
 
     def take(self) -> None:
         """Take or confirm the server lock; `ConfigError` if the database belongs to another process."""

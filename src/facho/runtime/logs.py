@@ -1,12 +1,17 @@
-"""Logging: terminal, rotating files, and the database for events."""
+"""Logging: terminal, rotating files, and the database for events; all without secrets.
+
+Redaction is the last line of defence: secrets are values that do not print themselves. Texts of others may still
+contain them, such as a library error that quotes an address or a header.
+"""
 
 import copy
 import errno
 import json
 import logging
 import logging.handlers
+import re
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +19,6 @@ from time import monotonic
 from typing import Any
 
 from facho.runtime.config import Config
-from facho.runtime.redact import Redaction
 from facho.store.database import is_away
 
 FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
@@ -26,6 +30,32 @@ REPEAT_AFTER = 60.0
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 # Number of different lines to remember.
 REMEMBERED = 1000
+
+HIDDEN = "***"
+
+# Suffixes of names before a secret, in arguments, JSON, headers and addresses: auth_key=, "password":, ?token=.
+_NAMES = r"(?:community|passw(?:or)?d|passphrase|secret|token|(?:auth|priv|api|access|private|secret)[_-]?keys?)"
+
+# No pattern may backtrack on a long text: an OLT can send any text, and the engine waits for the log.
+_SHAPES = (
+    # scheme://user:password@host
+    (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s/:@]*):[^\s/]+@", re.I), rf"\1:{HIDDEN}@"),
+    # Authorization: Bearer …, as a line of a header or an item of a dictionary
+    (
+        re.compile(r"(authorization['\"]?\s*[:=,]\s*['\"]?)(?:(basic|bearer|token|digest)\s+)?[^\s'\",;]+", re.I),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"\b(bearer)\s+[\w.~+/=-]{8,}", re.I), rf"\1 {HIDDEN}"),
+    # name=value, name: value, 'name': 'value'
+    (re.compile(rf"({_NAMES}['\"]?\s*[:=]\s*)(b?'[^']*'|b?\"[^\"]*\"|[^\s'\",;&)\]}}]+)", re.I), rf"\1{HIDDEN}"),
+    # api.telegram.org/bot123456:AA…/sendMessage
+    (re.compile(r"\bbot\d+:[\w-]{20,}"), f"bot{HIDDEN}"),
+    # The path of an incoming webhook is its password.
+    (re.compile(r"(/services|/hooks|/webhooks?)(?:/[\w-]{6,})+", re.I), rf"\1/{HIDDEN}"),
+    # Fernet keys and what they encrypt
+    (re.compile(r"(?<![\w-])[\w-]{43}=(?![\w=-])"), HIDDEN),
+    (re.compile(r"\bgAAAA[\w-]{16,}={0,2}"), HIDDEN),
+)
 
 
 @dataclass(slots=True)
@@ -142,6 +172,46 @@ class JsonLines(logging.Formatter):
         if exception:
             line["exception"] = exception
         return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def redact(text: str) -> str:
+    """Return a text without apparent secrets."""
+    for shape, replacement in _SHAPES:
+        text = shape.sub(replacement, text)
+    return text
+
+
+class Redaction(logging.Filter):
+    """Passes every record without its secrets, in message, details and traceback."""
+
+    _formatter = logging.Formatter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        # A record goes through every handler, and needs this once.
+        if getattr(record, "is_redacted", False):
+            return True
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            # Arguments that do not match the message are a bug, but the line is kept.
+            message = f"{record.msg} {record.args}"
+        record.msg, record.args = redact(message), None
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self._formatter.formatException(record.exc_info)
+        record.exc_text = redact(record.exc_text) if record.exc_text else record.exc_text
+        record.stack_info = redact(record.stack_info) if record.stack_info else record.stack_info
+        details = getattr(record, "details", None)
+        if isinstance(details, Mapping):
+            record.details = {name: _redacted(name, value) for name, value in details.items()}
+        record.is_redacted = True
+        return True
+
+
+def _redacted(name: str, value: Any) -> Any:
+    if isinstance(value, int | float | None):
+        return value
+    # By name too: a detail named password is hidden in any case.
+    return HIDDEN if re.search(rf"{_NAMES}$", name, re.I) else redact(str(value))
 
 
 def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> None:

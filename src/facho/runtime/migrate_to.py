@@ -20,10 +20,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Max, Min, Q, Sum
 from django.db.models.functions import Length
 
-from facho.runtime import checks, server_checks
+from facho.runtime import checks
 from facho.runtime.commands.screen import ProgressBar, out, table
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.lock import EngineLock
+from facho.runtime.lock import EngineLock, roles_at_work
 from facho.store import history_upgrade, sql
 from facho.store.engine_lock import take_for_engine
 
@@ -280,7 +280,7 @@ def _locked_source(source: Config) -> AbstractContextManager[object]:
 @contextmanager
 def _locked_server() -> Iterator[None]:
     # The lock lives as long as the connection.
-    if not take_for_engine(connections[SOURCE]) or server_checks.roles_at_work(connections[SOURCE]):
+    if not take_for_engine(connections[SOURCE]) or roles_at_work(connections[SOURCE]):
         raise ConfigError(
             "Facho is running on the source. Stop all its processes first: changes during the copy would be lost."
         )

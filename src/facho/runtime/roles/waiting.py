@@ -18,7 +18,7 @@ from django.db import Error, connection, connections
 
 from facho.adapters.clock import SystemClock
 from facho.engine.ports import Clock
-from facho.runtime import server_checks
+from facho.runtime import checks
 from facho.runtime.checks import OUTDATED
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.health import App, Check, Checks, NotWell, mount, probes, unavailable
@@ -64,7 +64,7 @@ def look(config: Config) -> None:
     if away:
         raise NotYet("the database cannot be reached", away[0].msg)
     serious = [message for message in messages if message.level >= ERROR]
-    serious += [message for message in server_checks.redis(config.redis_url) if message.id in REFUSED_BY_REDIS]
+    serious += [message for message in checks.redis(config.redis_url) if message.id in REFUSED_BY_REDIS]
     if serious:
         raise ConfigError(_sentences(serious))
     if any(message.id == OUTDATED for message in messages):
