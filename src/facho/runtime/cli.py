@@ -32,14 +32,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else list(argv)
     typed = next((word for word in words if not word.startswith("-")), "")
     arguments = _parser(typed).parse_args(words)
+    # Imported late: `--version` and `--help` need neither.
+    from facho.runtime.commands.screen import CommandError
+    from facho.runtime.config import ConfigError
+
     try:
-        arguments.command(arguments)
+        # Commands without a database return their exit status.
+        status = arguments.command(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        sys.stderr.write(f"facho: {error}\n")
+        sys.exit(error.status)
+    except ConfigError as error:
+        sys.exit(f"facho: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         # The reader closed the pipe. Python must not report that at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    if status is not None:
+        sys.exit(status)
 
 
 def _parser(typed: str) -> argparse.ArgumentParser:
@@ -87,30 +100,13 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     shell.add_argument("-c", "--command", dest="code", help="run this code and exit")
     _command(commands, "check", check, "check the configuration")
     _command(commands, "rotate-keys", rotate_keys, "encrypt all secrets with a new key")
-    _add_light(commands, typed)
-    return parser
-
-
-def _add_light(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", typed: str) -> None:
     for name, text in LIGHT_COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        light = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == typed:
             module = import_module(f"facho.runtime.commands.{name}")
-            module.add_arguments(command)
-            command.set_defaults(command=lambda arguments, run=module.run: _run_light(run, arguments))
-
-
-def _run_light(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> None:
-    """Run a command whose result is its exit status."""
-    from facho.runtime.commands.screen import CommandError
-
-    try:
-        status = run(arguments)
-        sys.stdout.flush()
-    except CommandError as error:
-        sys.stderr.write(f"facho: {error}\n")
-        sys.exit(error.status)
-    sys.exit(status)
+            module.add_arguments(light)
+            light.set_defaults(command=module.run)
+    return parser
 
 
 def _command(
@@ -120,18 +116,8 @@ def _command(
     text: str,
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    command.set_defaults(command=lambda arguments: _run_with_database(function, arguments))
+    command.set_defaults(command=function)
     return command
-
-
-def _run_with_database(function: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> None:
-    """Run a command that needs an installation. A problem with it ends the command with a message."""
-    from facho.runtime.config import ConfigError
-
-    try:
-        function(arguments)
-    except ConfigError as error:
-        sys.exit(f"facho: {error}")
 
 
 def prepare() -> "Config":
@@ -310,7 +296,7 @@ def check(arguments: argparse.Namespace) -> None:
     for message in messages:
         if message.level == checks.INFO:
             print(message.msg, flush=True)
-    _refuse(messages, checks.WARNING)
+    _refuse([message for message in messages if message.level >= checks.WARNING])
     print(f"No problems found. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
@@ -331,15 +317,14 @@ def refuse_on_errors(*, outdated_too: bool = False, databases: Sequence[str] = (
     from facho.runtime.checks import OUTDATED
 
     messages = checks.run_checks(databases=list(databases))
-    _refuse([each for each in messages if each.is_serious() or (outdated_too and each.id == OUTDATED)], checks.WARNING)
+    _refuse([each for each in messages if each.is_serious() or (outdated_too and each.id == OUTDATED)])
 
 
-def _refuse(messages: "Sequence[CheckMessage]", level: int) -> None:
+def _refuse(messages: "Sequence[CheckMessage]") -> None:
     from facho.runtime.config import ConfigError
 
-    serious = [message for message in messages if message.level >= level]
-    if serious:
-        raise ConfigError("\n".join(f"{message.msg} {message.hint or ''}".strip() for message in serious))
+    if messages:
+        raise ConfigError("\n".join(f"{message.msg} {message.hint or ''}".strip() for message in messages))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from facho.engine.collect import collect
 from facho.engine.collect.replay import Memory
 from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.snmp import Agent, Community, Version
-from facho.runtime.commands.session import new_loop
+from facho.runtime.commands.target import new_loop
 
 TIMEOUT = timedelta(minutes=10)
 # Between two runs, in seconds. Meanwhile values of the simulated OLT change, as they do between real runs.

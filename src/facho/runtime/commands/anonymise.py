@@ -57,7 +57,8 @@ class Anonymiser:
         return [self._change(record) for record in records]
 
     def _change(self, record: Record) -> Record:
-        oid = self._change_oid(record.oid)
+        column = _longest(self._columns, record.oid)
+        oid = record.oid if column is None else Oid(column + self._index(record.oid[len(column) :]))
         if not isinstance(record.value, bytes) or record.tag == Tag.OBJECT_IDENTIFIER:
             return Record(oid, record.tag, record.value)
         if record.tag == Tag.IP_ADDRESS:
@@ -65,10 +66,6 @@ class Anonymiser:
         prefix = _longest(self._changes, record.oid)
         value = record.value if prefix is None else self._changes[prefix](record.value)
         return Record(oid, record.tag, value)
-
-    def _change_oid(self, oid: Oid) -> Oid:
-        prefix = _longest(self._columns, oid)
-        return oid if prefix is None else Oid(prefix + self._index(oid[len(prefix) :]))
 
     def _change_index(self, suffix: bytes) -> bytes:
         """Return an index without the serial that it may contain: its length, then its characters."""
@@ -110,12 +107,7 @@ def _reshape(value: bytes, dice: Random) -> bytes:
         chars = value.decode()
     except UnicodeDecodeError:
         return bytes(_strange_byte(byte, dice) for byte in value)
-    return "".join(_char(char, dice) for char in chars).encode()
-
-
-def _char(char: str, dice: Random) -> str:
-    size = len(char.encode())
-    return _ascii(char, dice) if size == 1 else STRANGE[size]
+    return "".join(_ascii(char, dice) if char.isascii() else STRANGE[len(char.encode())] for char in chars).encode()
 
 
 def _ascii(char: str, dice: Random) -> str:

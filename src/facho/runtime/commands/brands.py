@@ -6,7 +6,6 @@ from pathlib import Path
 from facho import brands
 from facho.brands.files import load_file
 from facho.brands.profile import BadProfile
-from facho.engine.brand import Brand
 from facho.runtime.commands import report, screen, target
 from facho.runtime.commands.screen import out, plural, table
 
@@ -17,31 +16,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    found = [_checked(options.check)] if options.check else _known()
+    if options.check:
+        try:
+            found = [load_file(options.check)]
+            # It must not conflict with the built-in ones.
+            brands.register(found)
+        except BadProfile as error:
+            raise screen.CommandError(str(error)) from error
+    else:
+        target.load()
+        found = sorted(brands.BRANDS.values(), key=lambda each: each.id)
     if options.json:
         out(report.dump({"brands": [report.brand(each) for each in found]}))
     elif options.check:
         (brand,) = found
         out(f"{options.check} is a profile of {brand.label} [{brand.id}] with {plural(len(brand.columns), 'column')}.")
     else:
-        out("\n".join(table(["id", "maker", "", "columns"], [_row(each) for each in found])))
+        rows = [
+            [each.id, each.label, "experimental" if each.experimental else "", ", ".join(each.columns)]
+            for each in found
+        ]
+        out("\n".join(table(["id", "maker", "", "columns"], rows)))
     return screen.COMPLETE
-
-
-def _row(brand: Brand) -> list[str]:
-    return [brand.id, brand.label, "experimental" if brand.experimental else "", ", ".join(brand.columns)]
-
-
-def _known() -> list[Brand]:
-    target.load()
-    return sorted(brands.BRANDS.values(), key=lambda each: each.id)
-
-
-def _checked(file: Path) -> Brand:
-    """Return the brand of a file, if it can be used with the built-in ones."""
-    try:
-        brand = load_file(file)
-        brands.register([brand])
-    except BadProfile as error:
-        raise screen.CommandError(str(error)) from error
-    return brand

@@ -75,14 +75,16 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _wish(options: argparse.Namespace) -> forecasting.Wish:
-    now = _now()
+    # The engine does not run in this process, so the system clock is used.
+    now = datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
     start = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     jobs = _jobs(options.job)
     if options.olts is None:
         fleet, config = _of_the_database(jobs, options.dead, now, start)
+        least, most = AUTOMATIC_POLLERS
         return forecasting.Wish(
             fleet,
-            options.pollers or config.pollers or _automatic(fleet, start),
+            options.pollers or config.pollers or min(max(_enough(fleet, start), least), most),
             options.hours,
             start,
             options.seed,
@@ -92,11 +94,6 @@ def _wish(options: argparse.Namespace) -> forecasting.Wish:
     dead = round(options.olts * options.dead / 100)
     fleet = forecasting.made_up(options.olts, jobs or forecasting.usual_jobs(), start, dead=dead, seed=options.seed)
     return forecasting.Wish(fleet, options.pollers or _enough(fleet, start), options.hours, start, options.seed)
-
-
-def _now() -> datetime:
-    # The engine does not run in this process, so the system clock is used.
-    return datetime.fromtimestamp(time.time(), UTC)  # noqa: TID251  # see above
 
 
 def _jobs(texts: Sequence[str]) -> list[forecasting.JobWish]:
@@ -131,12 +128,6 @@ def _of_the_database(
     return forecasting.with_dead(fleet, dead), config
 
 
-def _automatic(fleet: Fleet, start: datetime) -> int:
-    """Return the size that an automatic pool would reach."""
-    least, most = AUTOMATIC_POLLERS
-    return min(max(_enough(fleet, start), least), most)
-
-
 def _enough(fleet: Fleet, start: datetime) -> int:
     return min(pollers_needed(forecasting.works(forecasting.asked(fleet), fleet, start), start).pollers, MOST_POLLERS)
 
@@ -148,24 +139,6 @@ def _print(result: dict[str, Any]) -> None:
         f"{plural(result['pollers'], 'poller')}, {result['hours']:g} h"
     )
     out()
-    _print_sums(result)
-    out()
-    _print_failures(result["failures"])
-    _print_tables(result)
-    pool = result["pool"]
-    if pool["pollers"] > result["pollers"]:
-        out(f"{pool['pollers']} pollers are needed to start {pool['on_time']:g} % of the slots within 5 s.")
-    else:
-        out(
-            f"{plural(pool['pollers'], 'poller')} would be enough "
-            f"to start {pool['on_time']:g} % of the slots within 5 s."
-        )
-    if pool["reachable"] < 95:
-        out(f"More pollers cannot exceed {pool['reachable']:g} %: OLTs are busy with one job when the next one is due.")
-    note(f"forecast in {span(result['took_seconds'])}")
-
-
-def _print_sums(result: dict[str, Any]) -> None:
     late, violations = result["lateness"], result["violations"]
     told = ", ".join(f"{count} {severity}" for severity, count in violations.items()) or "none"
     lost = ", ".join(f"{count} {cause}" for cause, count in result["lost"].items()) or "none"
@@ -180,19 +153,14 @@ def _print_sums(result: dict[str, Any]) -> None:
     ]
     for name, text in rows:
         out(f"{name:<14} {text}")
-
-
-def _print_failures(failures: Sequence[dict[str, Any]]) -> None:
-    """Print the learned failures, which are part of the forecast."""
-    for each in failures:
+    out()
+    # The learned failures, which are part of the forecast.
+    for each in result["failures"]:
         errors = f", {each['failed']} of them with an error" if each["failed"] else ""
         out(f"{each['olt']} answered {each['answered']} of {plural(each['runs'], 'run')}{errors}")
-    if failures:
+    if result["failures"]:
         out("Runs fail in this forecast at the rate of the last 24 hours.")
         out()
-
-
-def _print_tables(result: dict[str, Any]) -> None:
     names = ["required", "completed", "failed", "skipped", "compliance"]
     titles = ["required", "completed", "failed", "skipped", "quota %"]
     jobs = [[job["task"], *(job[name] for name in names), job["on_time"], job["p95"]] for job in result["jobs"]]
@@ -202,3 +170,14 @@ def _print_tables(result: dict[str, Any]) -> None:
         worst = [[olt["olt"], *(olt[name] for name in names)] for olt in result["worst_olts"]]
         out("\n".join(table(["worst OLTs", *titles], worst)))
         out()
+    pool = result["pool"]
+    if pool["pollers"] > result["pollers"]:
+        out(f"{pool['pollers']} pollers are needed to start {pool['on_time']:g} % of the slots within 5 s.")
+    else:
+        out(
+            f"{plural(pool['pollers'], 'poller')} would be enough "
+            f"to start {pool['on_time']:g} % of the slots within 5 s."
+        )
+    if pool["reachable"] < 95:
+        out(f"More pollers cannot exceed {pool['reachable']:g} %: OLTs are busy with one job when the next one is due.")
+    note(f"forecast in {span(result['took_seconds'])}")

@@ -6,10 +6,9 @@ from dataclasses import replace
 from facho.engine.brand import Brand
 from facho.engine.detect.cost import Allowed, Measured, TableCost, measure
 from facho.engine.detect.detect import Identity
-from facho.runtime.commands import report, screen, session, target
+from facho.runtime.commands import report, screen, target
 from facho.runtime.commands.screen import ProgressBar, note, out, plural, printable, span, table
-from facho.runtime.commands.session import OltSession
-from facho.runtime.commands.target import ask_identity
+from facho.runtime.commands.target import OltSession, ask_identity
 
 TIMEOUT = 120
 
@@ -23,12 +22,8 @@ def run(options: argparse.Namespace) -> int:
     target.load()
     agent = target.agent_of(options)
     named = target.chosen(options)
-
-    async def work(session: OltSession) -> int:
-        return await _work(session, options, named)
-
     try:
-        return session.run(agent, options.timeout, work)
+        return target.run(agent, options.timeout, lambda session: _work(session, options, named))
     except screen.CommandError as error:
         if options.json:
             out(report.failure(agent, str(error)))
@@ -53,18 +48,23 @@ async def _work(session: OltSession, options: argparse.Namespace, named: Brand |
         out(report.probing(session.agent, identity, measured))
     else:
         _print(options.host, identity, measured)
-    return _status(measured)
-
-
-def _status(measured: Measured | None) -> int:
-    """Return PARTIAL if the brand is unknown or a table gave no usable answer."""
+    # The brand is unknown, or a table gave no usable answer.
     if measured is None or any(each.problem for each in measured.tables):
         return screen.PARTIAL
     return screen.COMPLETE
 
 
 def _print(host: str, identity: Identity, measured: Measured | None) -> None:
-    for title, value in _facts(host, identity, measured):
+    brand = identity.brand
+    facts = [("OLT", f"{identity.sys_name or 'without a name'} ({host})")]
+    if brand is not None:
+        facts.append(("brand", f"{brand.label} [{brand.id}]{' (experimental)' if brand.experimental else ''}"))
+    facts.append(("says", identity.sys_descr or "not reported"))
+    facts.append(("object id", identity.sys_object_id or "none"))
+    facts.append(("uptime", span(identity.uptime)))
+    if measured is not None:
+        facts.append(("ONUs", describe_onus(measured)))
+    for title, value in facts:
         out(f"{title:<10} {printable(value)}")
     if identity.remark:
         note(identity.remark)
@@ -77,19 +77,6 @@ def _print(host: str, identity: Identity, measured: Measured | None) -> None:
         out()
         jobs = [describe_job(each) for each in measured.allowed]
         out("\n".join(table(["job", "takes", "can run every", "because"], jobs)))
-
-
-def _facts(host: str, identity: Identity, measured: Measured | None) -> list[tuple[str, str]]:
-    brand = identity.brand
-    facts = [("OLT", f"{identity.sys_name or 'without a name'} ({host})")]
-    if brand is not None:
-        facts.append(("brand", f"{brand.label} [{brand.id}]{' (experimental)' if brand.experimental else ''}"))
-    facts.append(("says", identity.sys_descr or "not reported"))
-    facts.append(("object id", identity.sys_object_id or "none"))
-    facts.append(("uptime", span(identity.uptime)))
-    if measured is not None:
-        facts.append(("ONUs", describe_onus(measured)))
-    return facts
 
 
 def describe_onus(measured: Measured) -> str:

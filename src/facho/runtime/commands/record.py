@@ -12,17 +12,15 @@ from facho.engine.detect.detect import SYS_UP_TIME, Asker
 from facho.engine.errors import BadAnswer, NoAnswer, OltUnreachable
 from facho.engine.oid import Oid, arcs, parse
 from facho.engine.snmp import Answer, ErrorStatus, Tag, Version
-from facho.runtime.commands import screen, session, target
+from facho.runtime.commands import screen, target
 from facho.runtime.commands.anonymise import Anonymiser
 from facho.runtime.commands.screen import CommandError, ProgressBar, note, plural
-from facho.runtime.commands.session import STOPPED_EARLY, OltSession
-from facho.runtime.commands.target import find_brand
+from facho.runtime.commands.target import STOPPED_EARLY, OltSession, find_brand
 
 TIMEOUT = 3600
 SYSTEM_GROUP = parse("1.3.6.1.2.1.1")
 # Types of a missing variable.
 ABSENT = frozenset({Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW})
-IN_CIRCLES = "the agent returns the same rows again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,11 +38,7 @@ def run(options: argparse.Namespace) -> int:
     agent = target.agent_of(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise CommandError(f"{options.output} cannot be written: there is no such folder")
-
-    async def work(session: OltSession) -> int:
-        return await _work(session, options)
-
-    return session.run(agent, options.timeout, work)
+    return target.run(agent, options.timeout, lambda session: _work(session, options))
 
 
 async def _work(session: OltSession, options: argparse.Namespace) -> int:
@@ -75,15 +69,14 @@ async def _record(session: OltSession, host: str, brand: Brand, progress: Progre
     recorder = Recorder(asker, manners)
     tables = tables_of(brand)
     try:
-        for number, (oid, (name, optical)) in enumerate(tables.items()):
-            progress.show(f"{host}: {name}, {plural(len(recorder), 'variable')}", number, len(tables), "tables")
-            await recorder.walk(name, oid, optical=optical)
+        with progress:
+            for number, (oid, (name, optical)) in enumerate(tables.items()):
+                progress.show(f"{host}: {name}, {plural(len(recorder), 'variable')}", number, len(tables), "tables")
+                await recorder.walk(name, oid, optical=optical)
     except OltUnreachable as error:
         if not len(recorder):
             raise
         recorder.problems.append(STOPPED_EARLY if session.is_stopped else str(error))
-    finally:
-        progress.clear()
     return recorder
 
 
@@ -95,11 +88,9 @@ def tables_of(brand: Brand) -> dict[Oid, tuple[str, bool]]:
     if brand.probe is not None:
         wanted.setdefault(brand.probe, ("probe", False))
     wanted |= {column.oid: (column.field, column.optical) for column in brand.columns.values()}
-    return {oid: wanted[oid] for oid in sorted(wanted, key=arcs) if not _lies_within(oid, wanted)}
-
-
-def _lies_within(oid: Oid, others: Iterable[Oid]) -> bool:
-    return any(oid != other and oid.startswith(other) for other in others)
+    # A subtree within another one is read with it.
+    inner = {oid for oid in wanted for other in wanted if oid != other and oid.startswith(other)}
+    return {oid: wanted[oid] for oid in sorted(wanted.keys() - inner, key=arcs)}
 
 
 class Recorder:
@@ -156,7 +147,7 @@ class Recorder:
             self._records.setdefault(oid, Record(oid, Tag(tag), value))
         if len(self._records) > known:
             return answer.oids[-1]
-        self.problems.append(f"{name}: {IN_CIRCLES}, the rest of it is missing")
+        self.problems.append(f"{name}: the agent returns the same rows again, the rest of it is missing")
         return None
 
     async def _check_alive(self) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from facho.engine.brand import Brand
 from facho.engine.detect.detect import Identity
-from facho.engine.model import Collected, Coverage, Reading, Traffic
+from facho.engine.model import Collected, Reading, Traffic
 from facho.engine.oid import text as oid_text
 from facho.engine.snmp import Agent
 
 if TYPE_CHECKING:
     # Only a probe measures; the other commands need not load it.
-    from facho.engine.detect.cost import Measured, TableCost
+    from facho.engine.detect.cost import Measured
 
 # Keys of every ONU, in this order, null without a value; other values follow.
 ONU_KEYS = (
@@ -51,14 +51,15 @@ def _plain(value: object) -> object:
 
 def collection(agent: Agent, identity: Identity, brand: Brand, collected: Collected, cost: dict[str, float]) -> str:
     """Return a collection. `cost` has its seconds and CPU seconds."""
+    values = sum(value is not None for reading in collected.readings for value in reading.values.values())
     return dump(
         {
             "olt": olt(agent, identity),
             "brand": brand.id,
             "completeness": collected.completeness.value,
-            "stats": {**cost, **_stats(collected.traffic), "values": _count_values(collected)},
+            "stats": {**cost, **_stats(collected.traffic), "values": values},
             "onus": [onu(reading) for reading in collected.readings],
-            "coverage": [_coverage(each) for each in collected.coverage],
+            "coverage": [asdict(each) | {"completeness": each.completeness.value} for each in collected.coverage],
             "failed_onus": list(collected.failed_onus),
             "errors": list(collected.errors),
         }
@@ -84,14 +85,24 @@ def failure(agent: Agent, sentence: str) -> str:
 def probing(agent: Agent, identity: Identity, measured: "Measured | None") -> str:
     """Return the result of a probe."""
     brand = identity.brand
-    found = {
+    found: dict[str, Any] = {
         "olt": olt(agent, identity),
         "brand": brand.id if brand else None,
         "label": brand.label if brand else None,
         "experimental": brand.experimental if brand else None,
         "remark": identity.remark or None,
     }
-    return dump(found | (_measured(measured) if measured else {}))
+    if measured is not None:
+        found |= {
+            "onus": measured.onus,
+            "onus_are_more": measured.onus_are_more,
+            "seconds_a_row": measured.seconds_a_row(optical=False),
+            "seconds_an_optical_row": measured.seconds_a_row(optical=True),
+            "tables": [asdict(each) | {"seconds_a_row": each.seconds_a_row} for each in measured.tables],
+            "allowed": [asdict(each) for each in measured.allowed],
+            "stats": _stats(measured.traffic),
+        }
+    return dump(found)
 
 
 def olt(agent: Agent, identity: Identity) -> dict[str, Any]:
@@ -116,30 +127,6 @@ def onu(reading: Reading) -> dict[str, Any]:
 def _stats(traffic: Traffic) -> dict[str, Any]:
     stats = {each.name: getattr(traffic, each.name) for each in fields(traffic)}
     return stats | {"sizes": dict(traffic.sizes)}
-
-
-def _count_values(collected: Collected) -> int:
-    return sum(value is not None for reading in collected.readings for value in reading.values.values())
-
-
-def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return asdict(coverage) | {"completeness": coverage.completeness.value}
-
-
-def _measured(measured: "Measured") -> dict[str, Any]:
-    return {
-        "onus": measured.onus,
-        "onus_are_more": measured.onus_are_more,
-        "seconds_a_row": measured.seconds_a_row(optical=False),
-        "seconds_an_optical_row": measured.seconds_a_row(optical=True),
-        "tables": [_table(each) for each in measured.tables],
-        "allowed": [asdict(each) for each in measured.allowed],
-        "stats": _stats(measured.traffic),
-    }
-
-
-def _table(cost: "TableCost") -> dict[str, Any]:
-    return asdict(cost) | {"seconds_a_row": cost.seconds_a_row}
 
 
 def brand(brand: Brand) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self, TextIO
 
-from facho.engine.model import Completeness
-
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -27,11 +25,6 @@ class CommandError(Exception):
     def __init__(self, sentence: str, status: int = USAGE) -> None:
         super().__init__(sentence)
         self.status = status
-
-
-def of(completeness: Completeness) -> int:
-    """Return the status of a reading. An OLT that reports no ONUs was read completely."""
-    return PARTIAL if completeness is Completeness.PARTIAL else COMPLETE
 
 
 # Minimum width of a table column.
@@ -62,7 +55,10 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int
 
     cells = [[printable(value) for value in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(titles, *cells, strict=True)]
-    room = (width or terminal_width()) - len(GAP) * (len(titles) - 1)
+    if width is None:
+        # Output to a file or a pipe is not cut.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    room = width - len(GAP) * (len(titles) - 1)
     while sum(widths) > room and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
     is_right = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(titles))]
@@ -74,11 +70,6 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int
         return " " * space + cell if is_right[place] else cell + " " * space
 
     return [GAP.join(fitted(cell, place) for place, cell in enumerate(line)).rstrip() for line in (titles, *cells)]
-
-
-def terminal_width() -> int:
-    """Return the maximum width of a line. Output to a file or a pipe is not cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
 def printable(value: object) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 from facho.adapters.snmp.snmprec import BadRecording
 from facho.runtime.commands import screen
 from facho.runtime.commands.screen import CommandError, note, out, plural
-from facho.runtime.commands.session import new_loop
-from facho.runtime.commands.target import whole
+from facho.runtime.commands.target import new_loop, whole
 from facho.simulator.control import USAGE, Control
 from facho.simulator.faults import FAULT_OPTIONS, faults_from
 from facho.simulator.fleet import MAKERS, OltSpec, SimulatedFleet, SimulatedOlt
@@ -38,8 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-order", action="store_true", help="keep the order of the recording, even where OIDs decrease"
     )
-    parser.add_argument("--port", type=_port, default=PORT, help="UDP port on 127.0.0.1 (default %(default)s)")
-    parser.add_argument("--onus", type=_count, default=256, metavar="N", help="number of ONUs (default %(default)s)")
+    port = whole(0, 65535, otherwise="the port must be between 0 and 65535; 0 selects a free port")
+    parser.add_argument("--port", type=port, default=PORT, help="UDP port on 127.0.0.1 (default %(default)s)")
+    onus = whole(0, otherwise="must be 0 or more")
+    parser.add_argument("--onus", type=onus, default=256, metavar="N", help="number of ONUs (default %(default)s)")
     parser.add_argument("--name", default="OLT-CENTRAL-01", help="name of the OLT, its sysName (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed for generating the ONUs (default %(default)s)")
     parser.add_argument("--community", default="public", help="SNMP community that it accepts (default %(default)s)")
@@ -53,20 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             faults.add_argument(name, dest=dest, help=text, action="store_const", const="yes")
         else:
             faults.add_argument(name, dest=dest, help=text, metavar=option.type.__name__.upper())
-
-
-def _count(text: str) -> int:
-    number = whole(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number
-
-
-def _port(text: str) -> int:
-    number = whole(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError("the port must be between 0 and 65535; 0 selects a free port")
-    return number
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,7 +91,9 @@ async def _serve(spec: OltSpec, log: PduLog) -> None:
     async with SimulatedFleet([spec], log=log) as fleet:
         control = Control(fleet)
         _introduce(fleet[spec.name])
-        if _has_keyboard():
+        # In the background of a shell, reading the input would stop the process.
+        is_in_background = os.isatty(STDIN) and os.tcgetpgrp(STDIN) != os.getpgrp()
+        if sys.stdin is not None and not is_in_background:
             # The end of the input does not stop it: there may never have been any.
             watch_stdin(loop, lambda line: _obey(control, line), lambda: None)
         await stop.wait()
@@ -123,11 +112,6 @@ def _introduce(olt: SimulatedOlt) -> None:
     sys.stdout.flush()
 
 
-def _has_keyboard() -> bool:
-    """Return whether input may be read: in the background of a shell, that would stop the process."""
-    return sys.stdin is not None and not (os.isatty(STDIN) and os.tcgetpgrp(STDIN) != os.getpgrp())
-
-
 def _obey(control: Control, line: str) -> None:
     """Run a command line, and print the result."""
     answer = control.run(f"* {line}")
@@ -141,11 +125,9 @@ def _obey(control: Control, line: str) -> None:
 
 def describe(came: Mapping[str, Any]) -> str:
     """Return the result of a command: `faults: loss=0.05`, `onus: 41`."""
-    parts = [f"{name}: {_words(value)}" for name, value in came.items()]
+    parts = []
+    for name, value in came.items():
+        if isinstance(value, Mapping):
+            value = " ".join(f"{key}={each}" for key, each in value.items()) or "none"
+        parts.append(f"{name}: {value}")
     return ", ".join(parts) or "done"
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{name}={each}" for name, each in value.items()) or "none"
-    return str(value)

@@ -1,21 +1,40 @@
-"""The OLT of a command: the options that name it, its agent and its brand."""
+"""The OLT of a command: the options that name it, its agent, the SNMP session, and its brand."""
 
 import argparse
+import asyncio
+import gc
 import getpass
+import math
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 
 from facho import brands
+from facho.adapters.clock import SystemClock
+from facho.adapters.snmp.client import SnmpByVersion
 from facho.brands.files import load_folder
 from facho.brands.profile import BadProfile
 from facho.engine.brand import Brand
 from facho.engine.detect.detect import Identity, identify
-from facho.engine.errors import UnknownBrand
+from facho.engine.errors import OltUnreachable, Refused, UnknownBrand
 from facho.engine.snmp import Agent, Community, User, Version
-from facho.runtime.commands.screen import CommandError, ProgressBar, note
-from facho.runtime.commands.session import OltSession
+from facho.runtime.commands.screen import STOPPED, UNREACHABLE, CommandError, ProgressBar, note
 from facho.runtime.config import BRANDS_FOLDER, SETTINGS, ConfigError
+
+DEFAULT_PORT = 161
+COMMUNITY = "FACHO_COMMUNITY"
+AUTH_KEY = "FACHO_AUTH_KEY"
+PRIV_KEY = "FACHO_PRIV_KEY"
+
+VERSIONS = {"1": Version.V1, "2c": Version.V2C, "3": Version.V3}
+AUTHENTICATIONS = ("SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
+PRIVACIES = ("AES128", "AES192", "AES256")
+
+Ask = Callable[[str], str]
+
+STOPPED_EARLY = "stopped by Ctrl-C before the end"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> None:
@@ -36,18 +55,6 @@ def chosen(options: argparse.Namespace) -> Brand | None:
         return brands.brand(options.brand)
     except UnknownBrand as error:
         raise CommandError(str(error)) from error
-
-
-DEFAULT_PORT = 161
-COMMUNITY = "FACHO_COMMUNITY"
-AUTH_KEY = "FACHO_AUTH_KEY"
-PRIV_KEY = "FACHO_PRIV_KEY"
-
-VERSIONS = {"1": Version.V1, "2c": Version.V2C, "3": Version.V3}
-AUTHENTICATIONS = ("SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
-PRIVACIES = ("AES128", "AES192", "AES256")
-
-Ask = Callable[[str], str]
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, timeout: int) -> None:
@@ -84,17 +91,24 @@ def positive(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number < float("inf"):
+    if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return number
 
 
-def whole(text: str) -> int:
-    """Return a whole number, for argparse."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+def whole(least: int, most: float = math.inf, *, otherwise: str) -> Callable[[str], int]:
+    """Return a reader of whole numbers for argparse. `otherwise` is the message for numbers beyond the limits."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(otherwise)
+        return number
+
+    return read
 
 
 def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Agent:
@@ -156,6 +170,68 @@ def _prompt(question: str) -> str:
     return getpass.getpass(question)
 
 
+class OltSession:
+    """SNMP access of a command.
+
+    Ctrl-C or SIGTERM closes only the socket: the command sees an agent that no longer answers, and ends with the
+    values so far. A second Ctrl-C ends the command at once.
+    """
+
+    def __init__(self, agent: Agent, timeout: float) -> None:
+        self.agent = agent
+        self.snmp = SnmpByVersion()
+        self.clock = SystemClock()
+        self.deadline = self.clock.now() + timedelta(seconds=timeout)
+        self.is_stopped = False
+        self._closing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        self.is_stopped = True
+        self._closing = loop.create_task(self.snmp.close())
+
+    async def run(self, work: Callable[["OltSession"], Awaitable[int]]) -> int:
+        """Return the status of the work, or STOPPED."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        try:
+            status = await work(self)
+        except (OltUnreachable, Refused) as error:
+            if not self.is_stopped:
+                raise CommandError(str(error), UNREACHABLE) from error
+            raise CommandError(STOPPED_EARLY, STOPPED) from error
+        finally:
+            await self.snmp.close()
+        return STOPPED if self.is_stopped else status
+
+
+def run(agent: Agent, timeout: float, work: Callable[[OltSession], Awaitable[int]]) -> int:
+    """Run a command on the event loop, and return its status."""
+
+    async def main() -> int:
+        return await OltSession(agent, timeout).run(work)
+
+    # A command keeps nearly all objects until its end: garbage collection would take a tenth of its time.
+    gc.freeze()
+    gc.set_threshold(200_000)
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(main())
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return the fastest available event loop."""
+    try:
+        import uvloop
+    except ImportError:
+        # Not available on this system; the standard loop is slower.
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
 async def find_brand(session: OltSession, options: argparse.Namespace, progress: ProgressBar) -> tuple[Brand, Identity]:
     """Return the brand and the identity of the agent; no request is sent if the brand was given."""
     named = chosen(options)
@@ -171,8 +247,8 @@ async def find_brand(session: OltSession, options: argparse.Namespace, progress:
 
 async def ask_identity(session: OltSession, progress: ProgressBar) -> Identity:
     """Return the identity of the agent."""
-    progress.show(f"{session.agent.host}: detecting the brand")
-    try:
+    with progress:
+        progress.show(f"{session.agent.host}: detecting the brand")
         return await identify(
             session.agent,
             snmp=session.snmp,
@@ -181,5 +257,3 @@ async def ask_identity(session: OltSession, progress: ProgressBar) -> Identity:
             candidates=brands.candidates,
             brands=tuple(brands.BRANDS.values()),
         )
-    finally:
-        progress.clear()
