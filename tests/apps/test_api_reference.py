@@ -18,7 +18,7 @@ from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.scheduling.snapshot import snapshot
 from facho.engine.scheduling.workers import Roster
-from facho.runtime.roles.crew import WorkerPollers
+from facho.runtime.roles.worker import WorkerPollers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from builders import MIN, T0, make_composite
 
 from facho.adapters.clock import SystemClock
 from facho.engine.model import Claim, Outcome, Status
-from facho.runtime.roles.crew import WorkerPollers
+from facho.runtime.roles.worker import WorkerPollers
 
 
 class Runner:

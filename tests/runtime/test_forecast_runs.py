@@ -7,7 +7,7 @@ from builders import SEC, T0
 
 from facho.adapters.clock import SystemClock
 from facho.apps.coordinator.models import Forecast
-from facho.runtime.forecast_runs import ForecastRuns, arguments
+from facho.runtime.forecasting import ForecastRuns, arguments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

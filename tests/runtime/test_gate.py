@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 from kombu.asynchronous import Hub
 
-from facho.runtime.roles.gate import put_gate
+from facho.runtime.roles.worker import put_gate
 
 
 @pytest.mark.parametrize(

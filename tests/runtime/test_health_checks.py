@@ -13,10 +13,10 @@ from metrics_stage import SNAPSHOT
 from prometheus_client import CollectorRegistry
 
 from facho.engine.model import Cause
-from facho.runtime import config, readiness
+from facho.runtime import config, monitoring
 from facho.runtime.clocks import Skew
 from facho.runtime.health import NotWell
-from facho.runtime.readiness import (
+from facho.runtime.monitoring import (
     HANGS_AFTER,
     DatabaseWatch,
     DataWatch,
@@ -77,7 +77,7 @@ class TestDatabase:
         assert await self.ask(DatabaseWatch(Inline())) == {"database": "ok", "migrations": "ok"}
 
     async def test_one_that_is_not_up_to_date_says_what_to_do(self, monkeypatch):
-        monkeypatch.setattr(readiness, "_missing_migrations", lambda: 3)
+        monkeypatch.setattr(monitoring, "_missing_migrations", lambda: 3)
         _, migrations = DatabaseWatch(Inline()).checks
 
         with pytest.raises(NotWell, match="not applied: 3; run `facho migrate`"):
@@ -85,7 +85,7 @@ class TestDatabase:
 
     async def test_it_is_well_as_soon_as_somebody_has_done_it_and_is_not_asked_again(self, monkeypatch):
         left, thread = [1, 0], Inline()
-        monkeypatch.setattr(readiness, "_missing_migrations", lambda: left.pop(0))
+        monkeypatch.setattr(monitoring, "_missing_migrations", lambda: left.pop(0))
         _, migrations = DatabaseWatch(thread).checks
         with pytest.raises(NotWell):
             await migrations.ask()
@@ -98,7 +98,7 @@ class TestDatabase:
         def refuse():
             raise OperationalError('connection to "10.1.2.3" as user "facho" refused')
 
-        monkeypatch.setattr(readiness, "_write", refuse)
+        monkeypatch.setattr(monitoring, "_write", refuse)
         database, _ = DatabaseWatch(Inline()).checks
 
         with pytest.raises(NotWell) as trouble:
@@ -120,7 +120,7 @@ class TestDatabase:
             cause.sqlite_errorcode = code
             raise OperationalError("secret path") from cause
 
-        monkeypatch.setattr(readiness, "_write", refuse)
+        monkeypatch.setattr(monitoring, "_write", refuse)
         database, _ = DatabaseWatch(Inline()).checks
 
         with pytest.raises(NotWell) as trouble:
@@ -135,13 +135,13 @@ class TestDatabase:
             cursor.execute("PRAGMA query_only = on" if is_sqlite else "SET TRANSACTION READ ONLY")
         try:
             with pytest.raises((NotWell, OperationalError)) as trouble:
-                readiness._write()
+                monitoring._write()
         finally:
             if is_sqlite:
                 with connection.cursor() as cursor:
                     cursor.execute("PRAGMA query_only = off")
 
-        said = readiness._sentence(trouble.value) if is_sqlite else str(trouble.value)
+        said = monitoring._sentence(trouble.value) if is_sqlite else str(trouble.value)
         assert said == "the database is read-only"
 
     @pytest.mark.django_db(transaction=True)
@@ -162,7 +162,7 @@ class TestDatabase:
             if answer is not None:
                 raise answer
 
-        monkeypatch.setattr(readiness, "_write", select)
+        monkeypatch.setattr(monitoring, "_write", select)
         database, _ = DatabaseWatch(Inline()).checks
         with pytest.raises(NotWell):
             await database.ask()
@@ -176,7 +176,7 @@ class TestDatabase:
             asked.append(1)
             answer.wait(60)
 
-        monkeypatch.setattr(readiness, "_write", hang)
+        monkeypatch.setattr(monitoring, "_write", hang)
         watch = DatabaseWatch(thread, patience=0)
         try:
             for _ in range(3):
@@ -202,7 +202,7 @@ class TestLifeline:
         return Lifeline(DatabaseWatch(Inline(), patience=HANGS_AFTER), [self.Silent(), thread], clock)
 
     async def test_it_is_whole_while_the_database_answers(self, lifeline, monkeypatch):
-        monkeypatch.setattr(readiness, "_write", lambda: None)
+        monkeypatch.setattr(monitoring, "_write", lambda: None)
 
         await lifeline.step()
 
@@ -216,7 +216,7 @@ class TestLifeline:
             if answer is not None:
                 raise answer
 
-        monkeypatch.setattr(readiness, "_write", select)
+        monkeypatch.setattr(monitoring, "_write", select)
         seen = []
         while answers:
             await lifeline.step()
@@ -225,7 +225,7 @@ class TestLifeline:
         assert seen == [True, True, False]
 
     async def test_it_is_cut_while_the_clocks_differ(self, clock, monkeypatch, caplog):
-        monkeypatch.setattr(readiness, "_write", lambda: None)
+        monkeypatch.setattr(monitoring, "_write", lambda: None)
         skews = [timedelta(hours=1), timedelta(hours=1), timedelta(0)]
         watch = DatabaseWatch(Inline(), patience=HANGS_AFTER, skew=lambda: Skew(skews.pop(0)))
         lifeline = Lifeline(watch, [], clock)

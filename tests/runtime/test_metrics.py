@@ -17,7 +17,7 @@ from facho.engine.model import Cause, Standing, Status
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.snapshot import snapshot
 from facho.runtime.metrics import OLT_METRICS, Meters, PoolCollector, make_registry
-from facho.runtime.readiness import LoopWatch
+from facho.runtime.monitoring import LoopWatch
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "deploy" / "grafana" / "facho.json"

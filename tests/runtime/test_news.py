@@ -5,7 +5,7 @@ import logging
 
 from facho.adapters.bus.local import LocalBus
 from facho.engine.scheduling.workers import Roster
-from facho.runtime.roles.news import act_on
+from facho.runtime.roles import act_on
 
 WORKER = {"worker": "noc-1/1", "draining": False, "pollers": [{"id": 1}, {"id": 2}], "spooled": 0}
 

@@ -37,7 +37,7 @@ async def parts(tmp_path):
     clock, bus, thread = VirtualClock(T0), Bus(), DbThread("turn")
     observed = Monitoring("scheduler", clock, token="")
     turn = SchedulerTurn(thread, clock, "noc-1/1")
-    parts = scheduler.make_parts(settings, turn, bus, clock, observed.meters(), observed.show_olts(0, lambda: True))
+    parts = scheduler.Parts(settings, turn, bus, clock, observed.meters(), observed.show_olts(0, lambda: True))
     yield parts, bus
     await parts.snmp.close()
     scheduler.logs.remove_events(parts.events)

@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from facho.adapters.bus.local import LocalBus
 from facho.runtime.roles import worker
-from facho.runtime.roles.crew import WorkerPollers
+from facho.runtime.roles.worker import WorkerPollers
 from facho.store import events
 
 

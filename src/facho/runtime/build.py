@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypedDict
+from typing import TypedDict, Unpack
 
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
@@ -32,7 +32,7 @@ from facho.engine.scheduling.snapshot import describe, snapshot
 from facho.runtime import logs
 from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import AUTOMATIC_POLLERS, Config
-from facho.runtime.forecast_runs import ForecastRuns
+from facho.runtime.forecasting import ForecastRuns
 from facho.runtime.metrics import Meters, OltCollector
 from facho.runtime.monitoring import Monitoring
 from facho.store import quotas, recovery, runs
@@ -100,21 +100,26 @@ class Engine:
             thread.close()
 
 
+class Ports(TypedDict):
+    """Ports of a component that polls OLTs."""
+
+    nodes: NodeSource
+    runs: Runs
+    leases: OltLeases
+    snmp: Snmp
+    clock: Clock
+    bus: EventBus
+    observer: Observer
+
+
 def make_policy(config: Config) -> BreakerPolicy:
     return BreakerPolicy(config.breaker_after, config.auto_recover)
 
 
 def make_delivery(
-    config: Config, writer: DbThread, disk: DbThread, meters: Meters, inventories: Inventories
-) -> ResultDelivery:
-    """Return the delivery of results to the database, for a worker."""
-    return make_group_delivery(config, GroupCommit(writer), disk, meters, inventories)
-
-
-def make_group_delivery(
     config: Config, commits: GroupCommit, disk: DbThread, meters: Meters, inventories: Inventories
 ) -> ResultDelivery:
-    """Return the delivery of results for a process whose claims share commits with them."""
+    """Return the delivery of results to the database. Claims of the same process may share the commits."""
     results = DbResults(
         commits,
         rules=Rules(config.misses, config.mass_vanishing),
@@ -139,21 +144,17 @@ def engine(config: Config) -> Engine:
     reader, writer, helper, watcher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
     inventories = Inventories()
     commits = GroupCommit(writer, GATHERING)
-    delivery = make_group_delivery(config, commits, disk, meters, inventories)
+    delivery = make_delivery(config, commits, disk, meters, inventories)
     slots = DbSlots(writer, claims=commits, policy=make_policy(config), settle=delivery.flush, observer=meters)
-    snmp, leases, nodes, worker = (
-        SnmpByVersion(observer=meters),
-        LocalLeases(),
-        DbNodeSource(reader),
-        config.worker_name,
-    )
+    snmp, nodes = SnmpByVersion(observer=meters), DbNodeSource(reader)
+    worker, host = config.worker_name, socket.gethostname()
     olts = observed.show_olts(config.metrics_per_olt, lambda: True)
     events = EventRows()
     logs.add_events(events)
     ports: Ports = {
         "nodes": nodes,
         "runs": DbRuns(reader, commits, delivery, inventories),
-        "leases": leases,
+        "leases": LocalLeases(),
         "snmp": snmp,
         "clock": clock,
         "bus": bus,
@@ -163,6 +164,14 @@ def engine(config: Config) -> Engine:
     prober = Prober(name=worker, slots=slots, **ports)
     planner = Planner(helper)
     least, most = AUTOMATIC_POLLERS
+
+    def on_tick(manager: PollerManager) -> None:
+        now = clock.now()
+        # Nothing starts while results are spooled.
+        manager.outages.note("spool", Cause.DATABASE_UNAVAILABLE if delivery.waiting else None, now)
+        pollers = describe(manager.pollers, now, manager.started_at, worker, host)
+        bus.publish("snapshot", snapshot(manager, now, pollers))
+
     scheduler = Scheduler(
         pollers=config.pollers or least,
         size=None if config.pollers else PoolSize(least, most, lambda: observed.loop.lag),
@@ -171,15 +180,13 @@ def engine(config: Config) -> Engine:
         runner=runner,
         clock=clock,
         prober=prober,
-        on_tick=lambda manager: _on_tick(manager, delivery, bus, worker, clock.now()),
+        on_tick=on_tick,
         on_change=planner.changed,
         outages=Outages(is_away),
         observer=meters,
     )
     observed.show_pool(bus, lambda: scheduler.standings, lambda: True)
-    journal = Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool())
     alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
-    also = [deliver(delivery), olt_figures(olts, helper)]
     chores = make_chores(
         config,
         clock,
@@ -189,26 +196,15 @@ def engine(config: Config) -> Engine:
         gap=lambda: scheduler.gap,
         # Executions with spooled results are about to end by themselves.
         may_reap=lambda: not delivery.waiting,
-        also=also,
-    )
-    answerer = make_answerer(
-        worker,
-        scheduler,
-        nodes=nodes,
-        leases=leases,
-        snmp=snmp,
-        clock=clock,
-        reader=reader,
-        writer=writer,
-        observer=meters,
+        also=[deliver(delivery), olt_figures(olts, helper)],
     )
     return Engine(
         scheduler=scheduler,
         prober=prober,
-        answerer=answerer,
+        answerer=make_answerer(worker, scheduler, ports, reader, writer),
         chores=chores,
         alerts=alerts,
-        journal=journal,
+        journal=Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool()),
         events=events,
         bus=bus,
         snmp=snmp,
@@ -218,18 +214,6 @@ def engine(config: Config) -> Engine:
         clock=clock,
         clock_watch=ClockWatch(clock, f"{config.worker_name} (run)", scheduler.clock_set),
     )
-
-
-class Ports(TypedDict):
-    """Ports of a component that polls OLTs."""
-
-    nodes: NodeSource
-    runs: Runs
-    leases: OltLeases
-    snmp: Snmp
-    clock: Clock
-    bus: EventBus
-    observer: Observer
 
 
 def deliver(delivery: ResultDelivery) -> Chore:
@@ -242,74 +226,35 @@ def olt_figures(olts: OltCollector, thread: DbThread) -> Chore:
     return Chore("olt-figures", MINUTE, in_thread(thread, olts.refresh), offset=25 * SECOND)
 
 
-def _on_tick(manager: PollerManager, delivery: ResultDelivery, bus: EventBus, worker: str, now: datetime) -> None:
-    # Nothing starts while results are spooled.
-    manager.outages.note("spool", Cause.DATABASE_UNAVAILABLE if delivery.waiting else None, now)
-    bus.publish("snapshot", _own_snapshot(manager, worker, now))
-
-
-def _own_snapshot(manager: PollerManager, worker: str, now: datetime) -> dict[str, Any]:
-    host = socket.gethostname()
-    return snapshot(manager, now, describe(manager.pollers, now, manager.started_at, worker, host))
-
-
-def make_runner(
-    name: str,
-    *,
-    nodes: NodeSource,
-    runs: Runs,
-    snmp: Snmp,
-    leases: OltLeases,
-    bus: EventBus,
-    clock: Clock,
-    observer: Observer,
-    give_up: GiveUp | None = None,
-) -> Runner:
+def make_runner(name: str, *, give_up: GiveUp | None = None, **ports: Unpack[Ports]) -> Runner:
     """Return a runner with all brands."""
     return Runner(
         name=name,
-        nodes=nodes,
-        runs=runs,
-        snmp=snmp,
-        leases=leases,
-        bus=bus,
-        clock=clock,
         brand=brand,
         brands=BRANDS.values,
         candidates=candidates,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
         is_away=is_away,
         give_up=give_up,
-        observer=observer,
+        **ports,
     )
 
 
-def make_answerer(
-    name: str,
-    scheduler: Scheduler,
-    *,
-    nodes: NodeSource,
-    leases: OltLeases,
-    snmp: Snmp,
-    clock: Clock,
-    reader: DbThread,
-    writer: DbThread,
-    observer: Observer,
-) -> Answerer:
+def make_answerer(name: str, scheduler: Scheduler, ports: Ports, reader: DbThread, writer: DbThread) -> Answerer:
     """Return the component that answers users' questions between the runs of the scheduler."""
     return Answerer(
         name=name,
         questions=DbQuestions(reader, writer),
-        nodes=nodes,
+        nodes=ports["nodes"],
         # Without a cache: inventories belong to the runs, and no lease is held yet.
         known=lambda olt_id: reader.run(lambda: Inventory.load(olt_id).known()),
-        leases=leases,
-        snmp=snmp,
-        clock=clock,
+        leases=ports["leases"],
+        snmp=ports["snmp"],
+        clock=ports["clock"],
         gate=scheduler.manager,
         brand=brand,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
-        observer=observer,
+        observer=ports["observer"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Facho's use of Celery: queues on Redis that carry messages, and nothing that would come back from them.
+"""Facho's use of Celery: queues on Redis that carry messages, without results.
 
 Three queues are shared by all workers; each worker has one more of its own.
 """
@@ -6,6 +6,7 @@ Three queues are shared by all workers; each worker has one more of its own.
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -23,8 +24,8 @@ QUEUE_EXPIRES = 60.0
 def make_app(config: Config, queues: Sequence[str] = QUEUES) -> Celery:
     """Return the application of a scheduler, or of a worker that takes messages from these queues, in this order.
 
-    A poll is perishable: it leaves the queue when a worker takes it, and what a
-    dead worker held comes back by its lease, never by Celery.
+    A message leaves the queue when a worker takes it. Runs of a dead worker are recovered by their leases, never by
+    Celery.
     """
     app = Celery("facho", broker=config.redis_url, set_as_current=False)
     app.conf.update(
@@ -57,10 +58,10 @@ def make_app(config: Config, queues: Sequence[str] = QUEUES) -> Celery:
 
 
 def _queue(name: str) -> Queue:
-    """Return a queue that gets what is sent to it by name: without an exchange nothing has to be looked up.
+    """Return a queue that is addressed by its name: without an exchange nothing has to be looked up.
 
-    A message leaves it when a worker takes it: to keep those that are not acknowledged yet costs Redis and worker more
-    than the message, and none is ever delivered again.
+    Messages are not acknowledged: keeping those that a worker has taken costs Redis and worker more than the message,
+    and none is ever delivered again.
     """
     exchange = Exchange("")  # type: ignore[no-untyped-call]  # kombu has no types
     return Queue(name, exchange, routing_key=name, expires=QUEUE_EXPIRES, no_ack=True)  # type: ignore[no-untyped-call]
@@ -74,12 +75,16 @@ class Sender:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="broker")
 
     async def send(self, queue: str, message: Mapping[str, Any], expires: float) -> None:
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._pool, self._send, queue, message, expires)
-
-    def _send(self, queue: str, message: Mapping[str, Any], expires: float) -> None:
-        task: dict[str, Any] = {"kwargs": dict(message), "expires": expires, "ignore_result": True}
-        self._app.send_task(POLL, queue=_queue(queue), retry=False, **task)
+        send = partial(
+            self._app.send_task,
+            POLL,
+            kwargs=dict(message),
+            queue=_queue(queue),
+            expires=expires,
+            ignore_result=True,
+            retry=False,
+        )
+        await asyncio.get_running_loop().run_in_executor(self._pool, send)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

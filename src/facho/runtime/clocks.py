@@ -30,10 +30,6 @@ class Skew:
     ahead: timedelta
 
     @property
-    def is_noticeable(self) -> bool:
-        return abs(self.ahead) > NOTICEABLE
-
-    @property
     def is_harmful(self) -> bool:
         return abs(self.ahead) > HARMFUL
 
@@ -44,7 +40,7 @@ class Skew:
 
     def messages(self, whose: str, *, error: str, warning: str) -> list[CheckMessage]:
         """Return a message if the clocks differ too much."""
-        if not self.is_noticeable:
+        if abs(self.ahead) <= NOTICEABLE:
             return []
         said = f"The clock of {whose} is {self.described}."
         hint = "Synchronise all machines with the same NTP servers: slots use the clock of this machine."
@@ -61,15 +57,16 @@ def measure(ask: Callable[[], datetime], clock: Clock) -> Skew:
 
 def skew_of_database() -> Skew:
     """Query the time of PostgreSQL. Uses the system clock, because the process clock may have a pending step."""
+
+    def now() -> datetime:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT clock_timestamp()")
+            (found,) = cursor.fetchone()
+        return found.astimezone(UTC)  # type: ignore[no-any-return]  # the driver gives a datetime
+
+    # Before the measurement, because connecting takes time.
     connection.ensure_connection()
-    return measure(_now_in_database, SystemClock())
-
-
-def _now_in_database() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (now,) = cursor.fetchone()
-    return now.astimezone(UTC)  # type: ignore[no-any-return]  # the driver gives a datetime
+    return measure(now, SystemClock())
 
 
 class ClockWatch:

@@ -36,10 +36,13 @@ FIRST_UDP_PORT = 16101
 
 def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Config]) -> None:
     """Run the demo until it is stopped."""
-    for name, value, least in (("--olts", olts, 1), ("--onus", onus, 1), ("--port", port, 1)):
-        if value < least:
-            raise ConfigError(f"{name} is {value}. Write {least} or more.")
-    _isolate(port, data)
+    for name, value in (("--olts", olts), ("--onus", onus), ("--port", port)):
+        if value < 1:
+            raise ConfigError(f"{name} is {value}. Write 1 or more.")
+    # Hide the settings of another installation in the environment.
+    for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
+        del os.environ[name]
+    os.environ |= {"FACHO_DATA_DIR": str(data), "FACHO_HOST": "127.0.0.1", "FACHO_PORT": str(port)}
     config = prepare()
     from facho.runtime import embedded, logs
     from facho.runtime.lock import EngineLock
@@ -54,17 +57,6 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
         with simulated(olts, onus) as fleet:
             set_up(fleet)
             embedded.serve(config, on_ready=lambda: _welcome(config, fleet))
-
-
-def _isolate(port: int, data: Path) -> None:
-    """Hide the settings of another installation in the environment."""
-    for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
-        del os.environ[name]
-    os.environ |= {
-        "FACHO_DATA_DIR": str(data),
-        "FACHO_HOST": "127.0.0.1",
-        "FACHO_PORT": str(port),
-    }
 
 
 @contextlib.contextmanager

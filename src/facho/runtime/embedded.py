@@ -16,8 +16,8 @@ from facho.runtime.asgi import application
 from facho.runtime.config import Config
 from facho.runtime.health import mount
 from facho.runtime.lock import EngineLock
-from facho.runtime.readiness import DataWatch, follows_clock, ticks, writes
-from facho.runtime.serving import Server, listen, make_server, stop_on_signals
+from facho.runtime.monitoring import DataWatch, follows_clock, ticks, writes
+from facho.runtime.serving import listen, make_server, stop_on_signals
 
 logger = logging.getLogger(__name__)
 
@@ -57,31 +57,25 @@ async def _serve(
         asyncio.create_task(engine.observed.loop.run(), name="loop-watch"),
         asyncio.create_task(engine.clock_watch.run(), name="clock-watch"),
         asyncio.create_task(data.run(), name="data-watch"),
-        asyncio.create_task(server.serve(sockets=[listener]), name="web"),
     }
+    web = asyncio.create_task(server.serve(sockets=[listener]), name="web")
     if lock is not None:
         tasks.add(asyncio.create_task(lock.keep(engine.clock), name="lock"))
     tell(logger, Event.ENGINE_STARTED, pollers=len(engine.scheduler.manager.pollers))
     on_ready()
     try:
-        await asyncio.wait({*tasks, stop}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*tasks, web, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         tell(logger, Event.ENGINE_STOPPED)
         live.attach(None)
-        await _stop(engine, server, tasks)
-
-
-async def _stop(engine: build.Engine, server: Server, tasks: set["asyncio.Task[None]"]) -> None:
-    """Stop everything, and raise the error of a task that stopped by itself."""
-    crashed = [task for task in tasks if task.done()]
-    server.should_exit = True
-    for task in tasks:
-        if task.get_name() != "web":
+        crashed = [task for task in (*tasks, web) if task.done()]
+        server.should_exit = True
+        for task in tasks:
             task.cancel()
-    # Composites of the scheduler must be back in the queue before it is cleared. The web server stops after the bus has
-    # closed its streams.
-    await asyncio.gather(*(task for task in tasks if task.get_name() != "web"), return_exceptions=True)
-    await engine.close()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    for task in crashed:
-        task.result()
+        # Composites of the scheduler must be back in the queue before it is cleared. The web server stops after the bus
+        # has closed its streams.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await engine.close()
+        await asyncio.gather(web, return_exceptions=True)
+        for task in crashed:
+            task.result()

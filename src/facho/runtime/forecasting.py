@@ -1,23 +1,27 @@
-"""Forecasts: the engine on a virtual clock, over the real fleet or a planned one."""
+"""Forecasts: the engine on a virtual clock, over the real fleet or a planned one, on the command line or on request."""
 
 import asyncio
+import contextlib
 import gc
+import json
 import logging
 import math
+import os
 import random
 import selectors
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.brands import brand
-from facho.engine.forecast.failures import RunRecord
 from facho.engine.forecast.fleet import Chance, Fleet
 from facho.engine.forecast.forecast import ForecastNodes, ForecastSlots, SleepingProber, SleepingRunner, on_grid
 from facho.engine.forecast.report import Score
 from facho.engine.model import CompositeNode, JobKind, Node, Status
+from facho.engine.ports import Clock
 from facho.engine.quota.durations import USUAL, Prediction
 from facho.engine.quota.hour_plan import HOUR, Work
 from facho.engine.quota.pollers_needed import pollers_needed
@@ -25,6 +29,13 @@ from facho.engine.scheduling.breaker import OPENS_AFTER
 from facho.engine.scheduling.grid import GOLDEN_RATIO, first_check, group_chains
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    # `facho forecast` runs without Django.
+    from facho.apps.coordinator.models import Forecast
+    from facho.store.database import DbThread
+
+logger = logging.getLogger(__name__)
 
 # OLTs of one kind differ in speed: standard deviation of the logarithm of their speed.
 UNEVEN = 0.25
@@ -63,12 +74,12 @@ def parse_job(text: str) -> JobWish:
     return JobWish(name, timedelta(seconds=interval), Prediction(seconds, seconds * P95), priority, timeout=timeout)
 
 
-UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600}
+UNITS = {"min": 60, "s": 1, "m": 60, "h": 3600}
 
 
 def _seconds(text: str, whole: str) -> float:
     """Return seconds of `300`, `5min` or `6h`."""
-    unit = next((unit for unit in ("min", "s", "m", "h") if text.endswith(unit)), "")
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
     try:
         number = float(text.removesuffix(unit)) * UNITS.get(unit, 1)
     except ValueError:
@@ -106,6 +117,11 @@ def _nodes_of(
     olt_id: int, jobs: Sequence[JobWish], first_id: int, start: datetime
 ) -> Sequence[tuple[Node, Prediction]]:
     ids: Mapping[str, int] = {job.name: first_id + place for place, job in enumerate(jobs, 1)}
+
+    def spread(number: int, interval: timedelta) -> datetime:
+        """Return a slot within the first interval, on a full second, evenly spread."""
+        return (start + number * GOLDEN_RATIO % 1 * interval).replace(microsecond=0)
+
     return [
         (
             Node(
@@ -117,7 +133,7 @@ def _nodes_of(
                 olt_name=f"OLT-{olt_id:04}",
                 priority=job.priority,
                 master_id=ids[job.follows] if job.follows else None,
-                next_check=None if job.follows else _somewhere(ids[job.name], job.interval, start),
+                next_check=None if job.follows else spread(ids[job.name], job.interval),
                 timeout=job.timeout,
                 expected=job.prediction.mean,
             ),
@@ -125,11 +141,6 @@ def _nodes_of(
         )
         for job in jobs
     ]
-
-
-def _somewhere(number: int, interval: timedelta, start: datetime) -> datetime:
-    """Return a slot within the first interval, on a full second, evenly spread."""
-    return (start + number * GOLDEN_RATIO % 1 * interval).replace(microsecond=0)
 
 
 def with_jobs(fleet: Fleet, jobs: Sequence[JobWish], start: datetime) -> Fleet:
@@ -175,6 +186,15 @@ WORST = 10
 # Called with the virtual hours so far.
 Progress = Callable[[float], None]
 
+# Time limit of a requested forecast in seconds.
+TIME_LIMIT = 600.0
+
+# Niceness of its process; 19 is the maximum.
+NICENESS = 15
+
+# Maximum length of the stored error.
+LONGEST_ERROR = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -206,7 +226,24 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
     finally:
         gc.enable()
         silenced.setLevel(level)
-    return _described(wish) | score.report() | {"pool": _pool(wish)}
+    # OLTs that die in the forecast may come back, so they count.
+    need = pollers_needed(works(asked(wish.fleet), wish.fleet, wish.start), wish.start)
+    return {
+        "olts": len({node.olt_id for node in wish.fleet.nodes}),
+        "dead": len(wish.fleet.dead),
+        "nodes": len(wish.fleet.nodes),
+        "pollers": wish.pollers,
+        "hours": wish.hours,
+        "seed": wish.seed,
+        "start": wish.start.isoformat(),
+        "failures": _failures(wish.fleet),
+        **score.report(),
+        "pool": {
+            "pollers": need.pollers,
+            "on_time": round(100 * need.on_time, 1),
+            "reachable": round(100 * need.reachable, 1),
+        },
+    }
 
 
 class ForecastLoop(VirtualTimeLoop):
@@ -269,42 +306,19 @@ async def _give_up(manager: PollerManager, score: Score, now: datetime) -> None:
     await manager.stop()
 
 
-def _described(wish: Wish) -> dict[str, Any]:
-    return {
-        "olts": len({node.olt_id for node in wish.fleet.nodes}),
-        "dead": len(wish.fleet.dead),
-        "nodes": len(wish.fleet.nodes),
-        "pollers": wish.pollers,
-        "hours": wish.hours,
-        "seed": wish.seed,
-        "start": wish.start.isoformat(),
-        "failures": _failures(wish.fleet),
-    }
-
-
 def _failures(fleet: Fleet) -> list[dict[str, Any]]:
     """Return the OLTs with known failures, the least reachable first."""
     names = {node.olt_id: node.olt_name for node in fleet.nodes}
-    known = [(names[id_], record) for id_, record in fleet.records.items() if id_ in names and _fails(record)]
+    known = [
+        (names[id_], record)
+        for id_, record in fleet.records.items()
+        if id_ in names and record.silent + record.failed > 0
+    ]
     known.sort(key=lambda item: ((item[1].runs - item[1].silent - item[1].failed) / item[1].runs, item[0]))
     return [
         {"olt": name, "runs": record.runs, "answered": record.runs - record.silent, "failed": record.failed}
         for name, record in known[:WORST]
     ]
-
-
-def _fails(record: RunRecord) -> bool:
-    return record.silent + record.failed > 0
-
-
-def _pool(wish: Wish) -> dict[str, Any]:
-    """Return the number of pollers needed. OLTs that die in the forecast may come back, so they count."""
-    need = pollers_needed(works(asked(wish.fleet), wish.fleet, wish.start), wish.start)
-    return {
-        "pollers": need.pollers,
-        "on_time": round(100 * need.on_time, 1),
-        "reachable": round(100 * need.reachable, 1),
-    }
 
 
 def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work]:
@@ -314,3 +328,84 @@ def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work
         composite = CompositeNode(master, chain, master.next_check or first_check(master, start))
         found.append(Work(composite, tuple(fleet.durations(link, start) for link in composite.links)))
     return found
+
+
+class ForecastRuns:
+    """Runs requested forecasts one at a time, each in its own process, so that polling never waits.
+
+    A forecast left running by a dead engine has failed.
+    """
+
+    def __init__(
+        self,
+        *,
+        thread: "DbThread",
+        clock: Clock,
+        command: Sequence[str] = (sys.executable, "-m", "facho.runtime.cli"),
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        self._thread = thread
+        self._clock = clock
+        self._command = command
+        self._time_limit = time_limit
+
+    async def step(self, now: datetime) -> None:
+        """Run the oldest pending forecast, if there is one."""
+        forecast = await self._thread.run(lambda: _take(now))
+        if forecast is None:
+            return
+        result, error = await self._run(arguments(forecast.params))
+        ended = self._clock.now()
+        await self._thread.run(lambda: forecast.end(ended, result=result, error=error))
+        logger.info("forecast %d ended: %s", forecast.pk, error or "done")
+
+    async def _run(self, options: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
+        """Return the result of the command, or the reason of the failure."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            "forecast",
+            "--json",
+            *options,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        with contextlib.suppress(ProcessLookupError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        try:
+            said, complaint = await asyncio.wait_for(process.communicate(), self._time_limit)
+        except TimeoutError:
+            return None, f"The forecast was stopped after {self._time_limit:g} s. Request fewer OLTs or hours."
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if not process.returncode:
+            return json.loads(said), ""
+        # The user gets the last line. A traceback goes to the log.
+        text = complaint.decode(errors="replace").strip()
+        if "\n" in text:
+            logger.error("a forecast failed:\n%s", text)
+        return None, text.rpartition("\n")[2][-LONGEST_ERROR:] or f"status {process.returncode}"
+
+
+def _take(now: datetime) -> "Forecast | None":
+    from facho.apps.coordinator.models import Forecast
+
+    for left in Forecast.objects.filter(status=Forecast.Status.RUNNING):
+        left.end(now, error="Facho was stopped during the forecast. Request it again.")
+    waiting = Forecast.objects.filter(status=Forecast.Status.PENDING).order_by("pk").first()
+    return waiting if waiting is not None and waiting.begin(now) else None
+
+
+def arguments(params: Mapping[str, Any]) -> list[str]:
+    """Return the equivalent options of `facho forecast`."""
+    options = [
+        f"--{name}={params[name]}"
+        for name in ("olts", "pollers", "hours", "dead", "seed")
+        if params.get(name) is not None
+    ]
+    for job in params.get("jobs", ()):
+        options.append(f"--job={job['name']}:{job['interval_seconds']}:{job['seconds']}:{job['priority']}")
+    return options

@@ -8,7 +8,7 @@ import asyncio
 import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any
@@ -104,12 +104,7 @@ async def _reply(scope: Scope, checks: Checks, registry: CollectorRegistry, toke
         return _json(405, {"detail": "Only GET and HEAD are allowed."}, ("Allow", "GET, HEAD"))
     if path == "/metrics":
         return _metrics(scope, registry, token)
-    return await _verdict(checks.alive if path == "/healthz" else checks.ready)
-
-
-async def _verdict(checks: Iterable[Check]) -> HttpReply:
-    """Run all checks at once, and return the state of each."""
-    asked = list(checks)
+    asked = checks.alive if path == "/healthz" else checks.ready
     said = await asyncio.gather(*(_ask(check) for check in asked))
     is_well = all(well for well, _ in said)
     sentences = {check.name: sentence for check, (_, sentence) in zip(asked, said, strict=True)}
@@ -128,24 +123,16 @@ async def _ask(check: Check) -> tuple[bool, str]:
 
 
 def _metrics(scope: Scope, registry: CollectorRegistry, token: str) -> HttpReply:
-    headers = _headers(scope)
-    if token and not _shows(headers.get("authorization", ""), token):
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    scheme, _, shown = headers.get("authorization", "").partition(" ")
+    is_right = hmac.compare_digest(shown.strip().encode(), token.encode())
+    if token and not (is_right and scheme.lower() == "bearer"):
         detail = "Send FACHO_METRICS_TOKEN as a bearer token."
         return _json(401, {"detail": detail}, ("WWW-Authenticate", "Bearer"))
     if not token and not _is_local(scope, headers):
         return _json(403, {"detail": "Only this machine can read the metrics unless FACHO_METRICS_TOKEN is set."})
     encode, content_type = choose_encoder(headers.get("accept", ""))
     return HttpReply(200, encode(registry), content_type)
-
-
-def _headers(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-def _shows(authorization: str, token: str) -> bool:
-    scheme, _, shown = authorization.partition(" ")
-    is_right = hmac.compare_digest(shown.strip().encode(), token.encode())
-    return scheme.lower() == "bearer" and is_right
 
 
 def _is_local(scope: Scope, headers: Mapping[str, str]) -> bool:

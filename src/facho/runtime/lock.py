@@ -8,11 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from django.core import checks
-from django.core.checks import CheckMessage
 from django.db import Error, connections
 
 from facho.engine.ports import Clock
@@ -59,7 +57,7 @@ def lock_role(config: Config, role: str) -> IO[str]:
         ) from error
 
 
-def roles_at_work(server: Any) -> list[CheckMessage]:
+def roles_at_work(server: Any) -> list[checks.CheckMessage]:
     """Find processes of scale-out, which do not know the leases of an embedded engine."""
     holder = holder_of_lease(server)
     if holder is None:
@@ -155,9 +153,7 @@ class EngineLock:
                 logger.warning("the engine lock cannot be checked because the database is unavailable: %s", error)
             self._told_away = True
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._file is not None:
             self._file.close()
         if self._connection is not None:

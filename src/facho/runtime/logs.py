@@ -82,7 +82,11 @@ class Repeats:
         """Return the record to log, or None if it is only counted."""
         if record.levelno < logging.WARNING:
             return record
-        key, now = _kind(record), self._now()
+        if record.exc_info:
+            key: Hashable = (record.name, record.pathname, record.lineno, record.exc_info[0])
+        else:
+            key = (record.name, record.getMessage())
+        now = self._now()
         before = self._logged.get(key)
         if before is not None and now - before.logged_at < self._after:
             before.count += 1
@@ -93,12 +97,6 @@ class Repeats:
             # The oldest one.
             del self._logged[next(iter(self._logged))]
         return _shortened(record, before.count if before is not None else 0)
-
-
-def _kind(record: logging.LogRecord) -> Hashable:
-    if record.exc_info:
-        return record.name, record.pathname, record.lineno, record.exc_info[0]
-    return record.name, record.getMessage()
 
 
 def _shortened(record: logging.LogRecord, count: int) -> logging.LogRecord:

@@ -7,6 +7,7 @@ series, and the database has these figures.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import accumulate
 from math import inf
 from operator import attrgetter
@@ -57,70 +58,60 @@ class Meters(Observer):
     """Counters of a polling process, as an observer of its components. Created once per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-        self._make_slots()
-        self._make_snmp()
-        self._make_writer()
-        self._make_leases()
-
-    def _make_slots(self) -> None:
-        self.slots = self._counter(
-            "facho_slots", "Finished slots, including those of chained nodes.", "status", "cause"
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.slots = counter("facho_slots", "Finished slots, including those of chained nodes.", ("status", "cause"))
+        self.manual_runs = counter(
+            "facho_manual_runs", "Finished executions that were requested manually.", ("status",)
         )
-        self.manual_runs = self._counter(
-            "facho_manual_runs", "Finished executions that were requested manually.", "status"
+        self.attempts = counter("facho_attempts", "Started attempts of executions.")
+        self.retries = counter("facho_retries", "Executions scheduled for a retry.")
+        self.waits = counter("facho_slot_wait_seconds", "Seconds that slots waited before their run.", ("cause",))
+        self.lateness = histogram(
+            "facho_slot_lateness_seconds",
+            "Delay from the slot to the first attempt of a master, in seconds.",
+            buckets=LATENESS,
         )
-        self.attempts = self._counter("facho_attempts", "Started attempts of executions.")
-        self.retries = self._counter("facho_retries", "Executions scheduled for a retry.")
-        self.waits = self._counter("facho_slot_wait_seconds", "Seconds that slots waited before their run.", "cause")
-        self.lateness = self._histogram(
-            "facho_slot_lateness_seconds", "Delay from the slot to the first attempt of a master, in seconds.", LATENESS
-        )
-        self.durations = self._histogram("facho_attempt_seconds", "Duration of attempts, in seconds.", DURATIONS)
-        self.running = self._gauge("facho_executions_running", "Executions running in this process.")
-        for status, cause in _endings():
-            self.slots.labels(status.value, cause)
-        for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED, Status.INTERRUPTED, Status.SKIPPED):
-            self.manual_runs.labels(status.value)
-        for cause in Cause:
-            self.waits.labels(cause.value)
-
-    def _make_snmp(self) -> None:
-        self.retransmissions = self._counter(
+        self.durations = histogram("facho_attempt_seconds", "Duration of attempts, in seconds.", buckets=DURATIONS)
+        self.running = gauge("facho_executions_running", "Executions running in this process.")
+        self.retransmissions = counter(
             "facho_snmp_retransmissions", "SNMP requests retransmitted in executions because there was no answer."
         )
-        self.varbinds = self._counter("facho_snmp_varbinds", "Variables in answers, counted when an attempt ends.")
+        self.varbinds = counter("facho_snmp_varbinds", "Variables in answers, counted when an attempt ends.")
         self._requests = RequestTally()
-        self._registry.register(self._requests)
+        registry.register(self._requests)
+        self.writes = histogram(
+            "facho_writer_seconds",
+            "Time to store a result, including the wait for the writer, in seconds.",
+            buckets=WRITES,
+        )
+        self.write_failures = counter(
+            "facho_writer_failures", "Results with readings that could not be stored.", ("reason",)
+        )
+        self.readings = counter("facho_readings_written", "Readings of ONUs that were written.")
+        self.spool_entries = gauge("facho_spool_entries", "Results on disk waiting for the database.")
+        self.spool_bytes = gauge("facho_spool_bytes", "Bytes of results on disk waiting for the database.")
+        self.leases_held = gauge("facho_leases_held", "OLTs leased by this process.")
+        self.lease_refusals = counter("facho_lease_refusals", "Due OLTs that were leased by another process.")
+        self.lease_losses = counter("facho_lease_losses", "Leases lost while in use.", ("lease",))
+        self._start_at_zero()
 
-    def _make_writer(self) -> None:
-        self.writes = self._histogram(
-            "facho_writer_seconds", "Time to store a result, including the wait for the writer, in seconds.", WRITES
-        )
-        self.write_failures = self._counter(
-            "facho_writer_failures", "Results with readings that could not be stored.", "reason"
-        )
-        self.readings = self._counter("facho_readings_written", "Readings of ONUs that were written.")
-        self.spool_entries = self._gauge("facho_spool_entries", "Results on disk waiting for the database.")
-        self.spool_bytes = self._gauge("facho_spool_bytes", "Bytes of results on disk waiting for the database.")
+    def _start_at_zero(self) -> None:
+        """Create the usual series: a rate needs a zero."""
+        for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED):
+            self.slots.labels(status.value, "")
+        self.slots.labels(Status.FAILED.value, Cause.UNREACHABLE.value)
+        for cause in Cause:
+            self.slots.labels(Status.SKIPPED.value, cause.value)
+            self.slots.labels(Status.INTERRUPTED.value, cause.value)
+            self.waits.labels(cause.value)
+        for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED, Status.INTERRUPTED, Status.SKIPPED):
+            self.manual_runs.labels(status.value)
         for reason in ("lease_lost", "error"):
             self.write_failures.labels(reason)
-
-    def _make_leases(self) -> None:
-        self.leases_held = self._gauge("facho_leases_held", "OLTs leased by this process.")
-        self.lease_refusals = self._counter("facho_lease_refusals", "Due OLTs that were leased by another process.")
-        self.lease_losses = self._counter("facho_lease_losses", "Leases lost while in use.", "lease")
         for lease in ("olt", "scheduler"):
             self.lease_losses.labels(lease)
-
-    def _counter(self, name: str, sentence: str, *labels: str) -> Counter:
-        return Counter(name, sentence, labels, registry=self._registry)
-
-    def _gauge(self, name: str, sentence: str) -> Gauge:
-        return Gauge(name, sentence, registry=self._registry)
-
-    def _histogram(self, name: str, sentence: str, bounds: tuple[float, ...]) -> Histogram:
-        return Histogram(name, sentence, buckets=bounds, registry=self._registry)
 
     def slot_waited(self, waits: Mapping[Cause, float]) -> None:
         for cause, seconds in waits.items():
@@ -209,13 +200,6 @@ class RequestTally:
             buckets=buckets,
             sum_value=self._seconds,
         )
-
-
-def _endings() -> Iterator[tuple[Status, str]]:
-    """Yield the usual results of slots, so that each series starts at zero: a rate needs a zero."""
-    yield from ((status, "") for status in (Status.SUCCESS, Status.PARTIAL, Status.FAILED))
-    yield Status.FAILED, Cause.UNREACHABLE.value
-    yield from ((status, cause.value) for status in (Status.SKIPPED, Status.INTERRUPTED) for cause in Cause)
 
 
 class OltCollector:
@@ -325,35 +309,29 @@ class PoolCollector:
         )
         if not is_active:
             return
-        yield from _of_olts(self._standings())
+        standings = self._standings().values()
+        broken = sum(standing.breaker_since is not None for standing in standings)
+        yield _gauge("facho_olts_enabled", "Enabled OLTs.", len(standings))
+        yield _gauge("facho_breakers_open", "OLTs with an open breaker, which are only probed.", broken)
         snapshot = self._snapshot()
         if snapshot is None:
             return
         age = self._clock.now() - datetime.fromisoformat(snapshot["at"])
         yield _gauge("facho_scheduler_tick_age_seconds", "Seconds since the last tick.", age.total_seconds())
-        if abs(age) <= STALE_AFTER:
-            yield from _of_pool(snapshot)
-
-
-def _of_olts(standings: Mapping[int, Standing]) -> Iterator[Metric]:
-    broken = sum(standing.breaker_since is not None for standing in standings.values())
-    yield _gauge("facho_olts_enabled", "Enabled OLTs.", len(standings))
-    yield _gauge("facho_breakers_open", "OLTs with an open breaker, which are only probed.", broken)
-
-
-def _of_pool(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
-    stats = snapshot["stats"]
-    pollers = GaugeMetricFamily("facho_pollers", "Pollers by state.", labels=["state"])
-    pollers.add_metric(["busy"], stats["busy_pollers"])
-    pollers.add_metric(["free"], stats["free_pollers"])
-    yield pollers
-    busy = stats["busy_percentage"] / 100
-    yield _gauge("facho_pool_busy_ratio", "Share of busy pollers, mean of the last minute.", busy)
-    yield _gauge("facho_pool_saturated", "Whether the pollers are saturated.", stats["is_saturated"])
-    yield _gauge("facho_queue_size", "Due runs waiting in the queue.", stats["queue_size"])
-    yield _gauge("facho_queue_delayed", "Waiting runs that are more than 5 s late.", stats["delayed"])
-    workers = len({poller.get("worker", "") for poller in snapshot["pollers"]})
-    yield _gauge("facho_workers", "Processes with pollers.", workers)
+        if abs(age) > STALE_AFTER:
+            return
+        stats = snapshot["stats"]
+        pollers = GaugeMetricFamily("facho_pollers", "Pollers by state.", labels=["state"])
+        pollers.add_metric(["busy"], stats["busy_pollers"])
+        pollers.add_metric(["free"], stats["free_pollers"])
+        yield pollers
+        busy = stats["busy_percentage"] / 100
+        yield _gauge("facho_pool_busy_ratio", "Share of busy pollers, mean of the last minute.", busy)
+        yield _gauge("facho_pool_saturated", "Whether the pollers are saturated.", stats["is_saturated"])
+        yield _gauge("facho_queue_size", "Due runs waiting in the queue.", stats["queue_size"])
+        yield _gauge("facho_queue_delayed", "Waiting runs that are more than 5 s late.", stats["delayed"])
+        workers = len({poller.get("worker", "") for poller in snapshot["pollers"]})
+        yield _gauge("facho_workers", "Processes with pollers.", workers)
 
 
 def _gauge(name: str, sentence: str, value: float) -> Metric:

@@ -2,9 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
@@ -62,19 +61,25 @@ def _stored(model: Model) -> "list[models.Field[Any, Any]]":
     return [field for field in model._meta.concrete_fields if not field.generated]
 
 
-def copy(model: Model, on_batch: Callable[[int], None]) -> None:
-    """Copy a table in the open transaction; `on_batch` gets the number of copied rows."""
+def _copy(model: Model) -> None:
+    """Copy a table in the open transaction, with progress on a terminal."""
     fields = _stored(model)
     columns, forms = tuple(str(field.column) for field in fields), [_form(field) for field in fields]
     _check_references(is_later=model in _references(model))
     rows, size = _rows(model), min(BATCH, PACKED_BATCH) if _is_packed(model) else BATCH
-    while batch := list(islice(rows, size)):
-        prepared = [tuple(map(_formed, forms, row)) for row in batch]
-        try:
-            sql.copy(model, columns, prepared)
-        except DatabaseError as error:
-            raise NotCopied(_sentence(model, error, batch)) from error
-        on_batch(len(batch))
+    total, done = model._base_manager.using(SOURCE).count(), 0
+    with ProgressBar() as progress:
+        while batch := list(islice(rows, size)):
+            prepared = [
+                tuple(value if form is None else form(value) for form, value in zip(forms, row, strict=True))
+                for row in batch
+            ]
+            try:
+                sql.copy(model, columns, prepared)
+            except DatabaseError as error:
+                raise NotCopied(_sentence(model, error, batch)) from error
+            done += len(batch)
+            progress.show(model._meta.db_table, done, total, "rows")
     # References to later rows of the same table exist by now.
     _check_references(is_later=False)
 
@@ -94,10 +99,7 @@ def _check_references(*, is_later: bool) -> None:
         cursor.execute(f"SET CONSTRAINTS ALL {'DEFERRED' if is_later else 'IMMEDIATE'}")
 
 
-Form = Callable[[Any], Any]
-
-
-def _form(field: "models.Field[Any, Any]") -> Form | None:
+def _form(field: "models.Field[Any, Any]") -> Callable[[Any], Any] | None:
     """Return the conversion of a column's values; None: unchanged."""
     if isinstance(field, models.JSONField):
         return lambda value: (
@@ -125,10 +127,6 @@ _PLAIN = {
 }
 
 
-def _formed(form: Form | None, value: Any) -> Any:
-    return value if form is None else form(value)
-
-
 def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...]]) -> str:
     """Return a message that names the row without its content."""
     diagnosis = getattr(error.__cause__, "diag", None)
@@ -140,39 +138,6 @@ def _sentence(model: Model, error: DatabaseError, batch: Sequence[tuple[Any, ...
     key = batch[int(line[1]) - 1][names.index(str(model._meta.pk and model._meta.pk.attname))]
     where = f", column {line[2]}" if line[2] else ""
     return f"Row {key} of {model._meta.db_table}{where} cannot be copied: {reason}"
-
-
-def truncate(models_: Iterable[Model]) -> None:
-    """Delete the rows created by `migrate`; the source has them with its own ids."""
-    names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models_)
-    with connection.cursor() as cursor:
-        cursor.execute(f"TRUNCATE {names}")
-
-
-def reset_sequences(models_: Sequence[Model]) -> None:
-    """Set the sequences after the copied ids."""
-    with connection.cursor() as cursor:
-        for statement in connection.ops.sequence_reset_sql(no_style(), models_):
-            cursor.execute(statement)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Row counts of a table in both databases, and the columns that differ."""
-
-    there: int
-    here: int
-    differences: list[str]
-
-    @property
-    def is_same(self) -> bool:
-        return self.there == self.here and not self.differences
-
-
-def compare(model: Model) -> Comparison:
-    there, here = (_account(model, using) for using in (SOURCE, "default"))
-    different = {name.partition("_of_")[2] for name, value in there.items() if here[name] != value} - {""}
-    return Comparison(there[ROWS], here[ROWS], sorted(different))
 
 
 def _account(model: Model, using: str) -> dict[str, Any]:
@@ -196,18 +161,17 @@ def _measures(field: "models.Field[Any, Any]", name: str) -> dict[str, Any]:
     return filled
 
 
-# Tables filled by `migrate`.
-MADE_BY_MIGRATE = (ContentType, Permission)
-
-
 def move(source: Config, target: Config, *, is_sure: bool) -> bool:
     """Copy everything, and return whether it is complete. Django's default database is the target."""
     _refuse_target(source, target)
     _open_source(source)
     try:
         with _locked_source(source), EngineLock(target), transaction.atomic(using=SOURCE):
-            _begin_snapshot()
-            _refuse_source(source)
+            if connections[SOURCE].vendor == "postgresql":
+                with connections[SOURCE].cursor() as cursor:
+                    # All tables as of one moment.
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            _refuse_source()
             if not is_sure:
                 _ask(source, target)
             call_command("migrate", verbosity=0, interactive=False)
@@ -239,16 +203,17 @@ def _refuse_target(source: Config, target: Config) -> None:
             f"The target has tables that are not Facho's, such as {strangers[0]}. "
             "Create a separate database for Facho: createdb facho"
         )
-    filled = [name for name in sorted(there & ours.keys()) if _has_rows(ours[name])]
+    # `migrate` fills two tables.
+    filled = [
+        name
+        for name in sorted(there & ours.keys())
+        if ours[name] not in (ContentType, Permission) and ours[name]._base_manager.exists()
+    ]
     if filled:
         raise ConfigError(
             f"The target is not empty: there are rows in {', '.join(filled)}. "
             "Use an empty database, or empty this one: dropdb facho; createdb facho"
         )
-
-
-def _has_rows(model: Model) -> bool:
-    return model not in MADE_BY_MIGRATE and model._base_manager.exists()
 
 
 def _place(config: Config) -> tuple[str, ...]:
@@ -272,13 +237,13 @@ def _open_source(source: Config) -> None:
         raise ConfigError(f"The source cannot be reached: {str(error).strip()} Check DATABASE_URL.") from error
 
 
-def _locked_source(source: Config) -> AbstractContextManager[object]:
-    """Lock the source against engines during the copy."""
-    return EngineLock(source) if source.is_sqlite else _locked_server()
-
-
 @contextmanager
-def _locked_server() -> Iterator[None]:
+def _locked_source(source: Config) -> Iterator[None]:
+    """Lock the source against engines during the copy."""
+    if source.is_sqlite:
+        with EngineLock(source):
+            yield
+        return
     # The lock lives as long as the connection.
     if not take_for_engine(connections[SOURCE]) or roles_at_work(connections[SOURCE]):
         raise ConfigError(
@@ -287,14 +252,7 @@ def _locked_server() -> Iterator[None]:
     yield
 
 
-def _begin_snapshot() -> None:
-    """Start a snapshot of the source."""
-    if connections[SOURCE].vendor == "postgresql":
-        with connections[SOURCE].cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-
-
-def _refuse_source(source: Config) -> None:
+def _refuse_source() -> None:
     executor = MigrationExecutor(connections[SOURCE])
     if executor.migration_plan(executor.loader.graph.leaf_nodes()) or history_upgrade.is_pending(connections[SOURCE]):
         raise ConfigError("The source is not up to date. Run `facho migrate` on it first.")
@@ -313,32 +271,26 @@ def _ask(source: Config, target: Config) -> None:
 
 
 def _copy_and_compare(tables: Sequence[Model]) -> bool:
+    names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in tables)
     with transaction.atomic():
         with connection.cursor() as cursor:
             # Reading and comparing may take any time.
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        truncate(tables)
+            # Delete the rows created by `migrate`; the source has them with its own ids.
+            cursor.execute(f"TRUNCATE {names}")
         for model in tables:
             _copy(model)
-        reset_sequences(tables)
+        with connection.cursor() as cursor:
+            # Set the sequences after the copied ids.
+            for statement in connection.ops.sequence_reset_sql(no_style(), tables):
+                cursor.execute(statement)
         is_same = _compare(tables)
         transaction.set_rollback(not is_same)
     if is_same:
-        _analyse(tables)
+        with connection.cursor() as cursor:
+            # Update the planner statistics before the first page is opened.
+            cursor.execute(f"ANALYZE {names}")
     return is_same
-
-
-def _copy(model: Model) -> None:
-    """Copy a table, with progress on a terminal."""
-    total, done = model._base_manager.using(SOURCE).count(), 0
-    with ProgressBar() as progress:
-
-        def show(rows: int) -> None:
-            nonlocal done
-            done += rows
-            progress.show(model._meta.db_table, done, total, "rows")
-
-        copy(model, show)
 
 
 def _compare(tables: Sequence[Model]) -> bool:
@@ -347,16 +299,10 @@ def _compare(tables: Sequence[Model]) -> bool:
     with ProgressBar() as progress:
         for number, model in enumerate(sorted(tables, key=lambda each: each._meta.db_table)):
             progress.show(f"comparing {model._meta.db_table}", number, len(tables), "tables")
-            found = compare(model)
-            verdict = "same" if found.is_same else f"DIFFERENT {', '.join(found.differences)}".strip()
-            rows.append((model._meta.db_table, found.there, found.here, verdict))
-            is_same = is_same and found.is_same
+            there, here = _account(model, SOURCE), _account(model, "default")
+            columns = {name.partition("_of_")[2] for name, value in there.items() if here[name] != value} - {""}
+            verdict = "same" if there == here else f"DIFFERENT {', '.join(sorted(columns))}".strip()
+            rows.append((model._meta.db_table, there[ROWS], here[ROWS], verdict))
+            is_same = is_same and there == here
     out("\n".join(table(["table", "source", "target", ""], rows)))
     return is_same
-
-
-def _analyse(tables: Sequence[Model]) -> None:
-    """Update the planner statistics before the first page is opened."""
-    names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in tables)
-    with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {names}")

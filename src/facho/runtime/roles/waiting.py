@@ -9,13 +9,14 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import Any
 
 import uvloop
 from django.core.checks import ERROR, CheckMessage, run_checks
 from django.db import Error, connection, connections
 
+from facho.adapters.bus.redis import RedisBus
 from facho.adapters.clock import SystemClock
 from facho.engine.ports import Clock
 from facho.runtime import checks
@@ -23,7 +24,7 @@ from facho.runtime.checks import OUTDATED
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.health import App, Check, Checks, NotWell, mount, probes, unavailable
 from facho.runtime.metrics import make_registry
-from facho.runtime.readiness import OK, Connected
+from facho.runtime.monitoring import OK
 from facho.runtime.serving import make_server, stop_on_signals
 from facho.store.database import is_away, is_refusal
 
@@ -56,7 +57,8 @@ def look(config: Config) -> None:
         connection.ensure_connection()
     except Error as error:
         if is_away(error) and not (is_refusal(error) and _is_refused_again()):
-            raise NotYet("the database cannot be reached", _sentence(error)) from error
+            detail = " ".join(str(error).split()) or type(error).__name__
+            raise NotYet("the database cannot be reached", detail) from error
         # The checks have the message for it.
         raise ConfigError(_sentences(run_checks(databases=["default"]))) from error
     messages = run_checks(databases=["default"])
@@ -78,10 +80,6 @@ def _is_refused_again() -> bool:
     except Error as error:
         return is_refusal(error)
     return False
-
-
-def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _sentences(messages: Sequence[CheckMessage]) -> str:
@@ -123,9 +121,11 @@ class Waiting:
     async def _wait(self, stop: "asyncio.Future[None]") -> bool:
         while not stop.done():
             try:
-                await _until(stop, self._try())
+                await _until(stop, asyncio.wait_for(_in_thread(lambda: self._look(self._config)), LONGEST_LOOK))
+            except TimeoutError:
+                self._say("the database cannot be reached", f"no answer in {LONGEST_LOOK:.0f} s")
             except NotYet as trouble:
-                self._say(trouble)
+                self._say(str(trouble), trouble.detail)
             else:
                 if not stop.done() and self._said_at is not None:
                     logger.info("the %s continues starting: its dependencies are available", self._role)
@@ -133,33 +133,28 @@ class Waiting:
             await _until(stop, self._clock.sleep(self._every))
         return False
 
-    async def _try(self) -> None:
-        try:
-            await asyncio.wait_for(_in_thread(lambda: self._look(self._config)), LONGEST_LOOK)
-        except TimeoutError:
-            raise NotYet("the database cannot be reached", f"no answer in {LONGEST_LOOK:.0f} s") from None
-
-    def _say(self, trouble: NotYet) -> None:
+    def _say(self, reason: str, detail: str) -> None:
         """Log the reason: at once, then once a minute."""
-        now, reason = self._clock.monotonic(), str(trouble)
+        now = self._clock.monotonic()
         if self._said_at is None or reason != self._reason or now - self._said_at >= SAY_EVERY:
             self._said_at, self._reason = now, reason
-            detail = f" ({trouble.detail})" if trouble.detail else ""
-            logger.warning("the %s is waiting to start: %s%s", self._role, reason, detail)
+            suffix = f" ({detail})" if detail else ""
+            logger.warning("the %s is waiting to start: %s%s", self._role, reason, suffix)
 
     @property
     def app(self) -> App:
         """Return an app that is alive but not ready."""
-        checks = Checks([Check("loop", self._lives)], [Check("start", self._is_ready)])
+
+        async def alive() -> str:
+            return OK
+
+        async def ready() -> str:
+            raise NotWell(f"waiting to start: {self._reason}")
+
+        checks = Checks([Check("loop", alive)], [Check("start", ready)])
         ours = probes(checks, make_registry(self._role), token=self._config.metrics_token)
         pages = unavailable("Facho is starting and is waiting for the database.")
         return mount(pages, ours) if self._role == "web" else ours
-
-    async def _lives(self) -> str:
-        return OK
-
-    async def _is_ready(self) -> str:
-        raise NotWell(f"waiting to start: {self._reason}")
 
 
 async def _until(stop: "asyncio.Future[None]", work: Coroutine[Any, Any, None]) -> None:
@@ -175,35 +170,26 @@ async def _until(stop: "asyncio.Future[None]", work: Coroutine[Any, Any, None]) 
 
 async def _in_thread(work: Callable[[], None]) -> None:
     """Run something that may hang, in a daemon thread."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def end(error: BaseException | None) -> None:
-        if done.done():
-            # The caller no longer waits.
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
+    done: Future[None] = Future()
+    # Cancelling the caller does not stop the thread.
+    done.set_running_or_notify_cancel()
 
     def run() -> None:
-        error: BaseException | None = None
         try:
-            work()
-        except Exception as caught:
-            error = caught
-        finally:
-            connections.close_all()
-        with suppress(RuntimeError):
-            # The loop may have ended without waiting for the thread.
-            loop.call_soon_threadsafe(end, error)
+            try:
+                work()
+            finally:
+                connections.close_all()
+        except Exception as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
 
     threading.Thread(target=run, name="store-start", daemon=True).start()
-    await done
+    await asyncio.wrap_future(done)
 
 
-async def remind(bus: Connected, clock: Clock) -> None:
+async def remind(bus: RedisBus, clock: Clock) -> None:
     """Log once a minute that Redis is still unavailable. The bus logs the start."""
     while True:
         await clock.sleep(SAY_EVERY)

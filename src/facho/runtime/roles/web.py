@@ -14,8 +14,7 @@ from facho.runtime.asgi import application
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config
 from facho.runtime.health import mount
-from facho.runtime.monitoring import Monitoring
-from facho.runtime.readiness import connects
+from facho.runtime.monitoring import Monitoring, connects
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import listen, make_server, stop_on_signals
 

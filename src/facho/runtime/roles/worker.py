@@ -7,16 +7,18 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import uvloop
-from celery import signals
+from celery import Celery, bootsteps, signals
 from celery.worker.consumer import consumer
 from celery.worker.consumer.consumer import CONNECTION_ERROR
+from celery.worker.consumer.tasks import Tasks
 from django.db import Error
 
 from facho.adapters.bus.redis import RedisBus
@@ -24,25 +26,27 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.runner.celery import DEFAULT, HIGH, RETRY, own_queue
 from facho.adapters.snmp.client import SnmpByVersion
 from facho.adapters.wire import claim_from_message
+from facho.engine.model import Claim, Outcome
 from facho.engine.ports import Clock, EventBus, NodeRunner
 from facho.engine.scheduling.chores import Chores
+from facho.engine.scheduling.grid import is_delayed
+from facho.engine.scheduling.pollers import Poller
 from facho.engine.scheduling.runner import ReturnToScheduler
+from facho.engine.scheduling.snapshot import describe
 from facho.runtime import logs
 from facho.runtime.build import deliver, make_delivery, make_runner
 from facho.runtime.celery import POLL, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.monitoring import Monitoring
-from facho.runtime.readiness import Lifeline, connects, takes_work
-from facho.runtime.roles.crew import WorkerPollers
-from facho.runtime.roles.gate import put_gate
-from facho.runtime.roles.news import act_on
+from facho.runtime.monitoring import Lifeline, Monitoring, connects, takes_work
+from facho.runtime.roles import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes
 from facho.store import events
 from facho.store.database import DbThread
 from facho.store.engine_lock import EngineAtWork
 from facho.store.events import EventRows, Journal
+from facho.store.group_commit import GroupCommit
 from facho.store.inventory import Inventories
 from facho.store.leases import DbLeases, Terms
 from facho.store.nodes import DbNodeSource
@@ -58,6 +62,10 @@ WRITE_EVERY = 5.0
 # A composite that cannot be started for this long, because the database is unavailable, is returned to the scheduler.
 GIVE_BACK_AFTER = timedelta(seconds=10)
 
+# A worker whose pollers were all busy asks for messages again within so many seconds. Nothing wakes Celery when one of
+# its threads is free, and by itself it looks once a second.
+LOOK_EVERY = 0.1
+
 # Seconds between attempts to reach the database at the start.
 TRY_EVERY = 2.0
 
@@ -65,45 +73,135 @@ TRY_EVERY = 2.0
 def serve(config: Config, pollers: int, on_ready: Callable[[], None] = lambda: None) -> None:
     """Run until SIGINT or SIGTERM; current runs are finished."""
     with probe_listener(config) as listener:
-        if await_start(config, "worker", listener):
-            _serve(Worker(config, pollers, listener), config, pollers, on_ready)
+        if not await_start(config, "worker", listener):
+            return
+        # Until Celery handles the signals.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: sys.exit(0))
+        worker = Worker(config, pollers, listener)
+        worker.start()
+        app = make_app(config, (HIGH, own_queue(config.worker_name), DEFAULT, RETRY))
+        app.task(name=POLL, ignore_result=True)(worker.poll)
+        # The bus logs once that Redis is unavailable, Celery with each try.
+        logging.getLogger(consumer.__name__).addFilter(lambda record: str(record.msg) != str(CONNECTION_ERROR))
+        put_gate(app, lambda: not worker.is_cut_off)
+        signals.worker_shutting_down.connect(worker.drain, weak=False)
+        on_ready()
+        try:
+            app.worker_main(
+                [
+                    "--quiet",
+                    "worker",
+                    "--pool=threads",
+                    f"--concurrency={pollers}",
+                    f"--hostname={worker.name.replace('/', '-')}@%h",
+                    "--without-gossip",
+                    "--without-mingle",
+                    "--without-heartbeat",
+                    "--loglevel=WARNING",
+                ]
+            )
+        finally:
+            worker.stop()
 
 
-def _serve(worker: "Worker", config: Config, pollers: int, on_ready: Callable[[], None]) -> None:
-    # Until Celery handles the signals.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
-    worker.start()
-    app = make_app(config, (HIGH, own_queue(config.worker_name), DEFAULT, RETRY))
-    app.task(name=POLL, ignore_result=True)(worker.poll)
-    logging.getLogger(consumer.__name__).addFilter(_is_news)
-    put_gate(app, lambda: not worker.is_cut_off)
-    signals.worker_shutting_down.connect(worker.drain, weak=False)
-    on_ready()
-    name = f"--hostname={worker.name.replace('/', '-')}@%h"
-    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING")
-    try:
-        app.worker_main(
-            [
-                "--quiet",
-                "worker",
-                "--pool=threads",
-                f"--concurrency={pollers}",
-                name,
-                *quiet,
-            ]
-        )
-    finally:
-        worker.stop()
+def put_gate(app: Celery, is_open: Callable[[], bool]) -> None:
+    """Make a worker leave messages in the queues while the gate is closed, because other workers share the queues."""
+
+    class Gate(bootsteps.StartStopStep):  # type: ignore[misc]  # celery has no types
+        """Created again with each connection, like the consumer behind it."""
+
+        requires = (Tasks,)
+
+        def start(self, consumer: Any) -> None:
+            credit = consumer.task_consumer.channel.qos
+            has_credit = credit.can_consume
+            # The transport checks this before it requests the next message.
+            credit.can_consume = lambda: is_open() and has_credit()
+            self._looking = consumer.hub.call_repeatedly(LOOK_EVERY, lambda: None)
+
+        def stop(self, consumer: Any) -> None:
+            self._looking.cancel()
+
+    app.steps["consumer"].add(Gate)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Filter Celery's messages about Redis: the bus logs it once, Celery with each try."""
-    return str(record.msg) != str(CONNECTION_ERROR)
+class WorkerPollers:
+    """Assigns composites to pollers. The scheduler sends no more than there are pollers; an early one waits."""
 
+    def __init__(self, *, name: str, host: str, numbers: Sequence[int], runner: NodeRunner, clock: Clock) -> None:
+        self.name = name
+        self.host = host
+        self.is_draining = False
+        self.pollers = [Poller(number) for number in numbers]
+        self._runner = runner
+        self._clock = clock
+        self._started_at = clock.now()
+        self._free = asyncio.Queue[Poller]()
+        for poller in self.pollers:
+            self._free.put_nowait(poller)
+        # By OLT.
+        self._running: dict[int, asyncio.Task[Sequence[Outcome]]] = {}
 
-def _end(number: int, frame: Any) -> None:
-    raise SystemExit(0)
+    async def run(self, claim: Claim) -> None:
+        """Run a composite to its end, or until it is interrupted."""
+        poller = await self._free.get()
+        began = self._clock.now()
+        poller.sit(claim.composite, began)
+        poller.take(claim)
+        task = asyncio.ensure_future(self._runner.run(replace(claim, poller_id=poller.id), poller))
+        self._running[claim.composite.olt_id] = task
+        try:
+            # It may be interrupted; that must not cancel the caller.
+            await asyncio.wait({task})
+        finally:
+            if self._running.get(claim.composite.olt_id) is task:
+                del self._running[claim.composite.olt_id]
+            # A composite that was returned unstarted has no outcomes, and does not count.
+            if not task.done() or task.cancelled() or task.exception() or task.result():
+                poller.tasks_completed += 1
+                poller.tasks_delayed += is_delayed(claim.composite.retry_at or claim.composite.slot, began)
+            poller.rise(self._clock.now())
+            self._free.put_nowait(poller)
+        if not task.cancelled():
+            task.result()
+
+    def clock_set(self, by: timedelta) -> None:
+        """Shift the times after the clock was set."""
+        self._started_at += by
+        for poller in self.pollers:
+            poller.clock_set(by)
+
+    def interrupt(self, olt_id: int) -> None:
+        """Cancel the run on an OLT. Its executions have ended already."""
+        if olt_id in self._running:
+            self._running[olt_id].cancel()
+
+    @property
+    def numbers(self) -> list[int]:
+        return [poller.id for poller in self.pollers]
+
+    def renumber(self, numbers: Sequence[int]) -> None:
+        """Give the pollers new numbers. Their runs continue."""
+        for poller, number in zip(self.pollers, numbers, strict=True):
+            poller.id = number
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def report(self) -> Mapping[str, Any]:
+        """Return the report that is sent once a second."""
+        return {
+            "worker": self.name,
+            "host": self.host,
+            "at": self._clock.now().isoformat(),
+            "draining": self.is_draining,
+            "pollers": self.describe(),
+        }
+
+    def describe(self) -> list[dict[str, Any]]:
+        return describe(self.pollers, self._clock.now(), self._started_at, self.name, self.host)
 
 
 class Worker:
@@ -158,18 +256,14 @@ class Worker:
     def _live(self) -> None:
         try:
             uvloop.run(self._main())
+            return
         except ConfigError as error:
             logger.error("%s", error)
             sys.stderr.write(f"facho: {error}\n")
-            self._end()
         except Exception:
-            # Without the loop no run can end, and Celery would wait forever. Its executions are recovered when the
-            # leases have expired.
             logger.exception("the worker stopped because of an unexpected error")
-            self._end()
-
-    @staticmethod
-    def _end() -> None:
+        # Without the loop no run can end, and Celery would wait forever. Its executions are recovered when the leases
+        # have expired.
         logging.shutdown()
         sys.stderr.flush()
         os._exit(1)
@@ -179,22 +273,47 @@ class Worker:
         async with AsyncExitStack() as stack:
             clock, bus = self._clock, RedisBus(self._config.redis_url, clock=self._clock)
             names = ("read", "write", "leases", "spool")
-            threads = tuple(DbThread(f"store-{name}") for name in names)
+            reader, writer, keeper, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
             for thread in threads:
                 stack.callback(thread.close)
             await bus.start()
             stack.push_async_callback(bus.stop)
             observed = Monitoring("worker", clock, token=self._config.metrics_token, skew=skew_of_database)
             stack.callback(observed.close)
-            runner, delivery, jobs = self._make_runner(stack, bus, observed, threads)
-            writer, host = threads[1], socket.gethostname()
+            meters, inventories = observed.meters(), Inventories()
+            delivery = make_delivery(self._config, GroupCommit(writer), disk, meters, inventories)
+            stack.push_async_callback(delivery.close)
+            rows = EventRows()
+            journal = Journal(bus=bus, clock=clock, thread=writer, events=rows)
+            stack.push_async_callback(journal.step)
+            logs.add_events(rows)
+            stack.callback(logs.remove_events, rows)
+            snmp = SnmpByVersion(observer=meters)
+            stack.push_async_callback(snmp.close)
+            chores = Chores(clock, [deliver(delivery)])
+            stack.push_async_callback(chores.stop)
+            leases = DbLeases(keeper, clock, Terms.lasting(self._config.lease_seconds))
+            runner = make_runner(
+                self.name,
+                nodes=DbNodeSource(reader),
+                runs=DbRuns(reader, writer, delivery, inventories),
+                snmp=snmp,
+                leases=leases,
+                bus=bus,
+                clock=clock,
+                observer=meters,
+                give_up=ReturnToScheduler(GIVE_BACK_AFTER),
+            )
+            host = socket.gethostname()
             numbers = await self._enlist(writer)
             self._crew = crew = WorkerPollers(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
             stack.push_async_callback(_leave, crew, bus, writer)
             self._lifeline = lifeline = observed.lifeline(threads)
             probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
             await self._work(
-                *jobs,
+                chores.run(),
+                leases.run(),
+                journal.run(),
                 serve_probes(self._listener, probes),
                 observed.loop.run(),
                 remind(bus, clock),
@@ -205,37 +324,6 @@ class Worker:
                 # Disabled by a user.
                 act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
             )
-
-    def _make_runner(
-        self, stack: AsyncExitStack, bus: EventBus, observed: Monitoring, threads: tuple[DbThread, ...]
-    ) -> tuple[NodeRunner, ResultDelivery, list[Coroutine[Any, Any, None]]]:
-        """Return the runner and the tasks that it needs."""
-        clock, meters = self._clock, observed.meters()
-        reader, writer, keeper, disk = threads
-        inventories = Inventories()
-        delivery = make_delivery(self._config, writer, disk, meters, inventories)
-        events, chores = EventRows(), Chores(clock, [deliver(delivery)])
-        logs.add_events(events)
-        journal = Journal(bus=bus, clock=clock, thread=writer, events=events)
-        snmp = SnmpByVersion(observer=meters)
-        leases = DbLeases(keeper, clock, Terms.lasting(self._config.lease_seconds))
-        stack.push_async_callback(delivery.close)
-        stack.push_async_callback(journal.step)
-        stack.callback(logs.remove_events, events)
-        stack.push_async_callback(snmp.close)
-        stack.push_async_callback(chores.stop)
-        runner = make_runner(
-            self.name,
-            nodes=DbNodeSource(reader),
-            runs=DbRuns(reader, writer, delivery, inventories),
-            snmp=snmp,
-            leases=leases,
-            bus=bus,
-            clock=clock,
-            observer=meters,
-            give_up=ReturnToScheduler(GIVE_BACK_AFTER),
-        )
-        return runner, delivery, [chores.run(), leases.run(), journal.run()]
 
     async def _enlist(self, writer: DbThread) -> list[int]:
         """Get numbers for our pollers; wait if the database is unavailable."""
