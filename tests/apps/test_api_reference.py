@@ -17,7 +17,7 @@ from facho.engine.errors import BadAnswer
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.scheduling.snapshot import snapshot
-from facho.engine.scheduling.workers import Roster
+from facho.engine.scheduling.workers import WorkerRegistry
 from facho.runtime.roles.worker import WorkerPollers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
@@ -58,26 +58,26 @@ async def embedded(stage):
     fill(scheduler.manager)
     stage.take = lambda: snapshot(scheduler.manager, stage.clock.now())
     scheduler.manager.offer(stage.composite)
-    scheduler.manager.seat()
+    scheduler.manager.start_due()
     await asyncio.sleep(10)
     await scheduler.manager.stop()
 
 
 async def scaled_out(stage):
     """Run the chain on a worker, and see it as the scheduler publishes it."""
-    crew = WorkerPollers(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=stage.runner, clock=stage.clock)
+    pool = WorkerPollers(name="noc-1/77", host="noc-1", numbers=[4, 9], runner=stage.runner, clock=stage.clock)
     manager = PollerManager(
-        pollers=0, runner=None, slots=stage.slots, clock=stage.clock, foreman=SimpleNamespace(next_due=None)
+        pollers=0, runner=None, slots=stage.slots, clock=stage.clock, scheduler=SimpleNamespace(next_due=None)
     )
     fill(manager)
 
     def take():
-        roster = Roster()
-        roster.heard(json.loads(json.dumps(crew.report())), stage.clock.now())
-        return snapshot(manager, stage.clock.now(), roster.pollers)
+        workers = WorkerRegistry()
+        workers.update(json.loads(json.dumps(pool.report())), stage.clock.now())
+        return snapshot(manager, stage.clock.now(), workers.pollers)
 
     stage.take = take
-    await crew.run(await stage.claim())
+    await pool.run(await stage.claim())
 
 
 def fill(manager):
@@ -227,7 +227,9 @@ def test_a_limit_that_makes_no_sense_is_refused(reader_api, limit):
 def test_the_queue_is_overloaded_when_more_nodes_are_delayed_than_there_are_pollers(seconds, is_overload):
     async def queue():
         clock = VirtualClock(T0)
-        manager = PollerManager(pollers=2, runner=None, slots=None, clock=clock, foreman=SimpleNamespace(next_due=None))
+        manager = PollerManager(
+            pollers=2, runner=None, slots=None, clock=clock, scheduler=SimpleNamespace(next_due=None)
+        )
         fill(manager)
         await clock.sleep(seconds)
         return snapshot(manager, clock.now())["queue"]

@@ -166,7 +166,7 @@ def test_a_runner_measures_what_it_runs_by_a_clock_that_nobody_sets(by, monkeypa
         stage = Stage(SetClock(T0), monkeypatch)
         claim = await stage.slots.claim(stage.composite, poller_id=1, now=T0, waits={})
         poller = Poller(1)
-        poller.sit(stage.composite, T0)
+        poller.assign(stage.composite, T0)
         poller.take(claim)
         running = asyncio.create_task(stage.runner.run(claim, poller))
         await stage.clock.sleep(1.5)

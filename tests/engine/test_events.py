@@ -11,7 +11,7 @@ import pytest
 from builders import T0, make_node
 
 from facho.engine import events
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.scheduling.changes import ChangeKind, OltState, detect_changes
 
 SOURCE = Path(events.__file__).parents[1]
@@ -21,7 +21,7 @@ BY_NAME = {("engine/scheduling/scheduler.py", "_tell_change")}
 
 
 class Finder(ast.NodeVisitor):
-    """Finds each `tell(...)` of a file with the function that it stands in."""
+    """Finds each `log_event(...)` of a file with the function that it stands in."""
 
     def __init__(self):
         self.found = []
@@ -36,7 +36,7 @@ class Finder(ast.NodeVisitor):
         self.visit_FunctionDef(node)
 
     def visit_Call(self, node):
-        if isinstance(node.func, ast.Name) and node.func.id == "tell" and self._functions:
+        if isinstance(node.func, ast.Name) and node.func.id == "log_event" and self._functions:
             self.found.append((self._functions[-1], node))
         self.generic_visit(node)
 
@@ -181,7 +181,7 @@ def test_an_event_that_counts_says_one_thing_of_one_and_another_of_more(event):
 def test_the_log_counts_as_people_do(caplog, slots, said):
     details = {"olt": "OLT-SUR-03", "task": "State", "slot": "10:05", "cause": "olt_busy", "slots": slots}
 
-    tell(logging.getLogger("facho.tests"), Event.SLOTS_LOST, olt_id=3, **details)
+    log_event(logging.getLogger("facho.tests"), Event.SLOTS_LOST, olt_id=3, **details)
 
     assert caplog.messages == [said]
 
@@ -189,7 +189,7 @@ def test_the_log_counts_as_people_do(caplog, slots, said):
 def test_an_event_is_a_log_record_with_its_details(caplog):
     caplog.set_level(logging.INFO)
 
-    tell(logging.getLogger("facho.tests"), Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
+    log_event(logging.getLogger("facho.tests"), Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
 
     (record,) = caplog.records
     assert record.getMessage() == "OLT-CENTRAL-01: polling of Optical power started"
@@ -201,7 +201,7 @@ def test_an_event_is_a_log_record_with_its_details(caplog):
 def test_an_event_without_details_says_its_sentence_as_it_is(caplog):
     caplog.set_level(logging.INFO)
 
-    tell(logging.getLogger("facho.tests"), Event.ENGINE_STOPPED)
+    log_event(logging.getLogger("facho.tests"), Event.ENGINE_STOPPED)
 
     assert caplog.messages == ["the engine is stopping"]
 
@@ -209,7 +209,7 @@ def test_an_event_without_details_says_its_sentence_as_it_is(caplog):
 def test_an_event_may_bring_a_traceback_that_is_no_detail(caplog):
     error = OSError(f"nothing since {T0:%H:%M}")
 
-    tell(logging.getLogger("facho.tests"), Event.CHORE_FAILED, exc_info=error, chore="settle", error=str(error))
+    log_event(logging.getLogger("facho.tests"), Event.CHORE_FAILED, exc_info=error, chore="settle", error=str(error))
 
     (record,) = caplog.records
     assert record.exc_info[1] is error

@@ -1,4 +1,4 @@
-"""Pollers: seats, what they show, and when there are too few."""
+"""Pollers: limit, state, and saturation."""
 
 import asyncio
 
@@ -131,7 +131,7 @@ def test_an_offer_is_seated_at_once_when_a_poller_frees_up(clock, virtually):
         world.nodes.put(make_node(2, olt_id=2, next_check=T0))
         manager.offer(make_composite(1, olt_id=1))
         manager.offer(make_composite(2, olt_id=2))
-        manager.seat()
+        manager.start_due()
         await asyncio.sleep(1.5)
         return world
 

@@ -18,11 +18,11 @@ from facho.engine.model import Collected, JobKind, KnownOnu, Node, Olt
 from facho.engine.snmp import Agent as Target
 from facho.engine.snmp import Answer, Community, SendByTask, Version
 from facho.simulator.agent import SimulatedAgent
-from facho.simulator.desk import Departure, Desk
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults
 from facho.simulator.fleet import OltSpec, build
 from facho.simulator.pdulog import PduLog
+from facho.simulator.request_handler import Departure, RequestHandler
 
 T0 = datetime(2030, 1, 1, 10, 0, tzinfo=UTC)
 COMMUNITY = b"public"
@@ -34,7 +34,7 @@ def device(name: str, maker: str, onus: int) -> Device:
 
 
 class VirtualOlt(SendByTask):
-    """An OLT and the port to ask it through. Each request goes through its desk as a datagram would."""
+    """An OLT and the port to ask it through. Each request goes through its handler as a datagram would."""
 
     def __init__(self, onus: int = 512, faults: Faults = WELL, maker: str = "huawei", seed: int = 1) -> None:
         self.name = "OLT-CENTRAL-01" if maker == "huawei" else "OLT-NORTE-02"
@@ -42,7 +42,7 @@ class VirtualOlt(SendByTask):
         self.log = PduLog()
         self.device = device(self.name, maker, onus)
         self.agent = SimulatedAgent(self.device, faults=faults, seed=seed)
-        self._desk = Desk(self.agent, self.log, seed=seed)
+        self._handler = RequestHandler(self.agent, self.log, seed=seed)
         self._ids = 0x01000000
         # Called before each request arrives, with how many there were.
         self.on_request: Callable[[int], None] | None = None
@@ -67,7 +67,7 @@ class VirtualOlt(SendByTask):
         request = codec.prepare(Version.V2C, COMMUNITY, kind, oids, first, second)
         if self.on_request is not None:
             self.on_request(self.log.count())
-        departure = self._desk.take(request.datagram(request_id), 40000, now)
+        departure = self._handler.take(request.datagram(request_id), 40000, now)
         delay = timeout if departure is None else departure.at - now
         await asyncio.sleep(min(delay, timeout))
         if departure is None or delay > timeout:
@@ -81,7 +81,7 @@ class VirtualOlt(SendByTask):
 
     def spoil(self, seed: int, share: float) -> None:
         """Change a few bytes in some of the answers, any bytes to anything."""
-        random, take = Random(seed), self._desk.take
+        random, take = Random(seed), self._handler.take
 
         def spoiled(datagram: bytes, source: int, now: float) -> Departure | None:
             departure = take(datagram, source, now)
@@ -92,7 +92,7 @@ class VirtualOlt(SendByTask):
                 payload[random.randrange(len(payload))] = random.randrange(256)
             return Departure(departure.at, bytes(payload))
 
-        self._desk.take = spoiled
+        self._handler.take = spoiled
 
     async def collect(
         self, kind: JobKind = JobKind.DISCOVERY, *columns: str, known: Sequence[KnownOnu] = (), **settings: Any

@@ -18,9 +18,9 @@ from facho.runtime.clocks import Skew
 from facho.runtime.health import NotWell
 from facho.runtime.monitoring import (
     HANGS_AFTER,
+    DatabaseLink,
     DatabaseWatch,
     DataWatch,
-    Lifeline,
     LoopWatch,
     connects,
     follows_clock,
@@ -198,17 +198,17 @@ class TestLifeline:
         return self.Silent()
 
     @pytest.fixture
-    def lifeline(self, thread, clock):
-        return Lifeline(DatabaseWatch(Inline(), patience=HANGS_AFTER), [self.Silent(), thread], clock)
+    def database_link(self, thread, clock):
+        return DatabaseLink(DatabaseWatch(Inline(), patience=HANGS_AFTER), [self.Silent(), thread], clock)
 
-    async def test_it_is_whole_while_the_database_answers(self, lifeline, monkeypatch):
+    async def test_it_is_whole_while_the_database_answers(self, database_link, monkeypatch):
         monkeypatch.setattr(monitoring, "_write", lambda: None)
 
-        await lifeline.step()
+        await database_link.step()
 
-        assert not lifeline.is_cut
+        assert not database_link.is_cut
 
-    async def test_it_is_cut_while_the_database_does_not_and_whole_again_when_it_does(self, lifeline, monkeypatch):
+    async def test_it_is_cut_while_the_database_does_not_and_whole_again_when_it_does(self, database_link, monkeypatch):
         answers = [OperationalError("away"), OperationalError("away"), None]
 
         def select():
@@ -219,8 +219,8 @@ class TestLifeline:
         monkeypatch.setattr(monitoring, "_write", select)
         seen = []
         while answers:
-            await lifeline.step()
-            seen.append(lifeline.is_cut)
+            await database_link.step()
+            seen.append(database_link.is_cut)
 
         assert seen == [True, True, False]
 
@@ -228,11 +228,11 @@ class TestLifeline:
         monkeypatch.setattr(monitoring, "_write", lambda: None)
         skews = [timedelta(hours=1), timedelta(hours=1), timedelta(0)]
         watch = DatabaseWatch(Inline(), patience=HANGS_AFTER, skew=lambda: Skew(skews.pop(0)))
-        lifeline = Lifeline(watch, [], clock)
+        database_link = DatabaseLink(watch, [], clock)
         seen = []
         while skews:
-            await lifeline.step()
-            seen.append(lifeline.is_cut)
+            await database_link.step()
+            seen.append(database_link.is_cut)
 
         assert seen == [True, True, False]
         assert (
@@ -242,12 +242,12 @@ class TestLifeline:
             == 1
         )
 
-    async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, lifeline, thread):
+    async def test_it_is_cut_while_a_thread_of_the_process_is_left_without_an_answer(self, database_link, thread):
         thread.silence = HANGS_AFTER
-        before = lifeline.is_cut
+        before = database_link.is_cut
         thread.silence = HANGS_AFTER + 0.1
 
-        assert (before, lifeline.is_cut) == (False, True)
+        assert (before, database_link.is_cut) == (False, True)
 
 
 class TestData:

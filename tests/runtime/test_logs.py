@@ -20,7 +20,7 @@ from facho.adapters.clock import SystemClock
 from facho.alerts.models import Channel
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Olt as EngineOlt
 from facho.runtime import config, logs
 from facho.runtime.logs import HIDDEN, redact
@@ -135,9 +135,9 @@ def test_an_event_reaches_its_table_whatever_the_level_of_lines(lines):
     events = EventRows()
     logs.add_events(events)
 
-    tell(logger, Event.ENGINE_STARTED, pollers=10)
+    log_event(logger, Event.ENGINE_STARTED, pollers=10)
     logs.remove_events(events)
-    tell(logger, Event.ENGINE_STOPPED)
+    log_event(logger, Event.ENGINE_STOPPED)
 
     assert said() == ("", "")
     assert [row["event_type"] for row in events.first(10)] == ["ENGINE_STARTED"]
@@ -160,7 +160,7 @@ class TestJson:
     def test_an_event_brings_its_details(self, lines):
         said = lines(log_format="json")
 
-        tell(logger, Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
+        log_event(logger, Event.TASK_ADDED, olt_id=7, olt="OLT-CENTRAL-01", task="Optical power")
 
         line = json.loads(said()[1])
         assert line["message"] == "OLT-CENTRAL-01: polling of Optical power started"
@@ -257,12 +257,12 @@ def push(value):
     logger.warning("it was %s", value)
     logger.warning("it was %r", value)
     logger.warning(f"it was {value}")  # noqa: G004 - others write lines like that
-    tell(logger, Event.RUN_FAILED, olt_id=None, olt="OLT-CENTRAL-01", task="Optical power", error=value)
+    log_event(logger, Event.RUN_FAILED, olt_id=None, olt="OLT-CENTRAL-01", task="Optical power", error=value)
     try:
         broken_by(value)
     except ValueError as error:
         logger.exception("it was broken")
-        tell(logger, Event.CHORE_FAILED, exc_info=error, chore="settle", error=error)
+        log_event(logger, Event.CHORE_FAILED, exc_info=error, chore="settle", error=error)
         logger.error("it was broken: %s", "".join(traceback.format_exception(error)))
 
 
@@ -351,7 +351,7 @@ def test_no_secret_of_the_installation_reaches_terminal_file_or_table(everywhere
 def test_a_detail_that_is_called_a_secret_is_one(lines):
     said = lines(log_format="json")
 
-    tell(logger, Event.ENGINE_STOPPED, community="hunter2", priv_key="hunter2", tokens=7)
+    log_event(logger, Event.ENGINE_STOPPED, community="hunter2", priv_key="hunter2", tokens=7)
 
     assert json.loads(said()[1])["details"] == {"community": HIDDEN, "priv_key": HIDDEN, "tokens": 7}
 
@@ -439,7 +439,7 @@ def test_events_alone_are_in_the_coordinators_log_whatever_the_level(lines, tmp_
 
     logger.error("no event")
     for _ in range(2):
-        tell(logger, Event.ENGINE_STOPPED)
+        log_event(logger, Event.ENGINE_STOPPED)
 
     text = (tmp_path / "logs" / "coordinator.log").read_text()
     assert text.count("the engine is stopping") == 2

@@ -113,7 +113,7 @@ class TestPool:
 
     def test_a_snapshot_of_the_engine_itself_can_be_read(self):
         manager = PollerManager(
-            pollers=4, runner=None, slots=None, clock=Clock(0), foreman=SimpleNamespace(next_due=None)
+            pollers=4, runner=None, slots=None, clock=Clock(0), scheduler=SimpleNamespace(next_due=None)
         )
 
         registry = pool(snapshot=lambda: snapshot(manager, T0))

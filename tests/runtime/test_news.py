@@ -4,16 +4,16 @@ import asyncio
 import logging
 
 from facho.adapters.bus.local import LocalBus
-from facho.engine.scheduling.workers import Roster
+from facho.engine.scheduling.workers import WorkerRegistry
 from facho.runtime.roles import act_on
 
 WORKER = {"worker": "noc-1/1", "draining": False, "pollers": [{"id": 1}, {"id": 2}], "spooled": 0}
 
 
 async def test_news_that_is_not_understood_is_left_out_and_the_next_is_heard(caplog):
-    bus, roster = LocalBus(), Roster()
+    bus, workers = LocalBus(), WorkerRegistry()
     caplog.set_level(logging.WARNING)
-    following = asyncio.create_task(act_on(bus, "worker", lambda report: roster.heard(report, 0.0)))
+    following = asyncio.create_task(act_on(bus, "worker", lambda report: workers.update(report, 0.0)))
     await asyncio.sleep(0)
 
     bus.publish("worker", {"name": "noc-1/1", "shape": "of another version"})
@@ -22,5 +22,5 @@ async def test_news_that_is_not_understood_is_left_out_and_the_next_is_heard(cap
     bus.close()
     await following
 
-    assert roster.seats == 2
+    assert workers.capacity == 2
     assert caplog.text.count("invalid message on topic worker") == 2

@@ -67,7 +67,7 @@ async def test_a_tick_notes_why_there_are_no_pollers(parts):
     seen = []
     for is_connected, is_cut_off in ((True, False), (False, False), (True, True), (True, False)):
         bus.is_connected = is_connected
-        made.roster.heard(report(cut_off=is_cut_off), asyncio.get_running_loop().time())
+        made.workers.update(report(cut_off=is_cut_off), asyncio.get_running_loop().time())
         made.scheduler._on_tick(manager)
         seen.append(manager.outages.present(manager.started_at))
 

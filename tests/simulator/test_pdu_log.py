@@ -8,9 +8,9 @@ from facho.adapters.snmp.codec import PduType, prepare
 from facho.engine.oid import parse
 from facho.engine.snmp import Version
 from facho.simulator.agent import SimulatedAgent
-from facho.simulator.desk import Desk
 from facho.simulator.faults import Faults
 from facho.simulator.pdulog import Pdu, PduLog, read_log
+from facho.simulator.request_handler import RequestHandler
 
 CENTRAL, NORTE = "OLT-CENTRAL-01", "OLT-NORTE-02"
 
@@ -145,18 +145,18 @@ def test_a_log_survives_in_a_file(tmp_path):
     assert read_log(path).pdus() == log.pdus()
 
 
-def test_the_desk_logs_every_request_whether_answered_or_not(central, now):
+def test_the_handler_logs_every_request_whether_answered_or_not(central, now):
     agent, log = SimulatedAgent(central, faults=Faults(per_pdu=2.0, queue_limit=1)), PduLog()
-    desk = Desk(agent, log)
+    handler = RequestHandler(agent, log)
     oids = [parse("1.3.6.1.2.1.1.5.0"), parse("1.3.6.1.2.1.1.1.0")]
 
     def ask(community=b"public", kind=PduType.GET):
-        desk.take(prepare(Version.V2C, community, kind, oids, 0, 3).datagram(0x01020304), 40000, now)
+        handler.take(prepare(Version.V2C, community, kind, oids, 0, 3).datagram(0x01020304), 40000, now)
 
     ask(community=b"wrong")
     ask(kind=PduType.GET_BULK)
     ask()
-    desk.take(b"?", 40001, now)
+    handler.take(b"?", 40001, now)
 
     assert log.pdus() == [
         Pdu(now, None, CENTRAL, 40000, "get", 2, 0),

@@ -10,9 +10,9 @@ from facho.engine.errors import BadAnswer
 from facho.engine.oid import Oid, pack
 from facho.engine.snmp import ErrorStatus, Version
 from facho.simulator.agent import SimulatedAgent
-from facho.simulator.desk import Desk
 from facho.simulator.faults import Disorder, Faults, Spoiling
 from facho.simulator.pdulog import PduLog
+from facho.simulator.request_handler import RequestHandler
 
 SYS_NAME = "1.3.6.1.2.1.1.5.0"
 SERIAL = HUAWEI.columns["serial"].oid
@@ -259,66 +259,66 @@ def test_an_agent_can_become_slower_in_all_its_work(agent, now):
 
 
 @pytest.fixture
-def desk(agent):
-    return Desk(agent, PduLog())
+def handler(agent):
+    return RequestHandler(agent, PduLog())
 
 
-def take(desk, now, repetitions=1, source=40000):
-    return desk.take(request(PduType.GET_BULK, SERIAL, repetitions=repetitions), source, now)
+def take(handler, now, repetitions=1, source=40000):
+    return handler.take(request(PduType.GET_BULK, SERIAL, repetitions=repetitions), source, now)
 
 
-def test_a_well_agent_answers_at_once(desk, now):
-    assert take(desk, now).at == now
+def test_a_well_agent_answers_at_once(handler, now):
+    assert take(handler, now).at == now
 
 
-def test_latency_delays_each_answer_and_lets_them_overlap(desk, agent, now):
+def test_latency_delays_each_answer_and_lets_them_overlap(handler, agent, now):
     agent.faults = Faults(latency=2.0)
 
-    leaves = [take(desk, now + second).at for second in range(3)]
+    leaves = [take(handler, now + second).at for second in range(3)]
 
     assert leaves == [now + 2, now + 3, now + 4]
 
 
-def test_jitter_makes_answers_later_but_never_earlier(desk, agent, now):
+def test_jitter_makes_answers_later_but_never_earlier(handler, agent, now):
     agent.faults = Faults(latency=2.0, jitter=1.0)
 
-    delays = [take(desk, now).at - now for _ in range(200)]
+    delays = [take(handler, now).at - now for _ in range(200)]
 
     assert 2.0 <= min(delays) < 2.1
     assert 2.9 < max(delays) <= 3.0
 
 
-def test_a_serial_agent_does_one_thing_after_the_other(desk, agent, now):
+def test_a_serial_agent_does_one_thing_after_the_other(handler, agent, now):
     agent.faults = Faults(per_pdu=2.0)
 
-    leaves = [take(desk, now + second).at for second in (0, 1, 9)]
+    leaves = [take(handler, now + second).at for second in (0, 1, 9)]
 
     assert leaves == [now + 2, now + 4, now + 11]
 
 
-def test_what_does_not_fit_the_queue_is_dropped_in_silence(desk, agent, now):
+def test_what_does_not_fit_the_queue_is_dropped_in_silence(handler, agent, now):
     agent.faults = Faults(per_pdu=2.0, queue_limit=2)
 
-    departures = [take(desk, now + second) for second in (0, 0, 0, 3)]
+    departures = [take(handler, now + second) for second in (0, 0, 0, 3)]
 
     assert [departure and departure.at - now for departure in departures] == [2, 4, None, 6]
 
 
-def test_requests_that_wait_make_the_work_for_others_longer(desk, agent, now):
+def test_requests_that_wait_make_the_work_for_others_longer(handler, agent, now):
     agent.faults = Faults(per_pdu=2.0, crowding=0.5)
 
-    leaves = [take(desk, now).at - now for _ in range(3)]
-    alone = take(desk, now + 100).at - now
+    leaves = [take(handler, now).at - now for _ in range(3)]
+    alone = take(handler, now + 100).at - now
 
     # 2 s alone, 3 s with one other, 4 s with two.
     assert leaves == [2, 5, 9]
     assert alone == 102
 
 
-def test_a_share_of_answers_is_lost_but_the_work_was_done(desk, agent, now):
+def test_a_share_of_answers_is_lost_but_the_work_was_done(handler, agent, now):
     agent.faults = Faults(loss=0.5, per_pdu=1.0)
 
-    departures = [take(desk, now) for _ in range(400)]
+    departures = [take(handler, now) for _ in range(400)]
 
     arrived = [departure.at for departure in departures if departure]
     assert 150 < len(arrived) < 250
@@ -329,7 +329,8 @@ def test_loss_is_the_same_for_the_same_seed(central, now):
     agent = SimulatedAgent(central, faults=Faults(loss=0.5))
 
     runs = [
-        [take(desk, now) is None for _ in range(50)] for desk in (Desk(agent, PduLog(), 7), Desk(agent, PduLog(), 7))
+        [take(handler, now) is None for _ in range(50)]
+        for handler in (RequestHandler(agent, PduLog(), 7), RequestHandler(agent, PduLog(), 7))
     ]
 
     assert runs[0] == runs[1]

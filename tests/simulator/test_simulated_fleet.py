@@ -14,11 +14,11 @@ from facho.adapters.snmp.codec import PduType, decode_answer, prepare
 from facho.engine.oid import parse
 from facho.engine.snmp import Version
 from facho.simulator.agent import SimulatedAgent
-from facho.simulator.desk import Desk
 from facho.simulator.endpoint import Endpoint
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import OltSpec, SimulatedFleet, demo_fleet
 from facho.simulator.pdulog import PduLog, read_log
+from facho.simulator.request_handler import RequestHandler
 
 SYS_NAME = parse("1.3.6.1.2.1.1.5.0")
 PATIENCE = 20.0
@@ -100,7 +100,7 @@ class Outbox:
 )
 async def test_a_delayed_answer_leaves_only_if_the_socket_is_still_open(central, is_closed, sent):
     outbox, due = Outbox(), asyncio.Event()
-    endpoint = Endpoint(Desk(SimulatedAgent(central, faults=Faults(latency=0.001)), PduLog()))
+    endpoint = Endpoint(RequestHandler(SimulatedAgent(central, faults=Faults(latency=0.001)), PduLog()))
     endpoint.connection_made(outbox)
 
     endpoint.datagram_received(

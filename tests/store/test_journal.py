@@ -15,7 +15,7 @@ from facho.adapters.clock import SystemClock
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Poller, PollerStats
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause
 from facho.store import events as journal_module
 from facho.store.events import EventRows, Journal, Pool
@@ -56,10 +56,10 @@ class Desk:
     def step(self):
         done(self.journal.step())
 
-    def tell(self, task="Optical power", olt_id=None, **more):
+    def log(self, task="Optical power", olt_id=None, **more):
         details = {"olt": "OLT-CENTRAL-01", "task": task} | more
         with unreported(self.logger):
-            tell(self.logger, Event.TASK_ADDED, olt_id=olt_id, **details)
+            log_event(self.logger, Event.TASK_ADDED, olt_id=olt_id, **details)
 
     @property
     def tasks(self):
@@ -129,7 +129,7 @@ def test_an_event_becomes_a_row(desk):
     olt = Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
 
     details = {"olt": olt.name, "task": "Optical power", "slots": 3, "slot": T0, "cause": Cause.OLT_BUSY}
-    tell(desk.logger, Event.SLOTS_LOST, olt_id=olt.pk, **details)
+    log_event(desk.logger, Event.SLOTS_LOST, olt_id=olt.pk, **details)
     desk.step()
 
     (row,) = CoordinatorLog.objects.all()
@@ -290,7 +290,7 @@ def test_an_event_whose_sentence_cannot_be_said_stops_nobody(desk, monkeypatch):
     monkeypatch.setattr(desk.events, "handleError", complaints.append)
 
     with unreported(desk.logger):
-        tell(desk.logger, Event.TASK_ADDED, olt="OLT-CENTRAL-01")
+        log_event(desk.logger, Event.TASK_ADDED, olt="OLT-CENTRAL-01")
     desk.tell("after it")
     desk.step()
 

@@ -35,7 +35,7 @@ def clock():
 
 
 @pytest.fixture
-def crew(clock):
+def pool(clock):
     return WorkerPollers(name="noc-1/77", host="noc-1", numbers=[1, 2], runner=None, clock=clock)
 
 
@@ -44,34 +44,34 @@ def bus():
     return LocalBus()
 
 
-async def test_it_can_stop_while_the_database_is_away(crew, bus, caplog):
-    await worker._leave(crew, bus, Away())
+async def test_it_can_stop_while_the_database_is_away(pool, bus, caplog):
+    await worker._leave(pool, bus, Away())
 
     assert "server closed the connection" in caplog.text
 
 
-async def test_it_says_goodbye_so_that_nobody_counts_on_its_pollers(crew, bus):
-    await worker._leave(crew, bus, Away())
+async def test_it_says_goodbye_so_that_nobody_counts_on_its_pollers(pool, bus):
+    await worker._leave(pool, bus, Away())
 
     farewell = bus.latest("worker")
     assert (farewell["worker"], farewell["draining"], farewell["pollers"]) == ("noc-1/77", True, [])
 
 
-async def test_its_numbers_are_written_down_as_they_stand(crew, bus, clock, make_thread):
+async def test_its_numbers_are_written_down_as_they_stand(pool, bus, clock, make_thread):
     thread = make_thread("write")
 
     with pytest.raises(Enough):
-        await worker._write(crew, thread, clock)
-    await worker._leave(crew, bus, thread)
+        await worker._write(pool, thread, clock)
+    await worker._leave(pool, bus, thread)
 
     assert await thread.run(lambda: events.enlist("noc-2/1", "noc-2", 1, T0)) == [1]
 
 
-async def test_it_takes_other_numbers_where_others_have_its_own(crew, clock, make_thread):
+async def test_it_takes_other_numbers_where_others_have_its_own(pool, clock, make_thread):
     thread = make_thread("write")
     await thread.run(lambda: events.enlist("noc-2/1", "noc-2", 1, T0))
 
     with pytest.raises(Enough):
-        await worker._write(crew, thread, clock)
+        await worker._write(pool, thread, clock)
 
-    assert crew.numbers == [2, 3]
+    assert pool.numbers == [2, 3]

@@ -30,7 +30,7 @@ from facho.alerts.rules import (
 from facho.alerts.sources import World, firings
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
         # A user may have chosen other OLTs at this moment.
         still = Rule.objects.filter(pk=rule.pk, enabled=True, is_narrowed=True, olts__isnull=True)
         if still.update(enabled=False):
-            tell(logger, Event.RULE_DISABLED, rule=rule.name)
+            log_event(logger, Event.RULE_DISABLED, rule=rule.name)
     # OLTs that were chosen without a form or the API did not set the flag.
     chosen = [rule.pk for rule in rules if not rule.is_narrowed and rule.olts.all()]
     if chosen:
@@ -290,10 +290,10 @@ def _tell(changes: Changes) -> None:
     """Log it too: in English, and with details for pages in other languages."""
     for alert in changes.opened:
         subject, others = _subjects(alert)
-        tell(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+        log_event(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
     for alert, _verdict in changes.recovered:
         subject, others = _subjects(alert)
-        tell(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
+        log_event(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
 
 
 def _subjects(alert: Alert) -> tuple[str, dict[str, Any]]:

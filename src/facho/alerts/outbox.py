@@ -21,7 +21,7 @@ from facho.alerts.notifiers import notifier
 from facho.alerts.rules import MOST_ATTEMPTS, Message, News, Silence, next_try
 from facho.apps.inventory.fields import WrongKeyError
 from facho.engine.errors import DeliveryFailed
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
 from facho.store.database import DbThread
 
@@ -185,4 +185,4 @@ def note_failure(parcel: Parcel, failure: DeliveryFailed, now: datetime) -> None
     Delivery.objects.filter(pk=parcel.delivery_id, status=Delivery.Status.PENDING).update(**columns)
     if is_last and parcel.news is not News.TEST:
         name = parcel.channel.name
-        tell(logger, Event.DELIVERY_FAILED, channel=name, attempts=parcel.attempts, error=str(failure))
+        log_event(logger, Event.DELIVERY_FAILED, channel=name, attempts=parcel.attempts, error=str(failure))

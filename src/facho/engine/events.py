@@ -316,7 +316,7 @@ class Event(Enum):
         return self.singular if details.get(self.counts, 1) == 1 else self.sentence
 
 
-def tell(
+def log_event(
     logger: logging.Logger,
     event: Event,
     *,

@@ -9,7 +9,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import connection
 
 from facho.adapters.clock import SystemClock
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
 
 logger = logging.getLogger(__name__)
@@ -91,4 +91,4 @@ class ClockWatch:
         if by:
             self._on_set(by)
             event = Event.CLOCK_SET_FORWARD if by > timedelta(0) else Event.CLOCK_SET_BACK
-            tell(logger, event, process=self._process, seconds=abs(by.total_seconds()))
+            log_event(logger, event, process=self._process, seconds=abs(by.total_seconds()))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvloop
 
 from facho.apps.polling import live
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.runtime import build
 from facho.runtime.asgi import application
 from facho.runtime.config import Config
@@ -61,12 +61,12 @@ async def _serve(
     web = asyncio.create_task(server.serve(sockets=[listener]), name="web")
     if lock is not None:
         tasks.add(asyncio.create_task(lock.keep(engine.clock), name="lock"))
-    tell(logger, Event.ENGINE_STARTED, pollers=len(engine.scheduler.manager.pollers))
+    log_event(logger, Event.ENGINE_STARTED, pollers=len(engine.scheduler.manager.pollers))
     on_ready()
     try:
         await asyncio.wait({*tasks, web, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        tell(logger, Event.ENGINE_STOPPED)
+        log_event(logger, Event.ENGINE_STOPPED)
         live.attach(None)
         crashed = [task for task in (*tasks, web) if task.done()]
         server.should_exit = True

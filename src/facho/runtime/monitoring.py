@@ -209,7 +209,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-class Lifeline:
+class DatabaseLink:
     """Whether this process can use its database now, without waiting.
 
     False while the database does not answer, or does not answer one of the process's threads, or while the clocks
@@ -353,9 +353,9 @@ class Monitoring:
         self.registry.register(collector)
         return collector
 
-    def lifeline(self, threads: Sequence[DbThread]) -> Lifeline:
+    def database_link(self, threads: Sequence[DbThread]) -> DatabaseLink:
         """Return the watch over the database access of this process and its threads."""
-        return Lifeline(DatabaseWatch(self._thread, patience=HANGS_AFTER, skew=self._skew), threads, self._clock)
+        return DatabaseLink(DatabaseWatch(self._thread, patience=HANGS_AFTER, skew=self._skew), threads, self._clock)
 
     def probes(self, *ready: Check) -> App:
         return probes(Checks([self.loop.check], [*self._database.checks, *ready]), self.registry, token=self._token)

@@ -12,7 +12,7 @@ from facho.engine.errors import BadAnswer
 from facho.engine.snmp import ErrorStatus, Tag, Version
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults, Spoiling
-from facho.simulator.lookup import Dies, Fails, Hushed, Lookup, Poison
+from facho.simulator.lookup import Dies, Fails, Lookup, NoReply, Poison
 
 # Maximum size of a GETBULK answer, so that it fits into one Ethernet frame.
 BULK_SIZE = 1400
@@ -77,7 +77,7 @@ class SimulatedAgent:
             # An error has the variables of the request, or none if even they might be too big.
             is_bare = status == ErrorStatus.TOO_BIG and request.version != Version.V1
             varbinds = [] if is_bare else [encode_varbind(oid, Tag.NULL, None) for oid in request.oids]
-        except (Dies, Hushed):
+        except (Dies, NoReply):
             return AgentReply(None, kind, asked, work=faults.per_pdu * faults.slow_by)
         payload, answered = self._pack(request, status, index, varbinds)
         work = faults.per_pdu + answered * faults.per_varbind + len(lookup.lit) * faults.per_optical_row

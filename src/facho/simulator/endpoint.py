@@ -5,17 +5,17 @@ import time
 from ipaddress import ip_address
 from typing import cast
 
-from facho.simulator.desk import Desk
+from facho.simulator.request_handler import RequestHandler
 
 # Address of asyncio: host and port, and two more numbers for IPv6.
 Address = tuple[str, int] | tuple[str, int, int, int]
 
 
 class Endpoint(asyncio.DatagramProtocol):
-    """Passes datagrams to the desk, and sends answers at their times."""
+    """Passes datagrams to the handler, and sends answers at their times."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, handler: RequestHandler) -> None:
+        self._handler = handler
         self._loop = asyncio.get_running_loop()
         # Wall time without steps: answers must leave in the order of their delays.
         self._epoch = time.time() - self._loop.time()
@@ -29,7 +29,7 @@ class Endpoint(asyncio.DatagramProtocol):
         self._transport = None
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
-        departure = self._desk.take(data, addr[1], self._epoch + self._loop.time())
+        departure = self._handler.take(data, addr[1], self._epoch + self._loop.time())
         if departure is None:
             return
         delay = departure.at - self._epoch - self._loop.time()
@@ -43,7 +43,7 @@ class Endpoint(asyncio.DatagramProtocol):
             self._transport.sendto(payload, addr)
 
 
-async def open_endpoint(desk: Desk, host: str, port: int) -> tuple[asyncio.DatagramTransport, int]:
+async def open_endpoint(handler: RequestHandler, host: str, port: int) -> tuple[asyncio.DatagramTransport, int]:
     """Open a port for an agent, and return its number: a free one if this one is taken.
 
     Loopback only, because simulated OLTs have no access control.
@@ -52,9 +52,9 @@ async def open_endpoint(desk: Desk, host: str, port: int) -> tuple[asyncio.Datag
         raise ValueError(f"a simulated OLT listens on loopback addresses only, not on {host}")
     loop = asyncio.get_running_loop()
     try:
-        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(desk), local_addr=(host, port))
+        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(handler), local_addr=(host, port))
     except OSError:
         if not port:
             raise
-        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(desk), local_addr=(host, 0))
+        transport, _ = await loop.create_datagram_endpoint(lambda: Endpoint(handler), local_addr=(host, 0))
     return transport, transport.get_extra_info("sockname")[1]

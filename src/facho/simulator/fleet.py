@@ -12,7 +12,6 @@ from facho.simulator.agent import SimulatedAgent
 from facho.simulator.bdcom import BDCOM_GPON
 from facho.simulator.calix import CALIX_AXOS
 from facho.simulator.cdata import CDATA_EPON, CDATA_FD11, CDATA_GPON
-from facho.simulator.desk import Desk
 from facho.simulator.device import Device, Maker
 from facho.simulator.endpoint import open_endpoint
 from facho.simulator.faults import WELL, Faults
@@ -22,6 +21,7 @@ from facho.simulator.nokia import NOKIA_ISAM
 from facho.simulator.pdulog import PduLog
 from facho.simulator.plant import NOTHING, share
 from facho.simulator.recorded import RecordedMib
+from facho.simulator.request_handler import RequestHandler
 from facho.simulator.ubiquiti import UBIQUITI
 from facho.simulator.vsol import VSOL_EPON
 from facho.simulator.zte import ZTE_C300
@@ -150,7 +150,7 @@ class SimulatedFleet:
         try:
             for spec in self._specs:
                 agent = SimulatedAgent(build(spec), spec.community, spec.faults, spec.seed)
-                transport, port = await open_endpoint(Desk(agent, self.log, spec.seed), self._host, spec.port)
+                transport, port = await open_endpoint(RequestHandler(agent, self.log, spec.seed), self._host, spec.port)
                 self._olts[spec.name] = SimulatedOlt(spec, agent, transport, self._host, port)
         except BaseException:
             await self._close()

@@ -24,7 +24,7 @@ class Dies(Exception):  # a fault that is played, not one that happened
     """No answer from here on."""
 
 
-class Hushed(Exception):  # a fault that is played, not one that happened
+class NoReply(Exception):  # a fault that is played, not one that happened
     """The whole request gets no answer."""
 
 
@@ -111,7 +111,7 @@ class Lookup:
         if poison is None or (poison.column is not None and not prefix.startswith(poison.column)):
             return
         if onu == poison.silent:
-            raise Hushed
+            raise NoReply
         if onu == poison.gen_err:
             raise Fails(ErrorStatus.GEN_ERR, number)
 

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from facho.apps.inventory.models import Olt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Outcome
 from facho.engine.scheduling.breaker import OPENS_AFTER, Heard, heard
 
@@ -51,10 +51,10 @@ class BreakerTurn:
     columns: dict[str, Any]
     event: Event | None = None
 
-    def tell(self) -> None:
+    def log(self) -> None:
         if self.event is not None:
             more = {"failures": self.columns["failures"]} if self.event is Event.BREAKER_OPENED else {}
-            tell(logger, self.event, olt_id=self.breaker.olt_id, olt=self.breaker.olt, **more)
+            log_event(logger, self.event, olt_id=self.breaker.olt_id, olt=self.breaker.olt, **more)
 
 
 def turn(breaker: Breaker, outcome: Outcome, policy: BreakerPolicy, now: datetime) -> BreakerTurn:
@@ -92,7 +92,7 @@ def answered(olt_id: int, policy: BreakerPolicy, now: datetime) -> bool:
         probed = {"breaker_probed_at": now, "last_answer_at": now}
         came_back = _came_back(breaker, policy, now)
         Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
-    came_back.tell()
+    came_back.log()
     return breaker.opened_at is None or policy.auto_recover
 
 
@@ -111,4 +111,4 @@ def reset(olt_ids: Collection[int]) -> None:
         )
     for each in reset_now:
         if each.opened_at is not None:
-            tell(logger, Event.BREAKER_FORGIVEN, olt_id=each.olt_id, olt=each.olt)
+            log_event(logger, Event.BREAKER_FORGIVEN, olt_id=each.olt_id, olt=each.olt)

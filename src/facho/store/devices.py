@@ -15,7 +15,7 @@ from django.db import transaction
 from facho.adapters.resolver import Addresses, Resolver
 from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
 from facho.engine.device import HostAddress, olts_by_device, sort_addresses
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,9 @@ class DeviceWatch:
             before, after = row.where.address, where.address
             if where.name and before and after != before:
                 host = row.where.host
-                tell(logger, Event.DEVICE_MOVED, olt_id=row.id, olt=row.name, host=host, before=before, after=after)
+                log_event(
+                    logger, Event.DEVICE_MOVED, olt_id=row.id, olt=row.name, host=host, before=before, after=after
+                )
         self._report_shared({row.id: where.device for row, where in placed}, {row.id: row.name for row in rows})
 
     async def _resolve(self, rows: Sequence[DeviceRow], now: datetime) -> Mapping[str, Addresses]:
@@ -79,10 +81,10 @@ class DeviceWatch:
         names = {row.where.name for row in rows} - {""}
         self._due = {name: self._due.get(name, now) for name in names}
         due = sorted((name for name in names if self._due[name] <= now), key=lambda name: (name not in new, name))
-        seats, found = asyncio.Semaphore(AT_ONCE), dict[str, Addresses]()
+        slots, found = asyncio.Semaphore(AT_ONCE), dict[str, Addresses]()
 
         async def find(name: str) -> None:
-            async with seats:
+            async with slots:
                 try:
                     found[name] = await self._resolver.find(name, timeout=TIMEOUT)
                 except OSError as error:
@@ -101,9 +103,11 @@ class DeviceWatch:
         for device, olt_ids in shared.items():
             if olt_ids != self._reported.get(device):
                 first, *others = (names[olt_id] for olt_id in olt_ids)
-                tell(logger, Event.DEVICE_SHARED, olt_id=olt_ids[0], olt=first, others=", ".join(others), device=device)
+                log_event(
+                    logger, Event.DEVICE_SHARED, olt_id=olt_ids[0], olt=first, others=", ".join(others), device=device
+                )
         for device in self._reported.keys() - shared.keys():
-            tell(logger, Event.DEVICE_NOT_SHARED, device=device)
+            log_event(logger, Event.DEVICE_NOT_SHARED, device=device)
         self._reported = shared
 
 

@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Poller, PollerStats
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock, EventBus
 from facho.store.database import DbThread
 from facho.store.engine_lock import refuse_beside_engine
@@ -146,7 +146,7 @@ class EventRows(logging.Handler):
         try:
             columns = {
                 "olt_id": getattr(record, "olt_id", None),
-                "event_type": record.event.name,  # type: ignore[attr-defined]  # given by `tell`
+                "event_type": record.event.name,  # type: ignore[attr-defined]  # given by `log_event`
                 "level": record.levelname,
                 "message": _storable(record.getMessage()),
                 "details": {key: _plain(value) for key, value in getattr(record, "details", {}).items()},
@@ -219,7 +219,7 @@ class Journal:
             await self._write_events()
             dropped = self._events.take_dropped()
             if dropped:
-                tell(logger, Event.EVENTS_DROPPED, events=dropped)
+                log_event(logger, Event.EVENTS_DROPPED, events=dropped)
                 await self._write_events()
             snapshot = self._bus.latest("snapshot")
             if snapshot is not None and self._pool is not None:

@@ -17,7 +17,7 @@ from facho.apps.inventory.models import HOST_ADDRESS, host_address
 from facho.apps.polling.models import OPEN_STATUSES, Execution
 from facho.apps.polling.models import Lease as LeaseRow
 from facho.engine.errors import LeaseLost, OltBusy
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Lease
 from facho.engine.ports import Clock
 from facho.engine.scheduling.outages import Outages
@@ -247,7 +247,7 @@ class DbLeases:
                 each.valid_until = asked + self._terms.trusted
             elif self.is_valid(each.lease):
                 each.valid_until = asked
-                tell(logger, Event.LEASE_LOST, olt_id=each.lease.olt_id, holder=each.lease.holder)
+                log_event(logger, Event.LEASE_LOST, olt_id=each.lease.olt_id, holder=each.lease.holder)
 
 
 KEY = "scheduler"

@@ -17,7 +17,7 @@ from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, CompositeNode, Node, Status
 from facho.engine.quota.durations import Prediction
 from facho.engine.quota.hour_plan import SEVERAL_FAILURES, HourPlan, Work, is_material, needed_seconds, plan_hour
@@ -250,13 +250,13 @@ def _make(wanted: Sequence[tuple[Setup, datetime]], stale: Stale, now: datetime)
             before, reason = stale[setup.olt_id, hour]
             if reason is Reason.FAILURES:
                 failures = before.failures_in_row
-                tell(logger, Event.EMERGENCY_REPLAN, olt_id=setup.olt_id, olt=setup.name, failures=failures)
+                log_event(logger, Event.EMERGENCY_REPLAN, olt_id=setup.olt_id, olt=setup.name, failures=failures)
             else:
                 slots, why = len(plan.slots), reason.value
-                tell(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=why)
+                log_event(logger, Event.PLAN_ADJUSTED, olt_id=setup.olt_id, olt=setup.name, slots=slots, reason=why)
         if (setup.olt_id, hour) not in told:
             for params in (each["params"] for each in plan.advice_data(setup.name)):
-                tell(
+                log_event(
                     logger,
                     Event.HOUR_INFEASIBLE,
                     olt_id=setup.olt_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from facho.apps.inventory.models import Olt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Collected, KnownOnu, Node, Reading
 from facho.engine.presence import Census, Move, Rules, Vanishing, find_moves, take_census
 from facho.store.inventory import Inventory, place_name
@@ -121,7 +121,7 @@ def tell_census(node: Node, verdict: PresenceVerdict) -> None:
             listed = ", ".join(named[:NAMED])
             if len(named) > NAMED:
                 listed += f" and {len(named) - NAMED} more"
-            tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=listed)
+            log_event(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=listed)
 
 
 def _tell_vanishing(node: Node, census: Census) -> None:
@@ -136,4 +136,4 @@ def _tell_vanishing(node: Node, census: Census) -> None:
         if census.vanishing is Vanishing.OVER:
             # Replaced ONUs did not disappear, but are not present either.
             missed += len(census.replaced)
-        tell(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)
+        log_event(logger, event, olt_id=node.olt_id, olt=node.olt_name, missed=missed, present=census.present)

@@ -18,7 +18,7 @@ from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.apps.polling.queries import with_parts
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, Skipped, Status, Trigger
 from facho.engine.quota.quota import (
     GRACE,
@@ -267,7 +267,7 @@ def tell_interrupted(olt_ids: Collection[int]) -> None:
     """Log quotas interrupted by a user. Called after the commit."""
     if olt_ids:
         for olt_id, name in Olt.objects.filter(pk__in=olt_ids).values_list("pk", "name"):
-            tell(logger, Event.QUOTA_INTERRUPTED, olt_id=olt_id, olt=name)
+            log_event(logger, Event.QUOTA_INTERRUPTED, olt_id=olt_id, olt=name)
 
 
 # Limits per transaction, so that a large fleet does not block the database: OLTs whose hour starts, and rows to judge.
@@ -310,7 +310,7 @@ def settle(now: datetime) -> int:
     news = [violation for violation in new if violation.period_end > now - NEWS_FOR]
     names = dict(Olt.objects.filter(pk__in={each.olt_id for each in news}).values_list("pk", "name"))
     for violation in news:
-        tell(
+        log_event(
             logger,
             Event.QUOTA_VIOLATED,
             level=LEVELS[Severity(violation.severity)],

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from facho.apps.jobs import in_effect
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, LeftOver, Recovery, Status, Trigger
 from facho.engine.ports import Clock
 from facho.engine.scheduling.grid import Gap
@@ -163,5 +163,5 @@ class LeaseReaper:
             ended = runs.interrupt(rows, Cause.LEASE_LOST, now) if dead else []
         self._looked_at = looked_at
         if ended:
-            tell(logger, Event.EXECUTIONS_REAPED, executions=len(ended))
+            log_event(logger, Event.EXECUTIONS_REAPED, executions=len(ended))
         return len(ended)

@@ -21,7 +21,7 @@ from django.db.models import Exists, Model, OuterRef
 from django.db.models.functions import Coalesce
 
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
 from facho.store.database import DbThread
 
@@ -129,7 +129,7 @@ class Sweep:
         finally:
             # Also after a stop: the rows are deleted.
             for rule, rows in gone.items():
-                tell(logger, Event.ROWS_EXPIRED, rows=rows, table=rule.model._meta.db_table, days=rule.days)
+                log_event(logger, Event.ROWS_EXPIRED, rows=rows, table=rule.model._meta.db_table, days=rule.days)
         if errors:
             raise errors[0]
 

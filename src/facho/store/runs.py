@@ -22,7 +22,7 @@ from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.brands import brand
 from facho.engine.chunks import FIELDS
 from facho.engine.errors import LeaseLost, OltBusy
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import (
     Cause,
     Collected,
@@ -450,7 +450,7 @@ class DbResults:
             count_ended(self._observer, stored.executions, result.outcome)
         if stored.executions and result.has_data:
             self._observer.result_stored(result, monotonic() - began)
-        stored.tell(result)
+        stored.log(result)
 
     async def flush(self) -> None:
         """Do nothing: there are no pending results."""
@@ -466,13 +466,13 @@ class Stored:
     # Jobs that were created with a new brand; None: no new brand.
     jobs: list[str] | None = None
 
-    def tell(self, result: RunResult) -> None:
+    def log(self, result: RunResult) -> None:
         for turn in self.turns:
-            turn.tell()
+            turn.log()
         if result.node is not None and self.verdict is not None:
             tell_census(result.node, self.verdict)
         if result.node is not None and result.identification is not None and self.jobs is not None:
-            tell(
+            log_event(
                 logger,
                 Event.OLT_IDENTIFIED,
                 olt_id=result.node.olt_id,

@@ -288,7 +288,7 @@ def _close(execution_ids: Sequence[int], outcome: Outcome, policy: BreakerPolicy
         rows = runs.ours(execution_ids, None)
         turns = runs.close(rows, outcome, policy, now)
     for turn in turns:
-        turn.tell()
+        turn.log()
     return rows
 
 

@@ -12,7 +12,7 @@ from typing import Self
 
 from facho.adapters.wire import UnreadableMessage, decode_result, encode_result
 from facho.engine.errors import FachoError, LeaseLost
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import RunResult
 from facho.store.database import DbThread, is_away, is_short_of_something, ping
 from facho.store.old_spool import decode_json
@@ -232,7 +232,7 @@ class ResultDelivery:
                     raise
                 if not self._is_away:
                     self._is_away = True
-                    tell(logger, Event.SPOOLING, error=_sentence(error))
+                    log_event(logger, Event.SPOOLING, error=_sentence(error))
             else:
                 self._is_away = self._is_full = False
                 return
@@ -244,7 +244,7 @@ class ResultDelivery:
         except (NotKept, TypeError) as error:
             if not self._is_full:
                 self._is_full = True
-                tell(logger, Event.SPOOL_FULL, size=self._spool.size / MEGABYTE, error=str(error))
+                log_event(logger, Event.SPOOL_FULL, size=self._spool.size / MEGABYTE, error=str(error))
             if result.has_data:
                 reason = f"the database is unavailable, and the readings could not be saved to disk: {error}"
                 raise NotKept(reason) from error
@@ -287,9 +287,9 @@ class ResultDelivery:
         while (number := await self._thread.run(self._spool.first)) is not None:
             await self._deliver(number)
         if self._stored:
-            tell(logger, Event.SPOOL_LANDED, entries=self._stored)
+            log_event(logger, Event.SPOOL_LANDED, entries=self._stored)
         if self._dropped:
-            tell(logger, Event.SPOOL_DROPPED, entries=self._dropped)
+            log_event(logger, Event.SPOOL_DROPPED, entries=self._dropped)
         self._stored = self._dropped = 0
         self._is_away = self._is_full = False
 
@@ -344,7 +344,7 @@ class ResultDelivery:
     async def _refuse(self, number: int, error: Exception) -> None:
         self._failures.pop(number, None)
         await self._thread.run(lambda: self._spool.refuse(number, _sentence(error)))
-        tell(logger, Event.SPOOL_REFUSED, entry=f"result {number}", error=_sentence(error))
+        log_event(logger, Event.SPOOL_REFUSED, entry=f"result {number}", error=_sentence(error))
 
 
 def _sentence(error: Exception) -> str:

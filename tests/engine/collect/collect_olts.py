@@ -20,19 +20,19 @@ from facho.engine.model import Collected, JobKind, KnownOnu
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent, Answer, SendByTask
 from facho.simulator.agent import SimulatedAgent
-from facho.simulator.desk import Departure, Desk
 from facho.simulator.faults import WELL, Faults
 from facho.simulator.fleet import OltSpec, build
 from facho.simulator.pdulog import PduLog
+from facho.simulator.request_handler import Departure, RequestHandler
 
 FIRST_REQUEST_ID = 0x01000000
 
 
 class DeskSnmp(SendByTask):
-    """Asks a simulated agent at its desk."""
+    """Asks a simulated agent at its handler."""
 
-    def __init__(self, desk: Desk, clock: VirtualClock) -> None:
-        self._desk = desk
+    def __init__(self, handler: RequestHandler, clock: VirtualClock) -> None:
+        self._handler = handler
         self._clock = clock
         self._ids = count(FIRST_REQUEST_ID)
 
@@ -55,7 +55,7 @@ class DeskSnmp(SendByTask):
         request_id = next(self._ids)
         datagram = prepare(agent.version, b"public", kind, oids, a, b).datagram(request_id)
         now = self._clock.now().timestamp()
-        departure = self._desk.take(datagram, 40000, now)
+        departure = self._handler.take(datagram, 40000, now)
         answer = self._read(departure, request_id)
         if departure is None or answer is None or departure.at - now > timeout:
             await asyncio.sleep(timeout)
@@ -78,16 +78,16 @@ class OltStage:
     """One simulated OLT and what a run needs to ask it."""
 
     brand: Brand
-    desk: Desk
+    handler: RequestHandler
     log: PduLog
 
     @property
     def onus(self) -> int:
-        return len(self.desk.agent.device.plant.onus)
+        return len(self.handler.agent.device.plant.onus)
 
     @property
     def faults(self) -> Faults:
-        return self.desk.agent.faults
+        return self.handler.agent.faults
 
     def run(
         self,
@@ -107,7 +107,7 @@ class OltStage:
             node,
             make_olt(**olt),
             brand,
-            snmp=DeskSnmp(self.desk, clock),
+            snmp=DeskSnmp(self.handler, clock),
             clock=clock,
             deadline=clock.now() + timedelta(seconds=seconds),
             known=known,
@@ -125,7 +125,7 @@ def make_stage(brand: str = "huawei", onus: int = 120, *, seed: int = 7, **fault
     device = build(OltSpec("OLT-CENTRAL-01", brand, onus=onus, seed=seed))
     log = PduLog()
     return OltStage(
-        BRANDS[brand], Desk(SimulatedAgent(device, faults=replace(WELL, **faults), seed=seed), log, seed), log
+        BRANDS[brand], RequestHandler(SimulatedAgent(device, faults=replace(WELL, **faults), seed=seed), log, seed), log
     )
 
 

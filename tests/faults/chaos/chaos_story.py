@@ -86,7 +86,7 @@ class Chaos:
     def __exit__(self, *_: object) -> None:
         self._all.close()
 
-    def tell(self, sentence: str) -> None:
+    def log(self, sentence: str) -> None:
         self.story.append(f"{time.monotonic() - self._began:6.1f} s  {datetime.now(UTC):%H:%M:%S}  {sentence}")
         with (self._folder / "story").open("a") as file:
             file.write(f"{self.story[-1]}\n")

@@ -46,7 +46,7 @@ TOGETHER = 0.05
 
 # Sends a message: queue, message, and expiry in seconds.
 Send = Callable[[str, Mapping[str, Any], float], Awaitable[None]]
-# Names the queue of the worker for an OLT, given how many composites each queue has now; `Roster.choose`.
+# Names the queue of the worker for an OLT, given how many composites each queue has now; `WorkerRegistry.choose`.
 Choose = Callable[[int, Mapping[str, int]], str | None]
 
 

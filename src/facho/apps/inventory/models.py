@@ -24,7 +24,7 @@ from facho.brands import BRANDS
 from facho.engine import questions
 from facho.engine.brand import Brand
 from facho.engine.device import HostAddress, device_at, host_name, ip_address
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import QuestionKind
 from facho.engine.snmp import Agent, Community, User
 from facho.engine.snmp import Version as WireVersion
@@ -366,7 +366,7 @@ class Olt(models.Model):
             closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
             Olt.touch([self.pk] if closed else [])
         if closed:
-            tell(logger, Event.BREAKER_CLOSED_BY_HAND, olt_id=self.pk, olt=self.name, by=str(by))
+            log_event(logger, Event.BREAKER_CLOSED_BY_HAND, olt_id=self.pk, olt=self.name, by=str(by))
         self.refresh_from_db(fields=self.CLOSED_BREAKER)
         return bool(closed)
 

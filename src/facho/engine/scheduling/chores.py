@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Chores:
         except Exception as error:
             # The database may be unavailable. The next beat tries again; other chores continue.
             failure = str(error) or type(error).__name__
-            tell(logger, Event.CHORE_FAILED, exc_info=error, chore=chore.name, error=failure)
+            log_event(logger, Event.CHORE_FAILED, exc_info=error, chore=chore.name, error=failure)
 
     def _ended(self, name: str, _: "asyncio.Task[None]") -> None:
         del self._tasks[name]

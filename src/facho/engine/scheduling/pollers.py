@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from facho.engine.errors import LeaseLost, OltBusy, OltGone
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, Claim, CompositeNode, Node, Outcome, Status, Trigger
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, Slots
@@ -55,7 +55,7 @@ class Poller:
     def is_free(self) -> bool:
         return self.composite is None
 
-    def sit(self, composite: CompositeNode, now: datetime) -> None:
+    def assign(self, composite: CompositeNode, now: datetime) -> None:
         self.composite = composite
         self.link, self.node = 1, composite.master
         self.busy_since = now
@@ -87,7 +87,7 @@ class Poller:
         if self.busy_since is not None:
             self.busy_since += by
 
-    def rise(self, now: datetime) -> None:
+    def release(self, now: datetime) -> None:
         if self.busy_since is not None:
             self.busy_time += (now - self.busy_since).total_seconds()
         self.composite = self.node = self.busy_since = None
@@ -162,7 +162,7 @@ class Dispatcher:
         self.queue = NodeQueue(outages)
         self.pollers = [Poller(number) for number in range(1, pollers + 1)]
         # How many there are to be; those beyond it leave when they are free.
-        self.seats = pollers
+        self.limit = pollers
         # Seconds that a composite last took.
         self.took: dict[int, float] = {}
         # Returns when an OLT is next due for something of a higher priority than the given one.
@@ -181,11 +181,11 @@ class Dispatcher:
 
     @property
     def has_free_poller(self) -> bool:
-        return bool(self._free) and self._free[0] < self.seats
+        return bool(self._free) and self._free[0] < self.limit
 
     def resize(self, pollers: int) -> None:
         """Set the number of pollers. A busy poller beyond that finishes its composite first."""
-        self.seats = pollers
+        self.limit = pollers
         while len(self.pollers) < pollers:
             self.pollers.append(Poller(len(self.pollers) + 1))
             heappush(self._free, len(self.pollers) - 1)
@@ -198,7 +198,7 @@ class Dispatcher:
         """Once a second: let an automatic pool follow its load."""
         if self._size is not None:
             wanted = self._size.wanted(self.busy)
-            if wanted <= self.seats or self._size.may_grow_beyond(self.seats):
+            if wanted <= self.limit or self._size.may_grow_beyond(self.limit):
                 self.resize(wanted)
 
     def take(self, now: datetime) -> QueuedNode | None:
@@ -215,16 +215,16 @@ class Dispatcher:
             # Pollers beyond the size of the pool may still run something, or be free between such.
             self.resize(self._free[0] + 1 if self._free else len(self.pollers) + 1)
         poller = self.pollers[heappop(self._free)]
-        poller.sit(composite, now)
+        poller.assign(composite, now)
         self.queue.block(composite.olt_id, now)
         return poller
 
     def end(self, poller: Poller, olt_id: int, now: datetime) -> None:
         """Free a poller and the OLT of its composite."""
-        poller.rise(now)
+        poller.release(now)
         self.queue.release(olt_id, now)
         heappush(self._free, poller.id - 1)
-        self.resize(self.seats)
+        self.resize(self.limit)
 
     def _makes_way(self, waiting: QueuedNode, now: datetime) -> datetime | None:
         """Return until when a composite waits for something more important on its OLT; None: it goes now."""
@@ -244,7 +244,7 @@ class Dispatcher:
         return None
 
 
-class Foreman(Protocol):
+class SchedulerCallbacks(Protocol):
     """Callbacks of the manager to the scheduler."""
 
     def claimed(self, claim: Claim) -> None:
@@ -303,7 +303,7 @@ class PollerManager:
         runner: NodeRunner,
         slots: Slots,
         clock: Clock,
-        foreman: Foreman,
+        scheduler: SchedulerCallbacks,
         outages: Outages | None = None,
         checker: OltProber | None = None,
         observer: Observer | None = None,
@@ -311,7 +311,7 @@ class PollerManager:
     ) -> None:
         self.outages = outages or Outages()
         self.dispatcher = Dispatcher(
-            pollers, foreman.next_due, outages=self.outages, size=size, is_deferred=self._waits_for_a_check
+            pollers, scheduler.next_due, outages=self.outages, size=size, is_deferred=self._waits_for_a_check
         )
         self.queue = self.dispatcher.queue
         self.retries = Retries()
@@ -319,7 +319,7 @@ class PollerManager:
         self._runner = runner
         self._slots = slots
         self._clock = clock
-        self._foreman = foreman
+        self._scheduler = scheduler
         self._observer = observer or Observer()
         # None: all OLTs are treated as reachable.
         self._checker = checker
@@ -394,7 +394,7 @@ class PollerManager:
         """Return whether an OLT has to be checked first, and the maximum number of checks is running."""
         return len(self._checks) >= MAX_CHECKS and self._is_in_doubt(composite.olt_id)
 
-    def seat(self) -> None:
+    def start_due(self) -> None:
         """Assign composites to free pollers, and check OLTs in doubt."""
         now = self._clock.now()
         while not self._stopping:
@@ -421,7 +421,7 @@ class PollerManager:
                 self.queue.put_back(waiting, now=self._clock.now())
             elif check.is_asking and waiting.retry is None:
                 # The OLT was disabled, and the scheduler accounts for the slot. A retry has ended already.
-                self._foreman.refused(waiting.composite)
+                self._scheduler.refused(waiting.composite)
             if isinstance(error, asyncio.CancelledError):
                 raise
         except Exception as error:
@@ -434,7 +434,7 @@ class PollerManager:
         finally:
             del self._checks[olt_id]
             self.queue.release(olt_id, self._clock.now())
-        self.seat()
+        self.start_due()
 
     async def _ask(self, check: PendingCheck) -> None:
         waiting, olt_id = check.waiting, check.waiting.composite.olt_id
@@ -489,7 +489,7 @@ class PollerManager:
         finally:
             self._tasks.pop(poller.id, None)
             self.dispatcher.end(poller, waiting.composite.olt_id, self._clock.now())
-        self.seat()
+        self.start_due()
 
     async def _claim(self, poller_id: int | None, waiting: QueuedNode, now: datetime) -> Claim | None:
         composite = waiting.composite
@@ -508,12 +508,12 @@ class PollerManager:
             self.queue.put_back(waiting, now=self._clock.now())
             raise
         if claim is None:
-            self._foreman.refused(composite)
+            self._scheduler.refused(composite)
         else:
             if composite.trigger is Trigger.SCHEDULE:
                 self._claimed_slots[composite.id] = composite.slot
                 self._observer.slot_waited(waiting.waits)
-            self._foreman.claimed(claim)
+            self._scheduler.claimed(claim)
         return claim
 
     async def _reclaim(self, poller_id: int | None, waiting: QueuedNode, now: datetime) -> Claim | None:
@@ -560,7 +560,7 @@ class PollerManager:
             logger.exception("%s could not be claimed", composite.master.name)
             claim = None
         if claim is None:
-            self._foreman.refused(composite)
+            self._scheduler.refused(composite)
         else:
             stopped = Outcome(Status.INTERRUPTED, Cause.STOPPED)
             await self._slots.close(claim.execution_ids, stopped, now=self._clock.now())
@@ -571,14 +571,14 @@ class PollerManager:
         for retry in self.retries.due(now):
             self.queue.offer_retry(retry, now)
         self.dispatcher.adapt_size()
-        busy, seats = self.dispatcher.busy, self.dispatcher.seats
+        busy, limit = self.dispatcher.busy, self.dispatcher.limit
         was_saturated = self.saturation.is_saturated
         # A pool without pollers counts as fully busy while anything is queued.
-        self.saturation.add(100.0 * min(1.0, busy / seats) if seats else 100.0 * bool(self.queue))
+        self.saturation.add(100.0 * min(1.0, busy / limit) if limit else 100.0 * bool(self.queue))
         if self.saturation.is_saturated is not was_saturated:
             event = Event.POOL_RELIEVED if was_saturated else Event.POOL_SATURATED
-            tell(logger, event, busy=self.saturation.mean)
-        self.seat()
+            log_event(logger, event, busy=self.saturation.mean)
+        self.start_due()
 
     @property
     def waiting(self) -> list[QueuedNode]:

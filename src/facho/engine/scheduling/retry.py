@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Any
 
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, Claim, CompositeNode, LeftOver, Node, Outcome, Status, Trigger
 from facho.engine.scheduling.grid import next_check
 
@@ -41,11 +41,13 @@ def tell_failure(olt_id: int, olt: str, node: Node, outcome: Outcome) -> None:
         return
     known: dict[str, Any] = {"olt": olt, "task": node.name, "error": outcome.error}
     if outcome.retry_at is not None:
-        tell(logger, Event.RETRY_PLANNED, olt_id=olt_id, at=outcome.retry_at.isoformat(timespec="seconds"), **known)
+        log_event(
+            logger, Event.RETRY_PLANNED, olt_id=olt_id, at=outcome.retry_at.isoformat(timespec="seconds"), **known
+        )
     elif outcome.cause is Cause.UNREACHABLE:
-        tell(logger, Event.OLT_UNREACHABLE, olt_id=olt_id, **known)
+        log_event(logger, Event.OLT_UNREACHABLE, olt_id=olt_id, **known)
     else:
-        tell(logger, Event.RUN_FAILED, olt_id=olt_id, **known)
+        log_event(logger, Event.RUN_FAILED, olt_id=olt_id, **known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import (
     Cause,
     Claim,
@@ -73,7 +73,7 @@ class Scheduler:
             runner=runner,
             slots=slots,
             clock=clock,
-            foreman=self,
+            scheduler=self,
             outages=self.outages,
             checker=prober,
             observer=observer,
@@ -124,7 +124,7 @@ class Scheduler:
         """End the executions of a dead engine, and hold OLTs with a run that continues elsewhere."""
         recovery = await self._slots.recover(self._clock.now())
         if recovery.interrupted:
-            tell(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
+            log_event(logger, Event.EXECUTIONS_RECOVERED, executions=recovery.interrupted)
         self._left = list(recovery.left)
         for left in self._left:
             if left.is_running:
@@ -394,18 +394,18 @@ class Scheduler:
             for change in changes:
                 _tell_change(change)
         if aborted:
-            tell(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
+            log_event(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
 
 
 def _tell_change(change: Change) -> None:
     details = {**change.details, **({"task": change.node.name} if change.node else {})}
-    tell(logger, Event[change.kind.name], olt_id=change.olt_id, olt=change.olt_name, **details)
+    log_event(logger, Event[change.kind.name], olt_id=change.olt_id, olt=change.olt_name, **details)
 
 
 def _tell_lost(skipped: Collection[Skipped]) -> None:
     # The open breaker is already logged, and each slot that it costs has a row.
     for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
-        tell(
+        log_event(
             logger,
             Event.SLOTS_LOST,
             olt_id=item.node.olt_id,

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from math import log
 from typing import Any
 
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ OVERBOOKING = 1.5
 class Report:
     """Last report of a worker, with the time of receipt (monotonic)."""
 
-    heard_at: float
+    received_at: float
     is_draining: bool
     pollers: Sequence[Mapping[str, Any]]
     # Number of results in its spool.
@@ -35,20 +35,20 @@ class Report:
     queue: str = ""
 
     @property
-    def seats(self) -> int:
+    def capacity(self) -> int:
         return 0 if self.is_draining or self.is_cut_off else len(self.pollers)
 
 
-class Roster:
+class WorkerRegistry:
     """Workers by name. Times are of our monotonic clock, since clocks of other machines differ and ours may be set."""
 
     def __init__(self) -> None:
         self._reports: dict[str, Report] = {}
 
-    def heard(self, report: Mapping[str, Any], now: float) -> None:
-        """Take over what a worker says: {worker, draining, cut_off, pollers, spooled, queue}."""
+    def update(self, report: Mapping[str, Any], now: float) -> None:
+        """Store a report of a worker: {worker, draining, cut_off, pollers, spooled, queue}."""
         name, before = str(report["worker"]), self._reports.get(str(report["worker"]))
-        self._reports[name] = heard = Report(
+        self._reports[name] = current = Report(
             now,
             bool(report["draining"]),
             report["pollers"],
@@ -56,25 +56,25 @@ class Roster:
             bool(report.get("cut_off", False)),
             str(report.get("queue", "")),
         )
-        if heard.is_draining and (before is None or not before.is_draining):
-            tell(logger, Event.WORKER_DRAINED, worker=name)
+        if current.is_draining and (before is None or not before.is_draining):
+            log_event(logger, Event.WORKER_DRAINED, worker=name)
         elif before is None:
-            tell(logger, Event.WORKER_JOINED, worker=name, pollers=len(heard.pollers))
-        if heard.is_cut_off != (before is not None and before.is_cut_off):
-            tell(logger, Event.WORKER_CUT_OFF if heard.is_cut_off else Event.WORKER_BACK, worker=name)
+            log_event(logger, Event.WORKER_JOINED, worker=name, pollers=len(current.pollers))
+        if current.is_cut_off != (before is not None and before.is_cut_off):
+            log_event(logger, Event.WORKER_CUT_OFF if current.is_cut_off else Event.WORKER_BACK, worker=name)
 
-    def forget_silent(self, now: float) -> None:
+    def drop_silent(self, now: float) -> None:
         """Remove workers without a recent report."""
         for name, report in list(self._reports.items()):
-            if now - report.heard_at > SILENT_AFTER:
+            if now - report.received_at > SILENT_AFTER:
                 del self._reports[name]
                 if not report.is_draining:
-                    tell(logger, Event.WORKER_LEFT, worker=name, seconds=round(now - report.heard_at))
+                    log_event(logger, Event.WORKER_LEFT, worker=name, seconds=round(now - report.received_at))
 
     @property
-    def seats(self) -> int:
+    def capacity(self) -> int:
         """Return the number of composites that can run at once."""
-        return sum(report.seats for report in self._reports.values())
+        return sum(report.capacity for report in self._reports.values())
 
     def choose(self, olt_id: int, taken: Mapping[str, int]) -> str | None:
         """Return the queue of the worker that should poll an OLT; None if all of them have enough to do.
@@ -85,12 +85,12 @@ class Roster:
         choice of as many OLTs as its share of the pollers (weighted rendezvous
         hashing): one that joins or leaves moves no other OLTs than its own.
         """
-        seats = Counter[str]()
+        capacity = Counter[str]()
         for report in self._reports.values():
             if report.queue:
-                seats[report.queue] += report.seats
-        free = [queue for queue, count in seats.items() if taken.get(queue, 0) < OVERBOOKING * count]
-        return min(free, key=lambda queue: _distance(olt_id, queue) / seats[queue], default=None)
+                capacity[report.queue] += report.capacity
+        free = [queue for queue, count in capacity.items() if taken.get(queue, 0) < OVERBOOKING * count]
+        return min(free, key=lambda queue: _distance(olt_id, queue) / capacity[queue], default=None)
 
     @property
     def is_cut_off(self) -> bool:

@@ -16,7 +16,7 @@ from facho.adapters.runner.celery import CeleryRunner
 from facho.adapters.snmp.client import SnmpByVersion
 from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
-from facho.engine.events import Event, tell
+from facho.engine.events import Event, log_event
 from facho.engine.model import Cause, Status
 from facho.engine.ports import Clock
 from facho.engine.scheduling.chores import Chore
@@ -25,7 +25,7 @@ from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.scheduling.snapshot import snapshot
-from facho.engine.scheduling.workers import Roster
+from facho.engine.scheduling.workers import WorkerRegistry
 from facho.runtime import logs
 from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, olt_figures
 from facho.runtime.celery import Sender, make_app
@@ -79,9 +79,9 @@ class Parts:
         self.events = EventRows()
         logs.add_events(self.events)
         self.sender = Sender(make_app(config))
-        self.roster = roster = Roster()
+        self.workers = workers = WorkerRegistry()
         self.runner = runner = CeleryRunner(
-            send=self.sender.send, slots=slots, bus=bus, clock=clock, choose=roster.choose, outages=turn.outages
+            send=self.sender.send, slots=slots, bus=bus, clock=clock, choose=workers.choose, outages=turn.outages
         )
         self.prober = Prober(name=turn.holder, slots=slots, **ports)
         planner = Planner(helper)
@@ -90,11 +90,11 @@ class Parts:
             """Set the pool size from the workers, record the reason for an empty pool, and publish a snapshot."""
             now = clock.now()
             manager.outages.note("broker", None if bus.is_connected else Cause.BROKER_UNAVAILABLE, now)
-            manager.outages.note("workers", Cause.DATABASE_UNAVAILABLE if roster.is_cut_off else None, now)
-            roster.forget_silent(clock.monotonic())
-            manager.resize(roster.seats)
+            manager.outages.note("workers", Cause.DATABASE_UNAVAILABLE if workers.is_cut_off else None, now)
+            workers.drop_silent(clock.monotonic())
+            manager.resize(workers.capacity)
             if turn.is_ours:
-                bus.publish("snapshot", snapshot(manager, now, roster.pollers))
+                bus.publish("snapshot", snapshot(manager, now, workers.pollers))
 
         self.scheduler = scheduler = Scheduler(
             pollers=0,
@@ -114,7 +114,7 @@ class Parts:
 
         async def reap(now: datetime) -> None:
             # Read here and not in the thread, because the scheduler's state changes all the time.
-            ours, spooling = {*runner.offered, *scheduler.waiting_executions}, roster.spooling
+            ours, spooling = {*runner.offered, *scheduler.waiting_executions}, workers.spooling
             ended = await writer.run(lambda: reaper.reap(now, answered_for=ours, spooling=spooling))
             meters.slots_ended(Status.INTERRUPTED, Cause.LEASE_LOST, ended)
 
@@ -234,12 +234,14 @@ class Standby:
         turn = self._turn
         self._parts = parts = Parts(self._config, turn, self._bus, self._clock, self._meters, self._olts)
         # Only now is there a component that stores the event.
-        tell(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
+        log_event(logger, Event.SCHEDULER_TOOK_OVER, holder=turn.holder)
         jobs = {
             "scheduler": parts.scheduler.run(),
             "ends": parts.runner.watch(),
             "leases": parts.leases.run(),
-            "workers": act_on(self._bus, "worker", lambda report: parts.roster.heard(report, self._clock.monotonic())),
+            "workers": act_on(
+                self._bus, "worker", lambda report: parts.workers.update(report, self._clock.monotonic())
+            ),
             "questions": parts.answerer.run(),
             "chores": parts.chores.run(),
             "alerts": parts.alerts.run(),
@@ -250,7 +252,7 @@ class Standby:
         await asyncio.wait({*tasks, keeping, stop}, return_when=asyncio.FIRST_COMPLETED)
         if keeping.done():
             self._meters.lease_losses.labels("scheduler").inc()
-            tell(logger, Event.SCHEDULER_LOST_TURN, holder=turn.holder)
+            log_event(logger, Event.SCHEDULER_LOST_TURN, holder=turn.holder)
         crashed = [task for task in tasks if task.done()]
         for task in tasks:
             task.cancel()

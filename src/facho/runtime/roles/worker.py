@@ -38,7 +38,7 @@ from facho.runtime.build import deliver, make_delivery, make_runner
 from facho.runtime.celery import POLL, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
-from facho.runtime.monitoring import Lifeline, Monitoring, connects, takes_work
+from facho.runtime.monitoring import DatabaseLink, Monitoring, connects, takes_work
 from facho.runtime.roles import act_on
 from facho.runtime.roles.waiting import await_start, remind
 from facho.runtime.serving import probe_listener, serve_probes
@@ -147,7 +147,7 @@ class WorkerPollers:
         """Run a composite to its end, or until it is interrupted."""
         poller = await self._free.get()
         began = self._clock.now()
-        poller.sit(claim.composite, began)
+        poller.assign(claim.composite, began)
         poller.take(claim)
         task = asyncio.ensure_future(self._runner.run(replace(claim, poller_id=poller.id), poller))
         self._running[claim.composite.olt_id] = task
@@ -161,7 +161,7 @@ class WorkerPollers:
             if not task.done() or task.cancelled() or task.exception() or task.result():
                 poller.tasks_completed += 1
                 poller.tasks_delayed += is_delayed(claim.composite.retry_at or claim.composite.slot, began)
-            poller.rise(self._clock.now())
+            poller.release(self._clock.now())
             self._free.put_nowait(poller)
         if not task.cancelled():
             task.result()
@@ -217,13 +217,13 @@ class Worker:
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
-        self._crew: WorkerPollers | None = None
-        self._lifeline: Lifeline | None = None
+        self._pool: WorkerPollers | None = None
+        self._database_link: DatabaseLink | None = None
 
     @property
     def is_cut_off(self) -> bool:
         """Return whether nothing can be started because the database is unavailable."""
-        return self._lifeline is None or self._lifeline.is_cut
+        return self._database_link is None or self._database_link.is_cut
 
     def start(self) -> None:
         """Start the loop, and return when it accepts work."""
@@ -238,14 +238,14 @@ class Worker:
             # It took too long to arrive. The scheduler sends another one if it is still needed.
             logger.info("a run arrived too late and was not started")
             return
-        crew, loop = self._crew, self._loop
-        if crew is not None and loop is not None:
-            asyncio.run_coroutine_threadsafe(crew.run(claim_from_message(claim)), loop).result()
+        pool, loop = self._pool, self._loop
+        if pool is not None and loop is not None:
+            asyncio.run_coroutine_threadsafe(pool.run(claim_from_message(claim)), loop).result()
 
     def drain(self, **_: Any) -> None:
         """Accept no new work from here on."""
-        if self._crew is not None:
-            self._crew.is_draining = True
+        if self._pool is not None:
+            self._pool.is_draining = True
 
     def stop(self) -> None:
         """Stop the loop. Nothing runs in it any more, except in a forced stop."""
@@ -306,10 +306,10 @@ class Worker:
             )
             host = socket.gethostname()
             numbers = await self._enlist(writer)
-            self._crew = crew = WorkerPollers(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
-            stack.push_async_callback(_leave, crew, bus, writer)
-            self._lifeline = lifeline = observed.lifeline(threads)
-            probes = observed.probes(connects(bus), takes_work(lambda: crew.is_draining))
+            self._pool = pool = WorkerPollers(name=self.name, host=host, numbers=numbers, runner=runner, clock=clock)
+            stack.push_async_callback(_leave, pool, bus, writer)
+            self._database_link = database_link = observed.database_link(threads)
+            probes = observed.probes(connects(bus), takes_work(lambda: pool.is_draining))
             await self._work(
                 chores.run(),
                 leases.run(),
@@ -317,12 +317,12 @@ class Worker:
                 serve_probes(self._listener, probes),
                 observed.loop.run(),
                 remind(bus, clock),
-                ClockWatch(clock, f"{self._config.worker_name} (worker)", crew.clock_set).run(),
-                lifeline.run(),
-                _report(crew, own_queue(self._config.worker_name), delivery, lifeline, bus, clock),
-                _write(crew, writer, clock),
+                ClockWatch(clock, f"{self._config.worker_name} (worker)", pool.clock_set).run(),
+                database_link.run(),
+                _report(pool, own_queue(self._config.worker_name), delivery, database_link, bus, clock),
+                _write(pool, writer, clock),
                 # Disabled by a user.
-                act_on(bus, "interrupt", lambda news: crew.interrupt(int(news["olt_id"]))),
+                act_on(bus, "interrupt", lambda news: pool.interrupt(int(news["olt_id"]))),
             )
 
     async def _enlist(self, writer: DbThread) -> list[int]:
@@ -351,39 +351,39 @@ class Worker:
 
 
 async def _report(
-    crew: WorkerPollers, queue: str, delivery: ResultDelivery, lifeline: Lifeline, bus: EventBus, clock: Clock
+    pool: WorkerPollers, queue: str, delivery: ResultDelivery, database_link: DatabaseLink, bus: EventBus, clock: Clock
 ) -> None:
     while True:
-        news = {"queue": queue, "cut_off": lifeline.is_cut, "spooled": delivery.waiting}
-        bus.publish("worker", {**crew.report(), **news})
+        news = {"queue": queue, "cut_off": database_link.is_cut, "spooled": delivery.waiting}
+        bus.publish("worker", {**pool.report(), **news})
         await clock.sleep(REPORT_EVERY)
 
 
-async def _write(crew: WorkerPollers, thread: DbThread, clock: Clock) -> None:
+async def _write(pool: WorkerPollers, thread: DbThread, clock: Clock) -> None:
     """Keep the rows of our pollers up to date."""
     refusals = 0
     while True:
         try:
-            if not await thread.run(partial(events.keep_pollers, crew.describe(), clock.now())):
-                enlist = partial(events.enlist, crew.name, crew.host, len(crew.pollers), clock.now())
-                crew.renumber(await thread.run(enlist))
+            if not await thread.run(partial(events.keep_pollers, pool.describe(), clock.now())):
+                enlist = partial(events.enlist, pool.name, pool.host, len(pool.pollers), clock.now())
+                pool.renumber(await thread.run(enlist))
             refusals = 0
         except EngineAtWork as error:
             refusals += 1
             # An engine that only tries to start releases the database soon. Our current runs have leases, which exclude
             # it.
-            if refusals > 1 and not crew.running:
+            if refusals > 1 and not pool.running:
                 raise ConfigError(error.for_roles) from error
         except Error as error:
             logger.warning("the state of the pollers could not be stored: %s", error)
         await clock.sleep(WRITE_EVERY)
 
 
-async def _leave(crew: WorkerPollers, bus: EventBus, thread: DbThread) -> None:
+async def _leave(pool: WorkerPollers, bus: EventBus, thread: DbThread) -> None:
     """Delete the rows of our pollers. A worker can also stop while the database is unavailable."""
-    bus.publish("worker", {**crew.report(), "draining": True, "pollers": []})
+    bus.publish("worker", {**pool.report(), "draining": True, "pollers": []})
     try:
-        await thread.run(lambda: events.strike_out(crew.name, crew.numbers))
+        await thread.run(lambda: events.strike_out(pool.name, pool.numbers))
     except Error as error:
         logger.warning(
             "the pollers of this worker could not be removed from the list; they expire in a few seconds: %s", error

@@ -35,8 +35,8 @@ class Queue:
         return end
 
 
-class Desk:
-    """Takes requests to an agent, applies faults and logs them. The socket only sends."""
+class RequestHandler:
+    """Handles requests to an agent, applies faults and logs them. The socket only sends."""
 
     def __init__(self, agent: SimulatedAgent, log: PduLog, seed: int = 0) -> None:
         self.agent = agent
