@@ -28,10 +28,10 @@ from servers import LaunchedPostgres, LaunchedRedis, NoServerError
 
 HOST = "127.0.0.1"
 WORKERS = 2
-# Whoever ends is missed for so many seconds: long enough to watch the others do without it.
+# A process that ended is started again after this time, long enough to watch the others continue.
 START_AGAIN_AFTER = 20.0
 SECONDS_TO_START = 120.0
-# A worker finishes what it has begun, but nobody waits for it for ever.
+# A worker finishes its runs, within this time.
 SECONDS_TO_STOP = 30.0
 LOOK_EVERY = 1.0
 # It ends a role when its standard input ends, which only we hold open.
@@ -86,19 +86,19 @@ class Role:
             self._process.wait(SECONDS_TO_STOP)
         self._process.kill()
         self._process.wait()
-        # It would kill whoever has the number by then.
+        # It would kill another process with the same number by then.
         self._heir.kill()
         self._heir.communicate()
 
 
 class Absences:
-    """Who is away, and since when. Each is started again after a while."""
+    """Processes that are down, and since when. Each is started again after a while."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def note(self, name: str, sentence: str) -> bool:
-        """Say once that somebody is away; return whether it has been long enough."""
+        """Report once that a process is down; return whether to start it again."""
         if name not in self._since:
             self._since[name] = time.monotonic()
             say(f"{sentence}; it is started again in {START_AGAIN_AFTER:.0f} s.")

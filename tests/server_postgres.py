@@ -83,7 +83,7 @@ class LaunchedPostgres(Launched):
         package = Path(wheel.origin).parent
         if self._runs(package / "pginstall" / "bin"):
             return package / "pginstall" / "bin"
-        # The servant may not look into the folder of whoever cloned the repository.
+        # The server's user may not read the folder of the repository.
         copy = self.folder / "wheel" / package.name
         shutil.copytree(package / "pginstall", copy / "pginstall")
         libraries = package.with_name(f"{package.name}.libs")
@@ -120,7 +120,7 @@ def ask_postgres(url: str) -> None:
 
 @contextmanager
 def database_of_its_own(url: str) -> Iterator[str]:
-    """Make a database on a server, and drop it afterwards, whoever is still connected to it."""
+    """Create a database on a server, and drop it afterwards, even if there are connections."""
     name = f"facho_{secrets.token_hex(6)}"
     _execute(url, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     try:

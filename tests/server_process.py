@@ -15,7 +15,7 @@ from typing import Any, Self
 
 SECONDS_TO_START = 30.0
 SECONDS_TO_STOP = 10.0
-# Below the ports that the system gives to clients. Whoever tries again and again to connect to a server that is down
+# Below the ports that the system gives to clients. A client that tries repeatedly to connect to a server that is down
 # would otherwise be given its port one day, and be connected to itself.
 PORTS = range(16000, 32000)
 # Tests that are killed cannot stop their servers. This waits for the end of its standard input, which only the tests
@@ -77,7 +77,7 @@ class Launched(ABC):
         return ""
 
     def account(self) -> dict[str, Any]:
-        """Return how a process is made that of whoever runs the server."""
+        """Return the arguments that start a process as the server's user."""
         return {}
 
     def start(self) -> None:

@@ -49,7 +49,7 @@ class Server:
 
 
 class NamedServerDead(Exception):
-    """A server was named, and is not there: whoever named it wants to know, not to have another one used."""
+    """A configured server is not there. It is not replaced by another one."""
 
 
 def postgres() -> AbstractContextManager[Server]:

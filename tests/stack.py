@@ -138,7 +138,7 @@ class Role:
         return status
 
     def _dismiss_heir(self) -> None:
-        # It would kill whoever has the number by then.
+        # It would kill another process with the same number by then.
         if self._heir is not None:
             self._heir.kill()
             self._heir.communicate()

@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 class BesideTheLoop:
     """Stands in for a `DbThread`: does the work at once, in the connection of the test.
 
-    Django has another connection for whoever runs in a loop, and the test's
+    Django has another connection for code in a loop, and the test's
     transaction would be closed to it. So the work does not see the loop.
     """
 

@@ -48,7 +48,7 @@ class Bridge:
         self._news += f"event: {topic}\ndata: {json.dumps(payload)}\n\n"
 
     def stop_timers(self) -> None:
-        """Let time pass on the page only when the test says so, however long the browser takes to draw it."""
+        """Stop the timers of the page: time passes only when the test advances it."""
         now = timezone.now()
         self.page.clock.install(time=now - timedelta(seconds=1))
         self.page.clock.pause_at(now)

@@ -130,7 +130,7 @@ def test_why_a_node_is_late_is_answered_in_the_same_shape(scene: Scene):
     assert explained["answer"]
 
 
-def test_a_poller_that_ran_is_a_row_that_says_so(scene: Scene):
+def test_a_poller_that_ran_is_a_row_that_reports_it(scene: Scene):
     run = scene.run_now()
 
     def row() -> Any:

@@ -166,7 +166,7 @@ def test_news_of_another_olt_leaves_the_page_alone(bridge, execution):
     assert bridge.fetched.count(f"/olts/{execution.olt_id}/") == 1
 
 
-def test_run_now_asks_once_and_says_so(bridge, node):
+def test_run_now_asks_once_and_reports_it(bridge, node):
     page = bridge.open(f"/olts/{node.olt_id}/")
     button = page.get_by_role("button", name="Run now Optical power")
 

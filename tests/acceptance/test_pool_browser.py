@@ -138,7 +138,7 @@ def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
     expect(page.locator("#busy-chart .busiest")).to_have_count(0)
 
 
-def test_days_of_which_nothing_is_known_say_so(bridge):
+def test_days_of_which_nothing_is_known_report_it(bridge):
     bridge.tell("snapshot", snapshot(poller(1)))
     page = bridge.open("/")
 

@@ -1,4 +1,4 @@
-"""What is given to workers elsewhere: sent once, or again when nobody takes it, and over when the database says so."""
+"""Runs for workers elsewhere: sent once, again if no worker takes them, and ended by the database."""
 
 import asyncio
 from dataclasses import replace
@@ -227,7 +227,7 @@ def test_the_last_message_does_not_outlive_its_slot(play):
     assert [expires for *_, expires in sent] == [10]
 
 
-def test_a_broker_that_is_away_costs_time_and_nothing_else(play):
+def test_a_broker_that_is_unavailable_costs_time_and_nothing_else(play):
     async def story(scene):
         scene.broker_is_away = True
         claim, running = await scene.give()
@@ -245,7 +245,7 @@ def test_a_broker_that_is_away_costs_time_and_nothing_else(play):
     assert [outcome.status for outcome in outcomes] == [Status.SUCCESS] * 2
 
 
-def test_a_database_that_is_away_is_asked_again(play):
+def test_a_database_that_is_unavailable_is_asked_again(play):
     async def story(scene):
         claim, running = await scene.give()
         there, scene.slots.progress = scene.slots.progress, raise_away

@@ -189,7 +189,7 @@ def test_what_split_accepts_the_codec_reads_with_the_same_names_and_values(chang
         return
     found = answer.split(NAME_LENGTHS)
     if found is None or found[0] != b"".join(ASKED):
-        # Whoever remembers the names compares them, and leaves the rest to the codec.
+        # A replay compares the names and leaves the rest to the codec.
         return
     assert answer.oids == ASKED
     assert answer.values == [answer.value_of(value) for value in found[1]]

@@ -64,7 +64,7 @@ async def test_a_name_is_looked_up_once_and_again_when_it_is_old(resolver):
         pytest.param("", id="no name at all"),
     ],
 )
-async def test_a_name_that_nobody_knows_is_no_answer_and_says_so(resolver, name):
+async def test_a_name_that_nobody_knows_is_no_answer_and_reports_it(resolver, name):
     with pytest.raises(NoAnswer, match=f"the name {name} could not be resolved"):
         await Names().find(name, 161, timeout=5)
 

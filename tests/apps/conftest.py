@@ -30,7 +30,7 @@ def _each_test_starts_in_the_default_language() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+def _the_clock_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour that ends between a row and the page that shows it would make another page of it."""
     now = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: now)

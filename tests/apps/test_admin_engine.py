@@ -121,13 +121,13 @@ def test_seconds_of_executions_have_two_decimals(admin_page, execution):
     assert "0.043716" not in page
 
 
-def test_an_onu_without_readings_of_the_last_day_says_so(admin_page, onu):
+def test_an_onu_without_readings_of_the_last_day_reports_it(admin_page, onu):
     shown = admin_page.get(reverse("admin:telemetry_onu_change", args=[onu.pk])).content.decode()
 
     assert "No readings in the last day." in shown
 
 
-def test_a_master_without_a_chain_says_so(admin_page, sur):
+def test_a_master_without_a_chain_reports_it(admin_page, sur):
     [node] = make_job("Alone").apply_to([sur])
     node.executions.create(olt=sur, node_name="Alone", slot=sur.created_at)
 

@@ -371,7 +371,7 @@ def test_jobs_of_its_brand_are_applied_to_an_olt(admin_page, central, power, nam
     assert WorkflowNode.objects.filter(olt=central).count() == 2
 
 
-def test_when_all_jobs_are_applied_the_dialog_says_so(admin_page, node):
+def test_when_all_jobs_are_applied_the_dialog_reports_it(admin_page, node):
     asked = admin_page.get(reverse("admin:jobs_workflow_apply_jobs", args=[node.olt_id])).content.decode()
 
     assert "There are none: all jobs of this brand are already applied." in asked

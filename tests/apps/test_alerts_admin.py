@@ -216,7 +216,7 @@ def test_a_setting_that_means_nothing_is_refused_where_it_stands(admin_page):
     assert not Rule.objects.exists()
 
 
-def test_a_rule_that_has_lost_its_olts_says_so_until_somebody_chooses(admin_page, sur):
+def test_a_rule_that_has_lost_its_olts_reports_it_until_somebody_chooses(admin_page, sur):
     rule = make_rule(severity="critical")
     rule.olts.set([sur])
     rule.settle_olts()

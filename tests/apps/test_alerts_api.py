@@ -198,7 +198,7 @@ def test_a_message_that_failed_is_sent_again_on_request(api, sur):
     assert second.status_code == 409
 
 
-def test_whoever_is_logged_in_may_read_and_no_more(reader_api, sur):
+def test_a_logged_in_user_may_read_and_no_more(reader_api, sur):
     alert, channel, rule = make_alert(sur), make_channel(), make_rule()
     delivery = make_delivery(channel, alert, status="FAILED")
 

@@ -85,7 +85,7 @@ def test_a_wrong_token_is_told_so(db):
 
 
 @pytest.mark.parametrize("path", LISTS + NEWS)
-def test_whoever_is_logged_in_may_read(reader_api, path):
+def test_a_logged_in_user_may_read(reader_api, path):
     assert reader_api.get(f"/api/v1/{path}/").status_code == 200
 
 

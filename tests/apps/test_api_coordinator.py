@@ -141,7 +141,7 @@ def test_a_plan_says_whether_the_hour_is_long_enough(api, node):
         == listed["advice"]
         == ["OLT-NORTE-02 needs 71 of 60 minutes: increase the interval of Power to 20 min"]
     )
-    # Hundreds of slots for each OLT are for whoever asks for one.
+    # A list omits the slots, which are hundreds for each OLT.
     assert "plan_data" not in listed
     assert [item["slot"] for item in plan["plan_data"]] == [
         f"2025-06-01T10:{minute:02}:00+00:00" for minute in (0, 15, 30, 45)

@@ -100,7 +100,7 @@ def test_a_secret_can_be_replaced_but_not_taken_away_where_it_is_needed(api, cen
     assert central.community.reveal() == " with spaces "
 
 
-def test_a_change_says_so_to_the_engine_and_leaves_what_is_the_engines(api, central, monkeypatch):
+def test_a_change_notifies_the_engine_and_keeps_its_columns(api, central, monkeypatch):
     """The engine writes between our read and our write: neither its news nor the revision may be put back."""
     original = Olt.full_clean
 

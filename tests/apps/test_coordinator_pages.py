@@ -62,7 +62,7 @@ def test_the_overview_names_open_breakers_and_violations(page, dark, node, hour)
     assert "1 critical" not in text
 
 
-def test_an_overview_without_trouble_says_so(page, central):
+def test_an_overview_without_trouble_reports_it(page, central):
     text = html(page, "/")
 
     assert "No slot was due in this hour yet." in text
@@ -86,7 +86,7 @@ def test_the_page_of_an_olt_says_why_it_is_not_polled_and_lets_those_close_the_b
     assert button in html(admin_page, path)
 
 
-def test_an_olt_that_answers_while_it_waits_for_a_person_says_so(page, dark):
+def test_an_olt_that_answers_while_it_waits_for_a_person_reports_it(page, dark):
     Olt.objects.filter(pk=dark.pk).update(breaker_answered_at=timezone.now())
 
     text = html(page, f"/olts/{dark.pk}/")
@@ -106,7 +106,7 @@ def test_the_page_of_an_olt_shows_its_hours_job_by_job(page, node, chained, hour
     assert "quota not met · 5 completed, 7 skipped" in text
 
 
-def test_an_olt_without_quotas_or_a_plan_says_so(page, central):
+def test_an_olt_without_quotas_or_a_plan_reports_it(page, central):
     text = html(page, f"/olts/{central.pk}/")
 
     assert "No quota was counted in the last 24 hours." in text

@@ -176,7 +176,7 @@ def test_a_chained_node_has_the_interval_of_its_master(central):
     assert answer(onu) == ("ok", "Optical power reads it every 15 min: it is on schedule.")
 
 
-def test_the_state_is_read_by_whoever_reads_a_state(old, node):
+def test_the_state_is_read_by_any_job_with_a_state(old, node):
     make_job("State", columns=["state"]).apply_to([old.olt])
     old.own_state_at = NOW
 

@@ -88,7 +88,7 @@ def test_a_short_history_is_kept_as_it_is():
     assert history.thin(points, 60 * MIN) == [[MS, -20.0], [MS + 60_000, -21.0]]
 
 
-def test_an_onu_is_dark_from_the_first_reading_that_says_so_to_the_first_that_does_not():
+def test_an_onu_is_dark_from_the_first_reading_that_reports_it_to_the_first_that_does_not():
     states = [
         (T0, "online"),
         (T0 + 1 * MIN, "los"),

@@ -116,7 +116,7 @@ class TestAdmin:
         assert admin_page.post(page, {"post": "yes", "followers": "delete"}).status_code == 302
         assert jobs() == set()
 
-    def test_they_are_detached_on_request_and_the_page_says_so(self, admin_page, power, third):
+    def test_they_are_detached_on_request_and_the_page_reports_it(self, admin_page, power, third):
         page = reverse("admin:jobs_snmpjob_delete", args=[power.pk])
 
         answer = admin_page.post(page, {"post": "yes", "followers": "detach"})

@@ -118,7 +118,7 @@ def test_it_is_not_run_by_hand_either(api, empty):
     assert empty.request_run() is False
 
 
-def test_pages_say_so(admin_page, api, empty):
+def test_pages_show_a_job_that_reads_nothing(admin_page, api, empty):
     workflow = admin_page.get(reverse("admin:jobs_workflow_change", args=[empty.olt_id])).content.decode()
     jobs = admin_page.get(reverse("admin:jobs_snmpjob_changelist")).content.decode()
     why = api.get(f"/api/v1/nodes/{empty.pk}/explain/").json()

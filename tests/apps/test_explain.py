@@ -1,4 +1,4 @@
-"""Why is this late? One sentence, the last slots and where their time went, the next ones, what stands in the way."""
+"""Why is this late? Summary, last slots with the causes of their delays, next slots, and obstacles."""
 
 from datetime import timedelta
 
@@ -71,7 +71,7 @@ def on_grid(node, due=T0 + 5 * MINUTE):
     WorkflowNode.objects.filter(pk=node.pk).update(next_run_at=due)
 
 
-def test_a_node_that_ran_on_time_says_so_and_when_it_is_due(node, news):
+def test_a_node_that_ran_on_time_reports_it_and_when_it_is_due(node, news):
     make_execution(node)
     on_grid(node)
 
@@ -241,7 +241,7 @@ def test_slots_that_an_engine_left_behind_are_not_to_come(node, news):
     assert [(each.slot - T0) // MINUTE for each in slots] == [3, 8, 13, 18, 23]
 
 
-def test_a_breaker_that_waits_for_a_person_says_so(node, news):
+def test_a_breaker_that_waits_for_a_person_reports_it(node, news):
     Olt.objects.update(breaker_opened_at=NOW - 12 * MINUTE, breaker_answered_at=NOW - MINUTE, failures=3)
 
     said = explain(node.pk, NOW)
@@ -367,7 +367,7 @@ def test_on_the_wire_the_parts_of_any_execution_add_up_to_its_lateness(waits, st
     assert {name: each for name, each in waits.items() if each}.items() <= wire["parts"].items()
 
 
-def test_the_api_answers_it_to_whoever_is_logged_in(reader_api, node, execution):
+def test_the_api_answers_it_to_a_logged_in_user(reader_api, node, execution):
     answer = reader_api.get(f"/api/v1/nodes/{node.pk}/explain/")
 
     assert answer.status_code == 200

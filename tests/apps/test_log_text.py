@@ -120,7 +120,7 @@ def test_every_severity_is_said_in_words(severity):
         pytest.param("SLOTS_LOST", ["OLT-CENTRAL-01"], id="a list for details"),
     ],
 )
-def test_what_cannot_be_said_anew_is_said_as_it_was(event_type, details):
+def test_an_entry_that_cannot_be_translated_is_shown_as_stored(event_type, details):
     assert sentence(entry(event_type, details)) == "as it was"
 
 

@@ -158,7 +158,7 @@ def test_the_page_of_a_nameless_olt_says_that_it_is_asked(admin_page, nameless):
     assert "Identification" in page
 
 
-def test_an_experimental_brand_says_so_wherever_it_is_chosen_or_shown(admin_page, api):
+def test_an_experimental_brand_reports_it_wherever_it_is_chosen_or_shown(admin_page, api):
     olt = make_olt("OLT-SUR-03", brand="cdata_gpon")
     note = api.get(f"/api/v1/olts/{olt.pk}/").json()["brand_note"]
     brands = {each["id"]: each["experimental"] for each in api.get("/api/v1/brands/").json()["results"]}

@@ -236,7 +236,7 @@ NOTE = (
 )
 
 
-def test_the_page_of_the_olt_and_its_admin_say_so(admin_page, twins):
+def test_the_page_of_the_olt_and_its_admin_report_it(admin_page, twins):
     central, _, sur = twins
     pages = [reverse("dashboard:olt", args=[central.pk]), reverse("admin:inventory_olt_change", args=[central.pk])]
 

@@ -1,4 +1,4 @@
-"""Who may run a node: whoever has the permission for it, in the same way on the page, in the admin and in the API."""
+"""Permission to run a node, the same on the page, in the admin and in the API."""
 
 from importlib import import_module
 
@@ -67,14 +67,14 @@ def test_it_gives_no_right_to_change_the_node(node):
 
 @pytest.mark.parametrize(("permission", "is_offered"), [(RUN, True), (CHANGE, False)])
 @pytest.mark.parametrize("path", ["/olts/{olt}/", "/nodes/{node}/"])
-def test_a_page_offers_a_run_to_whoever_may_ask_for_it(node, path, permission, is_offered):
+def test_a_page_offers_a_run_to_users_with_permission(node, path, permission, is_offered):
     page = logged_in(person(permission)).get(path.format(olt=node.olt_id, node=node.pk)).content.decode()
 
     assert (f'data-run="/api/v1/pollers/nodes/{node.pk}/run/"' in page) is is_offered
 
 
 @pytest.mark.parametrize(("permission", "is_offered"), [(RUN, True), (CHANGE, False)])
-def test_the_admin_offers_a_run_to_whoever_may_ask_for_it(node, permission, is_offered):
+def test_the_admin_offers_a_run_to_users_with_permission(node, permission, is_offered):
     viewing = ("view_workflow", "view_workflownode")
     client = logged_in(person(permission, *viewing, is_staff=True))
     button = reverse("admin:jobs_workflow_run", args=[node.olt_id, node.pk])
@@ -111,7 +111,7 @@ def test_a_superuser_may_always(boss, node):
 
 @pytest.mark.parametrize("codename", [CHANGE, "change_workflow"])
 @pytest.mark.parametrize("group", [False, True], ids=["own right", "right of a group"])
-def test_whoever_could_run_before_can_run_after_the_migration(node, codename, group):
+def test_users_who_could_run_can_run_after_the_migration(node, codename, group):
     user = person(codename, group=group)
     stranger = User.objects.create(username="stranger")
     Permission.objects.filter(codename=RUN).delete()

@@ -257,7 +257,7 @@ def test_every_sentence_of_the_engine_has_a_spanish_one(entries):
 
 
 @pytest.mark.parametrize("wish", ["es", "es-PE", "es-PE,es;q=0.9,en;q=0.8"])
-def test_the_login_speaks_spanish_to_whoever_wishes_it(db, client, wish):
+def test_the_login_speaks_spanish_to_spanish_browsers(db, client, wish):
     response = client.get("/login/", headers={"accept-language": wish})
 
     text = response.content.decode()

@@ -24,7 +24,7 @@ PROFILE = {
 
 
 def profile(**changes):
-    """Return a profile that can be used, with these keys written anew; one that is None is left out."""
+    """Return a valid profile with these keys replaced; a key with None is omitted."""
     changed = {**copy.deepcopy(PROFILE), **changes}
     return {key: value for key, value in changed.items() if value is not None}
 

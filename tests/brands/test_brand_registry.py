@@ -66,7 +66,7 @@ def test_an_unknown_brand_is_refused_with_the_ones_there_are():
         brand("huawai")
 
 
-def test_uncertain_brands_say_so():
+def test_uncertain_brands_report_it():
     assert {each.id for each in BRANDS.values() if each.experimental} == {"cdata_gpon", "cdata_epon", "cdata_fd11"}
 
 

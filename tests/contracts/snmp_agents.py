@@ -87,7 +87,7 @@ def table(*rows: Varbind) -> Script:
 
 
 class UntilNothingMoves:
-    """The clock of a loop, which stands still as long as datagrams come, and jumps to the next timer when none does.
+    """The clock of a loop: it stops while datagrams come, and jumps to the next timer when none does.
 
     On loopback one is there when it was sent. So time is over for what never
     comes, and only for that, however slow the machine is.

@@ -1,4 +1,4 @@
-"""What a bus between processes does while Redis is away, and when it is back. Losing it is a pause."""
+"""A bus between processes while Redis is unavailable, and when it is back."""
 
 import asyncio
 import datetime
@@ -200,7 +200,7 @@ async def test_a_stop_at_any_moment_ends(steps, redis_url):
         assert [task for task in asyncio.all_tasks() if "RedisBus" in repr(task.get_coro())] == []
 
 
-async def test_a_stop_while_the_server_is_away_ends(own_redis, said):
+async def test_a_stop_while_the_server_is_unavailable_ends(own_redis, said):
     async with connected(own_redis.url) as bus:
         watcher = Watcher(bus, "execution")
         await settle()

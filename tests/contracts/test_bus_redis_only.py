@@ -181,7 +181,7 @@ async def test_two_installations_on_one_server_do_not_hear_each_other(redis_url)
         assert hearer.latest("snapshot") is None
 
 
-async def test_of_what_waits_to_be_sent_the_oldest_is_dropped(redis_url):
+async def test_the_oldest_unsent_message_is_dropped(redis_url):
     prefix = some_prefix()
     teller = RedisBus(redis_url, clock=SystemClock(), prefix=prefix)
     async with connected(redis_url, prefix) as hearer:

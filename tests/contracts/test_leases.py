@@ -80,11 +80,11 @@ async def test_a_holder_that_fails_gives_it_back(leases):
 
 
 async def test_a_holder_that_is_cancelled_gives_it_back(leases):
-    async def hold_for_ever():
+    async def hold_forever():
         async with leases.hold(CENTRAL, "noc/1", device=DEVICES[CENTRAL]):
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(hold_for_ever())
+    task = asyncio.create_task(hold_forever())
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

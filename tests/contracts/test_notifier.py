@@ -269,7 +269,7 @@ def test_only_http_is_posted_to(url):
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 def test_redirects_are_not_followed(webhook, code):
-    """Whoever may redirect could have messages posted anywhere inside."""
+    """A redirect could have messages posted to any internal address."""
     elsewhere = HttpServer()
     webhook.refuse(code, "", Location=elsewhere.url)
 

@@ -172,7 +172,7 @@ def test_what_an_older_holder_heard_is_not_counted(world, runs, power):
     assert world.breaker() is None
 
 
-def test_an_answer_closes_an_open_breaker_and_counting_begins_anew(world, broken):
+def test_an_answer_closes_an_open_breaker_and_counting_begins_again(world, broken):
     broken.end(ANSWERED)
     closed = world.breaker()
 
@@ -182,7 +182,7 @@ def test_an_answer_closes_an_open_breaker_and_counting_begins_anew(world, broken
     assert world.breaker() is None
 
 
-def test_a_probe_that_is_answered_closes_the_breaker_and_counting_begins_anew(world, broken):
+def test_a_probe_that_is_answered_closes_the_breaker_and_counting_begins_again(world, broken):
     closed = done(world.slots.answered(world.olt_id, now=T0 + 20 * MIN))
 
     broken.end(SILENT, SILENT)

@@ -45,7 +45,7 @@ def test_it_tells_who_waits_who_runs_and_who_has_ended(world, ids):
     assert all(outcome.is_over for outcome in ends)
 
 
-def test_what_waits_for_another_attempt_tells_when_and_how_the_last_one_ended(world, ids):
+def test_pending_work_for_another_attempt_tells_when_and_how_the_last_one_ended(world, ids):
     first, second = ids
     world.start(first)
     world.put_off([first], SILENT, retry_at=T0 + 2 * MIN)

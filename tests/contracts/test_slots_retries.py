@@ -72,7 +72,7 @@ def test_while_it_waits_neither_its_olt_nor_its_grid_are_held(world, power, clai
     assert world.now_of(power) == (T0 + 5 * MIN, None)
 
 
-def test_what_waits_is_taken_up_once(world, claim):
+def test_pending_work_is_taken_up_once(world, claim):
     taken = [world.reclaim(claim, poller_id=5), world.reclaim(claim, poller_id=6)]
 
     assert taken == [True, False]
@@ -118,7 +118,7 @@ def test_an_attempt_of_an_earlier_holder_writes_nothing_any_more(world, claim):
     assert world.row(master).status is Status.RUNNING
 
 
-def test_what_waits_can_be_ended_without_a_lease(world, claim):
+def test_pending_work_can_be_ended_without_a_lease(world, claim):
     world.close(claim.execution_ids, SILENT, token=None, now=LATER)
 
     assert [(row.status, row.cause, row.retry_at) for row in world.rows()] == [
@@ -126,7 +126,7 @@ def test_what_waits_can_be_ended_without_a_lease(world, claim):
     ] * 2
 
 
-def test_what_waits_for_a_further_attempt_is_not_begun_before_it_was_taken_up(world, claim):
+def test_pending_work_for_a_further_attempt_is_not_begun_before_it_was_taken_up(world, claim):
     master = claim.execution_ids[0]
 
     is_begun = [world.start(master, token=PRESENT + 1, now=LATER)]
@@ -136,7 +136,7 @@ def test_what_waits_for_a_further_attempt_is_not_begun_before_it_was_taken_up(wo
     assert is_begun == [False, True]
 
 
-def test_recovering_leaves_what_waits_for_a_further_attempt(world, claim):
+def test_recovering_leaves_pending_work_for_a_further_attempt(world, claim):
     before = [(row.status, row.cause, row.retry_at) for row in world.rows()]
 
     recovery = done(world.slots.recover(LATER))
@@ -186,7 +186,7 @@ def test_after_an_abort_what_the_runner_says_is_not_written(world, power):
     assert world.row(id_).status is Status.INTERRUPTED
 
 
-def test_disabling_a_node_ends_what_waits_of_it_and_of_its_chain(world, power, claim):
+def test_disabling_a_node_ends_pending_work_of_it_and_of_its_chain(world, power, claim):
     world.disable_node(power)
 
     count = world.abort(nodes=[power], now=LATER)
@@ -230,7 +230,7 @@ def test_what_was_aborted_does_not_start(world, power):
 
 
 @pytest.mark.parametrize("by", [60 * MIN, -60 * MIN], ids=["forward", "back"])
-def test_what_waits_moves_with_the_clock_and_keeps_its_slot(world, claim, by):
+def test_pending_work_moves_with_the_clock_and_keeps_its_slot(world, claim, by):
     done(world.slots.move(claim.execution_ids, by))
 
     master = world.rows()[0]

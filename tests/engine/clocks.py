@@ -1,10 +1,10 @@
-"""A clock that stands still until it is told to go on."""
+"""A clock that only moves when a test advances it."""
 
 from datetime import UTC, datetime, timedelta
 
 
 class HandClock:
-    """Both of its times pass together: by hand, or by whoever sleeps."""
+    """Both of its times pass together: when advanced, or when a task sleeps."""
 
     def __init__(self, now: datetime = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)) -> None:
         self._now = now

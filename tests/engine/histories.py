@@ -48,7 +48,7 @@ class Plot:
 
 
 class Database:
-    """One thread that does one thing after the other, whoever has stopped waiting for it."""
+    """One thread that does one task after the other, even if the caller has stopped waiting."""
 
     def __init__(self, clock):
         self.clock = clock
@@ -94,7 +94,7 @@ class Behind:
 
 @dataclass
 class Seen:
-    """That an OLT was asked: from when to when, and by whom."""
+    """A request to an OLT: start, end and sender."""
 
     olt_id: int
     since: datetime
@@ -112,7 +112,7 @@ class Life:
     seen: list[Seen] = field(default_factory=list)
     # When the set-up of each node changed, or could not be followed: its slots may be elsewhere from then on.
     broke: dict[int, list] = field(default_factory=lambda: defaultdict(list))
-    # When the database was away or slow, or the engine was: from, to.
+    # When the database or the engine was unavailable or slow: from, to.
     troubles: list = field(default_factory=list)
     # When the database was back.
     back_at: list = field(default_factory=list)

@@ -26,7 +26,7 @@ SYSTEM = {
 
 
 class StillClock:
-    """Stands still until somebody sleeps or a request takes its time."""
+    """A clock that moves only when a task sleeps or a request takes time."""
 
     def __init__(self) -> None:
         self.elapsed = 0.0

@@ -52,7 +52,7 @@ class Away(Exception):
 
 
 class Database:
-    """Is away from some step on, for so many seconds. The clock is virtual."""
+    """Unavailable from a step on, for some seconds of a virtual clock."""
 
     def __init__(self, clock, step, seconds, *, times=1, answer_is_lost=False):
         self._clock = clock

@@ -217,7 +217,7 @@ def test_recovery_is_told_to_those_who_know_of_it(alert, policy, silence):
         ),
     ],
 )
-def test_quiet_hours_end_when_the_clock_on_the_wall_says_so(quiet, now, until):
+def test_quiet_hours_end_by_the_local_clock(quiet, now, until):
     assert quiet.until(now) == until
 
 

@@ -219,7 +219,7 @@ def test_a_body_that_makes_no_sense_is_an_error_and_not_silence(clock, virtually
     assert virtually(story()).error == FAILED
 
 
-def test_an_engine_that_stops_says_so(clock, virtually):
+def test_an_engine_that_stops_reports_it(clock, virtually):
     async def story():
         world = AskedWorld(clock, seconds=5.0)
         async with world.answering():

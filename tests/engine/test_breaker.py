@@ -272,7 +272,7 @@ def test_an_answer_with_an_error_is_an_answer(clock, virtually, error):
     assert virtually(story()).nodes.breakers == {}
 
 
-def test_a_probe_holds_the_lease_and_gives_way_to_whoever_has_it(clock, virtually):
+def test_a_probe_holds_the_lease_and_gives_way_to_its_holder(clock, virtually):
     async def story():
         world = BreakingWorld(clock, [make_node(1)], dead={1})
         async with world.runner._leases.hold(1, "somebody else", device="127.0.0.1:161"):

@@ -224,7 +224,7 @@ def test_who_moved_is_not_missed():
     assert (result.missed, result.gone, moves(result)) == ((), (), {("1.7", "2.7")})
 
 
-def test_a_whole_olt_that_is_numbered_anew_has_lost_nobody():
+def test_a_whole_olt_that_is_numbered_again_has_lost_nobody():
     onus = fleet(10)
 
     result = census(onus, [read(f"2.{onu.onu}", onu.serial) for onu in onus], [onu.index for onu in onus])
@@ -461,7 +461,7 @@ def test_a_suspicion_that_is_new_lets_nobody_go_missing(run):
 
 
 @given(runs())
-def test_a_miss_makes_nobody_missing_before_the_setting_says_so_unless_a_suspicion_is_confirmed(run):
+def test_an_onu_is_missing_after_the_configured_misses_or_a_confirmed_suspicion(run):
     onus, *_, rules = run
     result = decide(run)
 
@@ -502,7 +502,7 @@ def test_a_run_that_is_no_discovery_finds_movers_and_nothing_else():
 
 
 @given(runs())
-def test_movers_are_the_same_whoever_finds_them(run):
+def test_movers_are_the_same_in_every_search(run):
     onus, readings, *_ = run
     found, decided = find_moves(onus, readings), decide(run)
 

@@ -118,7 +118,7 @@ def test_a_chore_that_fails_stops_no_other_and_is_tried_again(virtually, clock, 
     assert failures[0].exc_info[0] is OSError
 
 
-def test_an_error_without_a_word_is_told_by_its_kind(virtually, clock, caplog):
+def test_an_error_without_a_text_is_logged_by_its_type(virtually, clock, caplog):
     async def work(now):
         raise TimeoutError
 

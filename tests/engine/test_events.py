@@ -1,4 +1,4 @@
-"""One vocabulary of events: each has a level and a sentence of its own, and whoever tells one can fill it."""
+"""Events: each has a level and a message, and every caller passes its details."""
 
 import ast
 import logging

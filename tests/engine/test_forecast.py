@@ -165,7 +165,7 @@ def test_what_still_waits_at_the_end_is_counted_once_with_what_it_waits_for():
     assert result["lost"] == {"unreachable": 2, "breaker_open": 1}
 
 
-def test_what_waits_when_a_breaker_opens_is_accounted_for_once():
+def test_pending_work_when_a_breaker_opens_is_accounted_for_once():
     first, second = (make_node(id, next_check=T0, retries=0, priority=97 - id) for id in (1, 3))
     between = make_node(2, olt_id=2, next_check=T0, priority=95)
 

@@ -30,7 +30,7 @@ def fails(*failures, of, **more):
 
 
 def away(begin, end, *, of=60, left=0.0):
-    """Return what is known of an OLT that was away from one minute to another of the last so many."""
+    """Return the record of an OLT that was unreachable from one minute to another."""
     since = T0 - of * MIN
     return RunRecord(of, outages=OltOutages(since, T0, ((since + begin * MIN, since + end * MIN),), left))
 
@@ -176,7 +176,7 @@ def test_an_olt_whose_breaker_is_open_now_is_asked_when_it_is_back():
         pytest.param(0.0, 5, False, id="there"),
     ],
 )
-def test_an_olt_is_away_until_it_is_back_and_then_when_it_was(left, minute, is_away):
+def test_an_olt_is_unavailable_until_it_is_back_and_then_when_it_was(left, minute, is_away):
     chance = Chance(fleet(records={1: away(50, 60, left=left)}), T0, seed=1)
 
     assert chance.is_away(1, T0 + minute * MIN) is is_away

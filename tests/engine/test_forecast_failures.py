@@ -1,4 +1,4 @@
-"""What recent attempts tell of how an OLT fails: when it was away, and what is the habit of its nodes."""
+"""Failures of an OLT, learned from recent attempts: outages, and error rates of its nodes."""
 
 import math
 import random
@@ -23,7 +23,7 @@ def tried(endings, *, nodes=(STATE, POWER), begin=T0, every=1 * MIN, seconds=15,
 
 
 def spans(record):
-    """Return when an OLT was away, in minutes since the first attempt."""
+    """Return the outages of an OLT, in minutes since the first attempt."""
     return [((begin - T0) / MIN, (end - T0) / MIN) for begin, end in record.outages.spans]
 
 
@@ -81,7 +81,7 @@ def test_silence_that_follows_no_pattern_is_a_habit_and_no_outage():
     assert len(record.usual.failures) / record.usual.attempts == pytest.approx(1 / 3, abs=0.06)
 
 
-def test_a_node_that_is_never_answered_is_not_its_olt_that_is_away():
+def test_a_node_that_is_never_answered_is_not_its_olt_that_is_unavailable():
     # It is tried three times in a row, and then the other one nine times.
     record = learn(tried(([S] * 3 + [A] * 9) * 20, nodes=(POWER,) * 3 + (STATE,) * 9), T0 + 4 * HOUR)
 

@@ -194,7 +194,7 @@ def test_it_answers_for_what_it_has_not_looked_at_yet(clock, virtually):
     assert virtually(story()) == {0, 1}
 
 
-def test_a_database_that_is_away_when_it_takes_over_delays_it_and_no_more(clock, virtually):
+def test_a_database_that_is_unavailable_when_it_takes_over_delays_it_and_no_more(clock, virtually):
     answers = itertools.chain([SILENT], itertools.repeat(ANSWERED))
 
     async def story():

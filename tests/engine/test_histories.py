@@ -81,7 +81,7 @@ def the_books_are_right(plot):
     retries_keep_to_their_slot_and_their_number(life)
     an_open_breaker_lets_only_people_through(life)
     an_olt_that_was_disabled_is_left_alone(life)
-    nobody_is_seated_in_vain(life)
+    no_poller_is_assigned_needlessly(life)
     nothing_is_left_when_the_engine_has_stopped(life)
 
 
@@ -148,7 +148,7 @@ def retries_keep_to_their_slot_and_their_number(life: Life):
             first = master if master.master_id is None else rows[master.master_id]
             assert begun < slot_end(first), (first.node.id, begun - T0)
             assert claim.composite.trigger is Trigger.SCHEDULE
-    # Whoever took over, somebody brought them to an end.
+    # They were ended, by any scheduler.
     if not life.is_troubled(life.ended_at - 10 * SEC, life.ended_at):
         forgotten = [row for row in rows if row.retry_at and slot_end(row) < life.ended_at - 2 * SEC]
         assert [(row.id, row.node.id, row.slot - T0) for row in forgotten if row.master_id is None] == []
@@ -177,16 +177,16 @@ def an_olt_that_was_disabled_is_left_alone(life: Life):
         assert not [seen for seen in asked if seen.since < again and seen.who == "run"], (olt_id, at - T0)
 
 
-def nobody_is_seated_in_vain(life: Life):
+def no_poller_is_assigned_needlessly(life: Life):
     """Who was given a poller finds its OLT free: neither another run nor a probe stands in its way."""
     assert not [row for row in life.slots.rows if row.claimed_at and row.cause is Cause.OLT_BUSY]
 
 
 def nothing_is_left_when_the_engine_has_stopped(life: Life):
-    # What ended while the database was away is the reaper's.
+    # Runs that ended while the database was unavailable are left to the reaper.
     lost = max(life.back_at, default=T0 - HOUR) + 5 * SEC
     left = [row for row in life.slots.rows if row.status in (Status.PENDING, Status.RUNNING)]
-    # What waits for another attempt waits for the next engine.
+    # Pending retries are left to the next engine.
     assert [row for row in left if row.claimed_at > lost and row.retry_at is None] == []
     assert all(attempt.ended_at for row in life.slots.rows if row not in left for attempt in row.attempts)
     assert all(poller.is_free for poller in life.scheduler.manager.pollers)

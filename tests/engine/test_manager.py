@@ -61,7 +61,7 @@ def test_the_queue_says_what_each_composite_waits_for(clock, virtually):
     assert shown["stats"]["busy_pollers"] == 1
 
 
-def test_what_waits_for_a_breaker_stands_in_the_queue_and_is_not_counted_as_delayed(clock, virtually):
+def test_pending_work_for_a_breaker_stands_in_the_queue_and_is_not_counted_as_delayed(clock, virtually):
     async def story():
         nodes = [make_node(1, olt_id=7, next_check=T0), make_node(2, olt_id=8, next_check=T0)]
         world = World(clock, [make_node(3, olt_id=9, next_check=T0, priority=90), *nodes], pollers=1)

@@ -195,7 +195,7 @@ async def test_it_ends_at_its_deadline():
     assert agent.clock.elapsed == pytest.approx(12)
 
 
-async def test_an_agent_that_goes_round_in_circles_is_not_counted_for_ever():
+async def test_an_agent_that_goes_round_in_circles_is_not_counted_forever():
     class Circling(MemoryAgent):
         def _after(self, oid):
             first = parse(f"{FACTS}.1")

@@ -1,4 +1,4 @@
-"""What happens in the middle of something else: a retry, a probe, a stop, a database that is away."""
+"""Races: a retry, a probe, a stop or a database outage during something else."""
 
 from dataclasses import replace
 

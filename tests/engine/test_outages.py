@@ -1,4 +1,4 @@
-"""Slots that are lost while the database or the broker is unavailable say so, and not that pollers were missing."""
+"""Slots lost while the database or the broker is unavailable have that cause, not missing pollers."""
 
 import pytest
 from builders import HOUR, MIN, SEC, T0, World, make_node
@@ -55,7 +55,7 @@ def test_slots_lost_to_the_database_are_not_put_down_to_missing_pollers(clock, v
     assert causes == {DATABASE}
 
 
-def test_a_run_that_starts_late_because_of_the_database_says_so(clock, virtually):
+def test_a_run_that_starts_late_because_of_the_database_reports_it(clock, virtually):
     async def story():
         world = Shaky(clock, fleet())
         await world.run_for(30 * SEC)

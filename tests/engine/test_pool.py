@@ -64,7 +64,7 @@ def test_a_lower_target_needs_fewer():
 
 
 def test_a_pool_that_is_far_too_small_loses_slots_and_is_not_in_time():
-    # Twice as many would never be through: what waits for five minutes is lost, and frees nobody.
+    # Twice as many would never finish: a slot that waits for five minutes is lost.
     works = [work(id, id, 290) for id in range(1, 21)]
 
     assert pollers_needed(works, T0).pollers == 20

@@ -88,7 +88,7 @@ async def test_an_olt_without_onus_that_may_be_of_several_brands_is_left_to_a_pe
     assert "cannot tell until the OLT has ONUs" in found.remark
 
 
-async def test_a_brand_without_a_probe_is_told_by_its_first_column():
+async def test_a_brand_without_a_probe_is_identified_by_its_first_column():
     plain = make_brand("plain", ACME, probe=None)
 
     found = await ask(MemoryAgent(SYSTEM | onu_rows(7)), candidates=by_object_id(plain))
@@ -96,7 +96,7 @@ async def test_a_brand_without_a_probe_is_told_by_its_first_column():
     assert (found.brand, found.remark) == (plain, "")
 
 
-async def test_an_agent_that_says_something_unheard_of_is_told_by_the_tables_it_answers():
+async def test_an_agent_that_reports_something_unheard_of_is_identified_by_the_tables_it_answers():
     strange = SYSTEM | {"1.3.6.1.2.1.1.2.0": parse("1.3.6.1.4.1.8072.3.2.10"), "1.3.6.1.2.1.1.1.0": b"Linux"}
     agent = MemoryAgent(strange | onu_rows(7, OTHER))
 
@@ -128,7 +128,7 @@ async def test_an_agent_without_a_name_is_known_by_the_rest(whom):
     assert (found.sys_name, found.sys_descr) == ("", "ACME Access")
 
 
-async def test_an_agent_that_says_nothing_of_itself_is_told_by_its_tables():
+async def test_an_agent_without_a_description_is_identified_by_its_tables():
     found = await ask(MemoryAgent(onu_rows(7)), brands=[ACME_BRAND])
 
     assert found.brand is ACME_BRAND

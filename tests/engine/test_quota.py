@@ -257,7 +257,7 @@ def test_a_report_says_the_numbers_and_where_the_time_went():
     assert [each["code"] for each in said["advice"]] == ["relieve_olt"]
 
 
-def test_a_report_of_an_hour_in_which_nothing_ran_says_so():
+def test_a_report_of_an_hour_in_which_nothing_ran_reports_it():
     said = report("OLT-SUR-03", "Discovery", Count(skipped=12, causes={"engine_down": 12}), [])
 
     assert (said["percent"], said["slowest"], said["worst_lateness"]) == (0.0, [], None)

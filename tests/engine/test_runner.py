@@ -177,7 +177,7 @@ async def _any_lease(play):
         return lease
 
 
-def test_a_holder_whose_lease_is_lost_stops_and_says_so(stage, virtually):
+def test_a_holder_whose_lease_is_lost_stops_and_reports_it(stage, virtually):
     play = stage()
     play.runs.errors = [LeaseLost("execution 0 is no longer ours")]
 

@@ -217,7 +217,7 @@ def test_stopping_interrupts_what_runs_and_begins_nothing_new(clock, virtually):
     assert world.runner.ran == [1]
 
 
-def test_a_database_that_is_away_is_waited_for_and_nothing_is_lost(clock, virtually):
+def test_a_database_that_is_unavailable_is_waited_for_and_nothing_is_lost(clock, virtually):
     async def story():
         world = World(clock, [make_node(1, next_check=T0 + 10 * SEC)])
         await world.run_for(5 * SEC)

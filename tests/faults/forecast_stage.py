@@ -68,7 +68,7 @@ class Trouble:
     mute: bool = False
     # The share of runs to which it says nothing, whatever became of the run before.
     deaf: float = 0.0
-    # Minutes that it is away, and that it is there, each time, in the mean.
+    # Mean minutes of each outage, and of each time between outages.
     away: float = 0.0
     there: float = 0.0
 
@@ -126,7 +126,7 @@ class Moods:
 
     def __init__(self, trouble, seed):
         self._trouble = trouble
-        # Each has its own: when an OLT is away must not depend on how often it is asked.
+        # Separate generators: outages must not depend on the number of requests.
         self._dice, self._ears = random.Random(seed), random.Random(seed + 1)
         self._changes_at = self._draw(trouble.there) if trouble.away else None
         self._is_away = False
@@ -136,7 +136,7 @@ class Moods:
     def _draw(self, mean):
         return self._dice.expovariate(1 / mean) * 60
 
-    def asked_anew(self, second):
+    def asked_again(self, second):
         """A run, or a probe, begins. A check and the run behind it are one."""
         if second - self._asked_at > 1:
             self._is_deaf = self._ears.random() < self._trouble.deaf
@@ -166,7 +166,7 @@ class Network(SendByTask, MemoryNodes):
     async def olt(self, olt_id):
         plain = await super().olt(olt_id)
         agent = replace(plain.agent, host=f"127.0.0.{olt_id}")
-        self.moods[agent.host].asked_anew(asyncio.get_running_loop().time())
+        self.moods[agent.host].asked_again(asyncio.get_running_loop().time())
         return replace(plain, agent=agent, learned=self.learned.get(olt_id, {}))
 
     def known(self, olt_id):

@@ -154,7 +154,7 @@ def test_no_olt_is_asked_by_two_at_once_whatever_runs_probes_and_people_do():
         holders = engine.network.holders[olt_id]
         assert None not in holders
         tokens = [lease.token for lease in holders]
-        # Whoever has given the OLT away never comes back, and nobody asks before the other's last answer has come.
+        # A former holder never returns, and requests of two holders never overlap.
         assert [token for token, _ in groupby(tokens)] == sorted(set(tokens))
         by_pdu = dict(zip(olt.log.pdus(), tokens, strict=True))
         assert olt.log.overlaps(by=by_pdu.__getitem__) == []

@@ -17,7 +17,7 @@ from in_memory import MemoryNodes, MemoryRuns, MemorySlots
 
 
 class VirtualNetwork(SendByTask, MemoryNodes):
-    """OLTs behind their addresses. Each request of theirs is noted down with whoever held the lease."""
+    """OLTs by address. Each request is recorded with the holder of the lease."""
 
     def __init__(self, nodes, olts: dict[int, VirtualOlt]):
         super().__init__(nodes)

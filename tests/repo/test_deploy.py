@@ -106,7 +106,7 @@ def test_a_unit_starts_after_the_clock_was_set(unit):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=name_of)
-def test_a_unit_is_tried_again_for_ever(unit):
+def test_a_unit_is_tried_again_forever(unit):
     said = directives(unit)
 
     assert said[("Service", "Restart")] == ["always"]

@@ -1,15 +1,18 @@
-"""Texts use the plain words of docs/wording.md: messages, templates, both catalogues, docstrings and docs."""
+"""Texts use the plain words of docs/wording.md: messages, templates, catalogues, docstrings, comments, names, docs."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "facho"
+TESTS = ROOT / "tests"
 PO = SOURCE / "locale" / "es" / "LC_MESSAGES" / "django.po"
 
-# Words that have a plain replacement in every text.
+# Words that have a plain replacement in every text, also in comments and in names of tests.
 DIALECT = (
     r"anew",
     r"oftener",
@@ -24,6 +27,11 @@ DIALECT = (
     r"dear (for|to)",
     r"lest",
     r"(stand|stands|stood) still",
+    r"goes? in and never comes? out",
+    r"what (stands|is) in the way",
+    r"by whom",
+    r"(is|are|was|were) told by",
+    r"left out, (it|they|there|the)",
 )
 # Words that users must not read. Docstrings and docs may still have them.
 OF_MESSAGES = (
@@ -48,6 +56,9 @@ OF_MESSAGES = (
     r"suffers?",
     r"carries the news",
     r"at work on",
+    r"what became of",
+    r"the rest is what",
+    r"as the engine last told",
 )
 OF_SPANISH = (
     r"quienquiera",
@@ -75,6 +86,18 @@ def python_files() -> Iterator[tuple[Path, ast.Module]]:
         # An applied migration is not changed for its docstring.
         if "migrations" not in path.parts:
             yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment of a Python, JavaScript or CSS file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+    else:
+        for found in re.finditer(r"/\*.*?\*/|(?<!:)//.*", text, re.DOTALL if path.suffix == ".css" else 0):
+            yield text.count("\n", 0, found.start()) + 1, found[0]
 
 
 def docstrings(tree: ast.Module) -> list[ast.Constant]:
@@ -158,9 +181,45 @@ def test_docstrings_use_plain_words():
     assert complaints == []
 
 
+def test_comments_use_plain_words():
+    words = pattern(DIALECT)
+    own = [
+        *SOURCE.rglob("*.py"),
+        *SOURCE.rglob("static/**/*.js"),
+        *SOURCE.rglob("static/**/*.css"),
+        *TESTS.rglob("*.py"),
+    ]
+    complaints = [
+        complaint
+        for path in sorted(own)
+        for line, text in comments(path)
+        for complaint in found(text, words, f"{path.relative_to(ROOT)}:{line}")
+    ]
+
+    assert len({path.suffix for path in own}) == 3
+    assert complaints == []
+
+
+def test_names_and_docstrings_of_tests_use_plain_words():
+    words = pattern(DIALECT)
+    complaints = []
+    for path in sorted(TESTS.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = [
+            node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
+        texts = [(node.lineno, node.name.replace("_", " ")) for node in named]
+        texts += [(each.lineno, str(each.value)) for each in docstrings(tree)]
+        where = path.relative_to(ROOT)
+        complaints += [each for line, text in texts for each in found(text, words, f"{where}:{line}")]
+
+    assert complaints == []
+
+
 def test_docs_use_plain_words():
     words = pattern(DIALECT)
-    pages = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {ROOT / "docs" / "wording.md"})
+    pages = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *SOURCE.rglob("*.md")} - {ROOT / "docs" / "wording.md"}
+    pages = sorted(pages)
     complaints = [
         complaint
         for path in pages

@@ -22,7 +22,7 @@ def settings(tmp_path):
 
 
 class Thread:
-    """A thread of the store that does its work on the spot, and says so."""
+    """A thread of the store that works immediately, and records it."""
 
     def __init__(self, name, diary):
         self.name = name

@@ -58,7 +58,7 @@ async def test_a_message_for_one_worker_is_in_its_queue_and_does_not_stay_there_
     assert 50 < broker.ttl(queue) <= 60
 
 
-async def test_a_broker_that_is_away_is_an_error_at_once_and_not_a_wait(own_redis, app):
+async def test_a_broker_that_is_unavailable_is_an_error_at_once_and_not_a_wait(own_redis, app):
     sender = Sender(app)
     own_redis.stop()
 

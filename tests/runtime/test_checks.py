@@ -70,7 +70,7 @@ def test_a_setting_like_no_other_is_found_with_all_there_are(monkeypatch):
     assert "FACHO_DATA_DIR, FACHO_HOST" in hint
 
 
-def test_a_database_that_is_away_is_found(monkeypatch):
+def test_a_database_that_is_unavailable_is_found(monkeypatch):
     def away():
         raise OperationalError("connection refused")
 

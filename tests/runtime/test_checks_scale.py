@@ -233,7 +233,7 @@ def test_no_role_starts_where_one_process_has_everything(tmp_path, scale, databa
     assert "`facho run` or `facho migrate-to` is using this database" in said
 
 
-def test_every_server_that_is_away_is_named_and_no_password(tmp_path):
+def test_every_server_that_is_unavailable_is_named_and_no_password(tmp_path):
     addresses = {
         "DATABASE_URL": "postgresql://u:hunter2@127.0.0.1:1/x",
         "FACHO_REDIS_URL": "redis://:hunter3@127.0.0.1:1",

@@ -116,7 +116,7 @@ def test_a_database_that_was_never_migrated_is_said(tmp_path, command):
 
 
 @pytest.mark.parametrize("command", ["migrate", "check"])
-def test_a_database_that_is_away_is_said_without_its_password(empty, command):
+def test_a_database_that_is_unavailable_is_said_without_its_password(empty, command):
     said = refused(command, data=empty, DATABASE_URL=f"postgresql://facho:{PASSWORD}@127.0.0.1:1/facho")
 
     assert "cannot be reached" in said

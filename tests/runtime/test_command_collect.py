@@ -195,7 +195,7 @@ def test_what_was_read_before_ctrl_c_is_printed(facho):
     assert said.json["errors"] == ["stopped by Ctrl-C before the end"]
 
 
-def test_ctrl_c_before_anything_was_read_says_so(facho):
+def test_ctrl_c_before_anything_was_read_reports_it(facho):
     with simulated(OltSpec(CENTRAL, faults=MUTE), log=Tripwire(at=1)) as fleet:
         said = facho("collect", where(fleet, CENTRAL))
 

@@ -59,7 +59,7 @@ async def ask(app, path, *, method="GET", client=HERE, **headers):
     return Answered(sent)
 
 
-async def test_a_process_that_lives_says_so_though_it_cannot_work(app):
+async def test_a_process_that_lives_reports_it_though_it_cannot_work(app):
     alive, ready = await ask(app, "/healthz"), await ask(app, "/readyz")
 
     assert (alive.status, alive.json) == (200, {"ok": True, "checks": {"loop": "ok"}})
@@ -177,7 +177,7 @@ class TestMetrics:
         ],
     )
     @pytest.mark.parametrize("client", [HERE, ELSEWHERE], ids=["here", "elsewhere"])
-    async def test_with_a_token_whoever_shows_it_does(self, registry, client, shown, status):
+    async def test_with_a_token_any_machine_may(self, registry, client, shown, status):
         app = probes(Checks(), registry, token="s3cret")
 
         answer = await ask(app, "/metrics", client=client, authorization=shown)

@@ -94,7 +94,7 @@ class TestDatabase:
 
         assert (answers, thread.times) == (["ok", "ok"], 2)
 
-    async def test_one_that_is_away_is_not_well_and_its_address_is_not_told(self, monkeypatch):
+    async def test_one_that_is_unavailable_is_not_well_and_its_address_is_not_told(self, monkeypatch):
         def refuse():
             raise OperationalError('connection to "10.1.2.3" as user "facho" refused')
 
@@ -317,7 +317,7 @@ class TestScheduler:
         with pytest.raises(NotWell, match="the schedule is not adjusted yet"):
             await follows_clock(lambda: True).ask()
 
-    async def test_one_on_standby_is_ready_and_says_so(self, clock):
+    async def test_one_on_standby_is_ready_and_reports_it(self, clock):
         clock.seconds = 3600
 
         assert await ticks(lambda: SNAPSHOT, clock, is_active=lambda: False).ask() == "standby"

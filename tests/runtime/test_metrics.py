@@ -70,7 +70,7 @@ def test_two_registries_share_nothing():
     assert other.get_sample_value("facho_slots_total", {"status": "SUCCESS", "cause": ""}) == 0
 
 
-def test_whoever_has_a_spool_can_say_how_full_it_is_at_each_scrape():
+def test_the_size_of_a_spool_is_exported_at_each_scrape():
     counts, files = Counts(), [100, 250]
     counts.meters.spool_entries.set_function(lambda: len(files))
     counts.meters.spool_bytes.set_function(lambda: sum(files))

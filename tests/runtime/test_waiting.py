@@ -1,4 +1,4 @@
-"""A role that starts before its servers waits for them, and says so; what waiting does not mend ends it."""
+"""A role that starts before its servers waits for them and logs it; permanent errors end it."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ async def test_a_signal_ends_the_wait_even_while_the_database_hangs(clock, numbe
 
     def hang():
         os.kill(os.getpid(), number)
-        # Longer than any test: whoever waits for it fails.
+        # Longer than any test: a test that waits for it fails.
         answered.wait(600)
 
     is_to_begin = await waiting(Look(hang), clock).run(None)
@@ -141,7 +141,7 @@ async def test_pages_are_not_to_be_had_yet(clock, role, status):
 
 
 class Bus:
-    """Is connected when a test says so, one answer a look; then it is over."""
+    """A connection with the answers of a test, one per check; then it ends."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -153,7 +153,7 @@ class Bus:
         return self._answers.pop(0)
 
 
-async def test_as_long_as_redis_is_away_it_is_said_once_a_minute(clock, said):
+async def test_as_long_as_redis_is_unavailable_it_is_said_once_a_minute(clock, said):
     with pytest.raises(EOFError):
         await remind(Bus(False, False, True, True), clock)
 

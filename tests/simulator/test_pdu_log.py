@@ -72,7 +72,7 @@ def test_counts_go_on_when_old_pdus_are_forgotten():
     assert (log.count(), log.count(CENTRAL, "get"), log.count(kind="getbulk"), log.count(NORTE)) == (25, 5, 20, 0)
 
 
-def test_a_cleared_log_begins_anew():
+def test_a_cleared_log_begins_again():
     log = log_of(pdu(0, 1), pdu(1, 2))
 
     log.clear()
@@ -80,7 +80,7 @@ def test_a_cleared_log_begins_anew():
     assert (log.count(), log.pdus()) == (0, [])
 
 
-def test_one_agent_can_begin_anew_and_leave_the_others_as_they_are():
+def test_one_agent_can_begin_again_and_leave_the_others_as_they_are():
     log = log_of(pdu(0, 1), pdu(1, 2, agent=NORTE), pdu(2, 3, kind="getbulk"))
 
     log.clear(CENTRAL)

@@ -63,7 +63,7 @@ def test_a_deleted_onu_is_gone_and_nobody_else(plant, onu_7):
     assert len(changed.onus) == 99
 
 
-def test_an_onu_that_moves_keeps_its_serial_and_registers_anew(plant, onu_7, now):
+def test_an_onu_that_moves_keeps_its_serial_and_registers_again(plant, onu_7, now):
     port = other_port(plant, onu_7)
 
     changed = changes.move(plant, onu_7.position, port, now)

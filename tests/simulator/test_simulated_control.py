@@ -1,4 +1,4 @@
-"""A fleet that runs is told by lines what to become, and says what came of it, whatever the line."""
+"""Commands to a running fleet, and their answers."""
 
 import asyncio
 import json

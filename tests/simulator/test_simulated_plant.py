@@ -134,7 +134,7 @@ def test_octets_grow_while_an_onu_is_up(plant, now):
     assert observe(onu, now).in_octets < observe(onu, now).out_octets
 
 
-def test_octets_stand_still_while_an_onu_is_down_and_start_anew_when_it_is_back(plant, now):
+def test_octets_do_not_change_while_an_onu_is_down_and_start_again_when_it_is_back(plant, now):
     steady = next(onu for onu in plant.onus if observe(onu, now).up)
     onu = replace(steady, cycle=Cycle(period=1000, down=200, phase=-now))
 

@@ -1,4 +1,4 @@
-"""A rule about chosen OLTs stays about them: when the last one is gone it is about nobody, and says so."""
+"""A rule about chosen OLTs: when the last one is deleted, the rule is disabled and reports it."""
 
 import pytest
 from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot

@@ -312,7 +312,7 @@ def test_alerts_are_told_in_the_log_too_in_english(sur, noc, log):
         ("ALERT_RAISED", "alert Gone: OLT-SUR-03 does not answer", sur.pk),
         ("ALERT_RECOVERED", "alert resolved: Gone: OLT-SUR-03 does not answer", sur.pk),
     ]
-    # For whoever reads it on a page in Spanish.
+    # For pages in Spanish.
     assert {record.details["subject_es"] for record in log.records} == {"OLT-SUR-03 no responde"}
 
 

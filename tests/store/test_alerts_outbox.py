@@ -21,7 +21,7 @@ from facho.engine.errors import DeliveryFailed
 
 
 class SetClock:
-    """A clock that stands still until it is set."""
+    """A clock that only moves when it is set."""
 
     def __init__(self):
         self.time = T0
@@ -335,7 +335,7 @@ async def test_a_test_is_tried_once_and_does_not_wait_behind_others(desk, caplog
         ("raised", "PENDING", str(DEAD)),
         ("test", "FAILED", str(DEAD)),
     ]
-    # Whoever asked for it sees it; the log is for what goes wrong by itself.
+    # The user sees the result of a test message; it is not logged.
     assert caplog.records == []
 
 
@@ -448,7 +448,7 @@ async def test_the_loop_evaluates_every_ten_seconds_and_sends_at_every_beat(loop
     assert len(looping.post.sent) == 1
 
 
-async def test_the_loop_notices_that_the_scheduler_stands_still(make_thread):
+async def test_the_loop_notices_that_the_scheduler_is_stopped(make_thread):
     desk = LoopDesk(make_thread("store-alerts"), told=lambda now: snapshot(now, age=None))
     await desk.thread.run(lambda: make_rule("scheduler_stalled", channels=[make_channel()]))
 
@@ -462,7 +462,7 @@ async def test_the_loop_notices_that_the_scheduler_stands_still(make_thread):
     assert desk.post.subjects("NOC") == ["[warning] The scheduler is stalled"]
 
 
-async def test_the_loop_goes_on_after_the_database_was_away(looping, monkeypatch):
+async def test_the_loop_goes_on_after_the_database_was_unavailable(looping, monkeypatch):
     await looping.thread.run(set_up_a_mute_olt)
 
     with monkeypatch.context() as patch:

@@ -66,7 +66,7 @@ def test_an_olt_that_is_suspect_has_vanished_onus(central):
     assert said(fire(make_rule("mass_vanishing"))) == ["OLT-CENTRAL-01: too many ONUs disappeared at once"]
 
 
-def test_a_pool_is_saturated_when_the_engine_says_so():
+def test_a_pool_is_saturated_when_the_engine_reports_it():
     rule = make_rule("pool_saturated")
 
     assert fire(rule, told=snapshot(is_saturated=False)) == []

@@ -159,7 +159,7 @@ def test_an_answer_to_a_probe_that_came_too_late_finds_the_breaker_closed(world,
     assert (sur().last_answer_at, sur().breaker_answered_at) == (T0, None)
 
 
-def test_what_waited_in_vain_for_another_attempt_says_nothing_new_of_its_olt(world):
+def test_what_waited_without_success_for_another_attempt_says_nothing_new_of_its_olt(world):
     power, names = (world.add(name, next_check=T0) for name in ("Optical power", "Names"))
     waiting = world.claim(scheduled(power)).execution_ids
     world.start(waiting[0])

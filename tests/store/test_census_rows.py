@@ -456,7 +456,7 @@ def test_nothing_new_is_no_news(desk, caplog):
     assert events(caplog) == []
 
 
-def test_a_missing_onu_is_missing_since_the_discovery_that_said_so(desk):
+def test_a_missing_onu_is_missing_since_the_discovery_that_reported_it(desk):
     desk.write(*fleet())
     vanish(desk, 1, times=2)
 

@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever writes: the last line behind every rule of the engine."""
+"""Constraints of the database, behind the rules of the engine."""
 
 import pytest
 from builders import HOUR, MIN, T0

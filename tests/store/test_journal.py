@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Away(Inline):
-    """A database that is away as long as somebody says so."""
+    """A database that is unavailable while `away` is set."""
 
     away = False
     jobs = 0
@@ -160,7 +160,7 @@ def test_an_event_of_an_olt_that_was_deleted_is_kept_without_it(desk):
     assert CoordinatorLog.objects.get().olt_id is None
 
 
-def test_events_wait_for_a_database_that_is_away(desk):
+def test_events_wait_for_a_database_that_is_unavailable(desk):
     desk.thread.away = True
     desk.tell("first")
     desk.step()

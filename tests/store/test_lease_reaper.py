@@ -117,7 +117,7 @@ def test_what_nobody_has_in_hand_ends(reap, clock, olt, node):
     assert look(reap, clock, GRACE) == 1
 
 
-def test_after_a_database_that_was_away_everybody_has_his_grace_again(reap, clock, olt, running):
+def test_after_a_database_outage_every_lease_has_a_new_grace(reap, clock, olt, running):
     assert look(reap, clock, 5) == 0
 
     clock.pass_by(600 * SEC)
@@ -125,7 +125,7 @@ def test_after_a_database_that_was_away_everybody_has_his_grace_again(reap, cloc
     assert reap() == 0
 
 
-def test_who_is_held_again_in_between_begins_anew(reap, clock, olt, running):
+def test_a_lease_that_is_held_again_starts_a_new_grace(reap, clock, olt, running):
     assert look(reap, clock, 5) == 0
     hold(olt)
     assert look(reap, clock, 5) == 0

@@ -167,7 +167,7 @@ async def test_a_revoked_lease_is_not_renewed_and_not_free_either(here, there, m
         assert there.is_valid(next_one)
 
 
-async def test_a_database_that_is_away_leaves_a_lease_as_long_as_it_is_good(here, clock, monkeypatch):
+async def test_a_database_that_is_unavailable_leaves_a_lease_as_long_as_it_is_good(here, clock, monkeypatch):
     async with here.hold(CENTRAL, "noc-1/3", device=DEVICE) as lease:
         with monkeypatch.context() as patch:
             patch.setattr(leases, "renew", raise_away)
@@ -180,7 +180,7 @@ async def test_a_database_that_is_away_leaves_a_lease_as_long_as_it_is_good(here
             assert not here.is_valid(lease)
 
 
-async def test_a_database_that_is_away_at_the_end_is_no_reason_to_fail(here, monkeypatch):
+async def test_a_database_that_is_unavailable_at_the_end_is_no_reason_to_fail(here, monkeypatch):
     with monkeypatch.context() as patch:
         async with here.hold(CENTRAL, "noc-1/3", device=DEVICE):
             patch.setattr(leases, "release", raise_away)

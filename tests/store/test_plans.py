@@ -1,4 +1,4 @@
-"""Plans as rows: one an hour and OLT, made beforehand, made anew on a change, and compared with what was."""
+"""Plans as rows: one per hour and OLT, created in advance, replaced on a change, compared with the result."""
 
 import logging
 
@@ -187,7 +187,7 @@ def test_a_node_that_comes_onto_the_grid_gets_into_the_plan(central, power):
     assert minutes(plans(status="ACTIVE")[0]) == ["05", "07", "20", "22", "35", "37", "50", "52"]
 
 
-def test_a_plan_is_made_anew_when_it_is_known_how_long_a_job_takes(central):
+def test_a_plan_is_made_again_when_it_is_known_how_long_a_job_takes(central):
     node = apply(make_job(), central, seconds=None)
     make_plans(T0)
     WorkflowNode.objects.filter(pk=node.pk).update(durations=learn({}, 2.0, T0))

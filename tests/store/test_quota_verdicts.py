@@ -123,7 +123,7 @@ def test_what_ends_after_the_verdict_takes_the_violation_back(world, discovery):
     assert QuotaViolation.objects.count() == 0
 
 
-def test_what_ends_after_the_verdict_makes_the_violation_say_so(world, discovery, caplog):
+def test_what_ends_after_the_verdict_makes_the_violation_report_it(world, discovery, caplog):
     caplog.set_level(logging.INFO)
     hour_of_runs(world, discovery, SILENT, SILENT, SILENT)
     (id_,) = world.claim(scheduled(discovery, slot=T0 + 45 * MIN)).execution_ids
@@ -235,7 +235,7 @@ def test_an_engine_that_was_down_for_three_days_shows_in_every_hour(world, disco
     assert [record.event.name for record in told] == ["QUOTA_VIOLATED"] * 2
 
 
-def test_a_verdict_that_came_before_the_outage_was_accounted_for_is_made_anew(world, discovery):
+def test_a_verdict_that_came_before_the_outage_was_accounted_for_is_made_again(world, discovery):
     """As when the chores come up before the scheduler has looked at its grid."""
     run(world, discovery, T0, SUCCESS)
     now = T0 + 3 * HOUR

@@ -1,4 +1,4 @@
-"""Executions that a database which was away has left behind: found without a restart, and nobody else's ended."""
+"""Executions left open by a database outage are found without a restart; others are not ended."""
 
 import pytest
 from builders import HOUR, MIN, SEC, T0
@@ -47,7 +47,7 @@ def test_what_is_older_than_it_can_get_is_interrupted_and_counted(world, power, 
     assert (quota.quota_failed, quota.causes) == (1, {"lease_lost": 1})
 
 
-def test_what_waits_for_another_attempt_has_its_slot_to_do_so(world, power):
+def test_pending_work_for_another_attempt_has_its_slot_to_do_so(world, power):
     (id_,) = world.claim(scheduled(power)).execution_ids
     world.start(id_)
     world.put_off([id_], SILENT, retry_at=T0 + 4 * MIN)

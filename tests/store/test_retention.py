@@ -268,7 +268,7 @@ class TestExecutions:
         assert set(Execution.objects.values_list("status", flat=True)) == {"PENDING"}
 
     def test_nothing_else_hangs_on_them(self):
-        """Whoever lets another table refer to executions has to say what becomes of its rows, in `retention`."""
+        """A new table that refers to executions must be handled in `retention`."""
         assert {relation.related_model for relation in Execution._meta.related_objects} == {Execution, ExecutionAttempt}
 
 

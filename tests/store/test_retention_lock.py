@@ -1,4 +1,4 @@
-"""Whoever else writes waits for the deleting alone: not for the search, the disk, or Python's own housekeeping."""
+"""Other writers wait only for the delete itself, not for the search, the disk or garbage collection."""
 
 import gc
 import sqlite3

@@ -1,4 +1,4 @@
-"""A database that takes a statement and never answers holds nobody for ever."""
+"""A database that accepts a statement and never answers blocks no caller forever."""
 
 import asyncio
 import threading
@@ -120,7 +120,7 @@ async def test_work_that_waits_for_its_turn_is_not_silent():
     thread.close()
 
 
-async def test_work_that_nobody_waits_for_any_more_before_it_began_is_not_watched_for_ever():
+async def test_work_that_nobody_waits_for_any_more_before_it_began_is_not_watched_forever():
     thread = DbThread("busy", longest_silence=0.01)
     begun, go_on, done = threading.Event(), threading.Event(), []
 

@@ -168,7 +168,7 @@ def test_a_result_that_cannot_be_removed_is_delivered_again_after_a_restart(make
         pytest.param(b"\xff\x00", id="not text"),
     ],
 )
-def test_a_damaged_result_is_unreadable_and_says_so(make_spool, content):
+def test_a_damaged_result_is_unreadable_and_reports_it(make_spool, content):
     spool = make_spool()
     spool.append(end(1))
     with spool._file:

@@ -1,4 +1,4 @@
-"""The ways in which each database is away, with real connections in threads: a lock, a full disk, a cut line."""
+"""Outages of each database with real connections in threads: a lock, a full disk, a cut line."""
 
 import asyncio
 import sqlite3

@@ -83,7 +83,7 @@ def process(tmp_path):
     process.die()
 
 
-def test_what_is_said_while_the_database_is_away_lands_in_order_when_it_is_back(process):
+def test_what_is_said_while_the_database_is_unavailable_lands_in_order_when_it_is_back(process):
     case = Case()
 
     async def outage():
@@ -192,7 +192,7 @@ def run_until_killed(life, kill_at, folder, case, acknowledged):
 
 
 def check(case, acknowledged, folder):
-    """Whoever comes after finds everything that was acknowledged, once, and nothing open."""
+    """The next process finds every acknowledged result once, and no open execution."""
     process = Process(Machine(), folder)
     asyncio.run(process.slots.recover(T0 + MIN))
     kept, missed = case.times_kept()

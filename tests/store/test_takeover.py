@@ -37,7 +37,7 @@ def lease(world):
     return Lease(world.olt_id, "noc-1/1", token, DEVICE)
 
 
-def test_what_a_worker_ran_while_the_database_was_away_still_lands(world, ids, lease):
+def test_what_a_worker_ran_while_the_database_was_unavailable_still_lands(world, ids, lease):
     done(world.runs.start(ids[0], lease=lease, now=T0))
 
     recovery = done(world.slots.recover(T0 + 1 * MIN))

@@ -92,7 +92,7 @@ async def test_keeping_ends_when_another_has_taken_over(first, second, thread):
     assert (first.is_ours, second.is_ours) == (False, True)
 
 
-async def test_keeping_ends_when_the_database_is_away_for_too_long(first, clock, monkeypatch):
+async def test_keeping_ends_when_the_database_is_unavailable_for_too_long(first, clock, monkeypatch):
     await takes(first)
     began = clock.monotonic()
 
@@ -107,7 +107,7 @@ async def test_keeping_ends_when_the_database_is_away_for_too_long(first, clock,
 
 
 @pytest.mark.parametrize("error", [DatabaseError, InterfaceError], ids=["its server", "its connection"])
-async def test_a_database_that_is_away_is_no_turn(first, monkeypatch, error):
+async def test_without_a_database_no_scheduler_is_active(first, monkeypatch, error):
     def away(*_):
         raise error("the connection is closed")
 

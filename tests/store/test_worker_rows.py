@@ -12,7 +12,7 @@ from facho.store import events
 
 
 class Away:
-    """A thread whose database is away."""
+    """A thread whose database is unavailable."""
 
     async def run(self, work):
         raise OperationalError("server closed the connection")
@@ -44,7 +44,7 @@ def bus():
     return LocalBus()
 
 
-async def test_it_can_stop_while_the_database_is_away(pool, bus, caplog):
+async def test_it_can_stop_while_the_database_is_unavailable(pool, bus, caplog):
     await worker._leave(pool, bus, Away())
 
     assert "server closed the connection" in caplog.text

@@ -30,7 +30,7 @@ class Spoiling(Enum):
 class Disorder(Enum):
     """What follows a row that GETNEXT trips over."""
 
-    # The first row of its column, for ever.
+    # The first row of its column, forever.
     LOOP = "loop"
     # The row itself.
     REPEAT = "repeat"

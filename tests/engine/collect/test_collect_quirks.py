@@ -166,7 +166,7 @@ def test_requests_do_not_grow_into_the_longest_wait():
     assert slowest < stage.brand.manners.optical_timeout / 2
 
 
-def test_zero_repetitions_are_never_asked_for_even_if_a_profile_says_so():
+def test_zero_repetitions_are_never_asked_for_even_if_a_profile_asks_for_it():
     stage = make_stage("zte_c300", zero_repetitions_hang=45.0)
     brand = replace(stage.brand, manners=Manners(max_repetitions=0, rows_per_get=0))
 

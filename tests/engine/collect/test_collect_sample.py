@@ -120,7 +120,7 @@ async def test_an_error_of_the_agent_costs_one_column(clock):
     assert shown(found)["state"] == (["online"] * ROWS, "")
 
 
-async def test_what_there_was_no_time_for_says_so(clock):
+async def test_a_column_without_time_left_reports_it(clock):
     agent = FakeAgent(clock, make_mib(ONUS), latency=8.0)
     olt = make_olt()
 
@@ -134,7 +134,7 @@ async def test_a_dead_olt_is_unreachable(clock):
         await sample(FakeAgent(clock, make_mib(ONUS), Faults(dies_after=0)), make_node(JobKind.TABLE, "name"))
 
 
-async def test_an_olt_that_does_not_accept_us_says_so(clock):
+async def test_an_olt_that_does_not_accept_us_reports_it(clock):
     with pytest.raises(Refused):
         await sample(FakeAgent(clock, make_mib(ONUS), Faults(refuses_after=0)), make_node(JobKind.TABLE, "name"))
 

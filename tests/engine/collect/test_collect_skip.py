@@ -64,7 +64,7 @@ def arcs_of(onu):
         pytest.param([], None, None, id="nobody knows"),
     ],
 )
-def test_the_next_row_is_told_by_the_inventory_or_by_another_column(inventory, sibling, row):
+def test_the_next_row_comes_from_the_inventory_or_another_column(inventory, sibling, row):
     walk = walk_to(at(0, 1, 6))
     siblings = [walk, walk_to(sibling, SERIAL)]
 
@@ -156,7 +156,7 @@ async def test_ports_that_cannot_be_found_are_left_to_the_walks(faults, found):
     assert await find_ports(NAME, make_requester(agent)) == found
 
 
-async def test_an_agent_that_answers_the_same_row_for_ever_has_one_port():
+async def test_an_agent_that_answers_the_same_row_forever_has_one_port():
     agent = FakeAgent(FakeClock(), make_mib(PORTS))
     agent._after = lambda oid: iter([(oid_of("name", at(0, 1, 1)), b"again")])
 

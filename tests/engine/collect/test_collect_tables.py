@@ -109,7 +109,7 @@ async def test_dear_columns_alone_are_asked_of_the_onus_that_are_known(clock):
         pytest.param(JobKind.WALK, known(ONUS, "offline"), id="a walk walks"),
     ],
 )
-async def test_dear_columns_are_walked_where_nobody_can_be_asked_or_the_job_says_so(clock, kind, inventory):
+async def test_expensive_columns_are_walked_without_known_onus_or_if_the_job_asks_for_it(clock, kind, inventory):
     agent = FakeAgent(clock, make_mib(ONUS))
 
     collected = await run(agent, make_node(kind, "rx_dbm"), onus=inventory)

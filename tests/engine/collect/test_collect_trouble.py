@@ -258,7 +258,7 @@ async def test_after_trouble_requests_grow_again(clock):
     assert agent.log[-1].repetitions > 10
 
 
-async def test_repetitions_are_never_zero_even_if_a_profile_says_so(clock):
+async def test_repetitions_are_never_zero_even_if_a_profile_asks_for_it(clock):
     agent = FakeAgent(clock, make_mib(ONUS))
 
     collected = await run(

@@ -287,7 +287,7 @@ def test_an_agent_that_dies_is_left_by_everybody(kind):
     assert collected.completeness is Completeness.PARTIAL
     assert len(collected.readings) > 20
     assert "stopped answering" in collected.errors[0]
-    # Whoever was under way then repeats, and one of them asks whether the agent is there.
+    # Requests in flight are repeated, and one of them probes the agent.
     assert len(agent.log) <= 30 + 8 * 4 + 2 * 8
     assert agent.in_flight == 0
 

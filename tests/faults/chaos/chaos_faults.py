@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 # Longer than the lease of an OLT lasts here.
 PAUSE = 14.0
-# So long that what ran has been ended, and somebody else has the OLT: its lease lasts 10 s, whoever held it has 15 s
-# more to bring in what he has, and it is looked for every 5 s.
+# Long enough that the run was ended and another worker has the OLT: its lease lasts 10 s, its holder has 15 s
+# more to deliver its result, and the reaper runs every 5 s.
 LONG_PAUSE = 35.0
 # Longer than the turn of a scheduler, which lasts 8 s.
 SCHEDULER_PAUSE = 11.0
@@ -47,7 +47,7 @@ class Hand:
         return self.chaos.stack.roles[name]
 
     def restart(self, role: Role) -> None:
-        """Start a role as whoever looks after services does: again, if it does not find what it needs."""
+        """Start a role as a service manager does: again, if it does not find its servers."""
 
         def try_it() -> bool:
             try:
@@ -161,7 +161,7 @@ def postgres_restarts(hand: Hand) -> None:
     hand.chaos.stack.postgres.start()
 
 
-def postgres_is_away(hand: Hand) -> None:
+def postgres_is_unavailable(hand: Hand) -> None:
     hand.chaos.tell("PostgreSQL is away for longer than a lease lasts")
     hand.chaos.stack.postgres.stop()
     time.sleep(PAUSE)
@@ -193,7 +193,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         redis_restarts,
         redis_is_killed,
         postgres_restarts,
-        postgres_is_away,
+        postgres_is_unavailable,
         postgres_is_killed,
     ),
 }

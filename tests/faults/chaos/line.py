@@ -11,11 +11,10 @@ CHUNK = 65536
 
 
 class Line:
-    """Forwards TCP on a port of its own, in a thread of its own.
+    """Forwards TCP on its own port, in its own thread.
 
-    While it is cut, it takes what is sent and keeps it, as it takes new
-    connections: whoever is at the end sees neither an error nor an answer. Not
-    even that somebody hung up comes through.
+    While it is cut, it accepts data and connections and keeps them: the other end sees no error, no answer and no
+    hang-up.
     """
 
     def __init__(self, url: str) -> None:

@@ -63,7 +63,7 @@ def ended(stack):
 
 
 def failed(stack):
-    """Return how runs failed, but for those that had just begun, could not read which ONUs there are, and say so."""
+    """Return the causes of failed runs, except runs that could not read the known ONUs at their start."""
     question = (
         "SELECT DISTINCT e.cause FROM snmp_executions e JOIN olts o ON o.id = e.olt_id"
         " WHERE o.name <> 'OLT-SUR-03' AND e.status = 'FAILED'"
@@ -91,7 +91,7 @@ def test_a_worker_whose_packets_get_lost_is_given_nothing_until_they_arrive(stac
     assert failed(stack) == set(), ended(stack)
 
 
-def test_what_could_not_begin_while_the_database_was_away_has_not_failed(stack):
+def test_what_could_not_begin_while_the_database_was_unavailable_has_not_failed(stack):
     for seconds in (2.0, AWAY):
         begin = datetime.now(UTC)
         wait_for(lambda begin=begin: runs_of(stack, "worker-1", begin), "the first worker is at work", 120)

@@ -409,7 +409,7 @@ def _variables(data: bytes, at: int, end: int, expected: Sequence[Name]) -> tupl
             at = _odd_variable(data, at, end, oids, values, tags)
             continue
         tag = data[start - 2]
-        oids.append(data[name : start - 2])  # type: ignore[arg-type]  # an Oid is bytes; a call to say so would cost 5 %
+        oids.append(data[name : start - 2])  # type: ignore[arg-type]  # an Oid is bytes; a cast would cost 5 %
         if tag == 0x02 and start < stop < start + 5:
             values.append(from_bytes(data[start:stop], "big", signed=True))
         elif tag == 0x04:
