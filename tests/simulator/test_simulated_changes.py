@@ -79,7 +79,7 @@ def test_an_onu_that_moves_keeps_its_serial_and_registers_again(plant, onu_7, no
 @pytest.mark.parametrize("cause", list(Down))
 def test_an_onu_goes_down_and_comes_back(plant, onu_7, now, cause):
     down = changes.fall(plant, onu_7.position, cause, now)
-    back = changes.release(down, onu_7.position, now + HOUR)
+    back = changes.come_back(down, onu_7.position, now + HOUR)
 
     fallen, risen = (changes.find(each, onu_7.position) for each in (down, back))
     assert (observe(fallen, now).up, observe(fallen, now).cause) == (False, cause)

@@ -49,7 +49,7 @@ def fall(plant: Plant, position: Position, cause: Down, now: float) -> Plant:
     return _changed(plant, onu, replace(onu, enabled=cause is not Down.DEACTIVATED, cause=cause, cycle=cycle))
 
 
-def rise(plant: Plant, position: Position, now: float) -> Plant:
+def come_back(plant: Plant, position: Position, now: float) -> Plant:
     """Return the plant with an ONU up from now on."""
     onu = find(plant, position)
     return _changed(plant, onu, replace(onu, enabled=True, cycle=_up_since(now)))
