@@ -113,7 +113,7 @@ def _change(word: str, arguments: Sequence[str], now: float) -> Change:
         case "down", onu, cause:
             return partial(changes.fall, position=place(onu), cause=_cause(cause), now=now)
         case "up", onu:
-            return partial(changes.rise, position=place(onu), now=now)
+            return partial(changes.come_back, position=place(onu), now=now)
         case "fade", onu, db:
             position = None if onu == "*" else place(onu)
             return partial(changes.fade, position=position, db_per_hour=factor(db), now=now)
