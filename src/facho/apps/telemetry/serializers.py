@@ -164,7 +164,7 @@ class FieldNames(serializers.ListField):
 
 
 @extend_schema_field(OpenApiTypes.STR)
-class StepField(serializers.Field[Any, Any, Any, Any]):
+class HistoryStepField(serializers.Field[Any, Any, Any, Any]):
     """A span of time: seconds, or a number and s, m, h or d."""
 
     default_error_messages = {"invalid": _("Write seconds, or a number and s, m, h or d, such as 5m, 1h or 1d.")}
@@ -191,7 +191,7 @@ class HistoryWish(serializers.Serializer[Any]):
         required=False, help_text="Fields to return: repeat the parameter, or separate them by commas. All if omitted."
     )
     to = serializers.DateTimeField(required=False, help_text="End of the period. Now if omitted.")
-    step = StepField(
+    step = HistoryStepField(
         required=False,
         help_text="Length of a bucket: seconds, or a form like `5m`, `1h`, `1d`. Each result is then a bucket that "
         "starts at `at`, with the minimum, mean and maximum of a field, the growth of a counter, or the "
