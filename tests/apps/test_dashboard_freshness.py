@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 from cast import T0, make_execution, make_job, make_onu
 
-from facho.apps.dashboard.freshness import fields_read, power_freshness, state_freshness
+from facho.apps.dashboard.freshness import power_freshness, state_freshness
 from facho.apps.dashboard.queries import node_rows
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs.columns import columns_read
 from facho.apps.polling import live
 
 MIN = timedelta(minutes=1)
@@ -187,8 +188,12 @@ def test_the_state_is_read_by_any_job_with_a_state(old, node):
 
 
 def test_a_discovery_without_fields_reads_what_its_brand_says(db):
-    assert {"serial", "name"} <= fields_read(make_job("Discovery", kind="discovery", columns=[]))
+    job = make_job("Discovery", kind="discovery", columns=[])
+
+    assert {"serial", "name"} <= {*columns_read(job.brand, job.kind, job.columns)}
 
 
 def test_columns_that_are_needed_are_read_too(db):
-    assert "down_cause" in fields_read(make_job("State", columns=["state"]))
+    job = make_job("State", columns=["state"])
+
+    assert "down_cause" in columns_read(job.brand, job.kind, job.columns)

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from cast import T0, make_onu
 
-from facho.apps.dashboard import history, power, text
+from facho.apps.dashboard import history, power
 from facho.apps.dashboard.queries import OnuListFilter, number
+from facho.apps.inventory import spans
 
 MIN = timedelta(minutes=1)
 MS = round(T0.timestamp() * 1000)
@@ -53,7 +54,7 @@ def test_an_olt_hears_a_little_better_than_an_onu():
     ],
 )
 def test_an_age_is_said_in_its_largest_unit(seconds, said):
-    assert text.span(seconds) == said
+    assert spans.span(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -62,14 +63,14 @@ def test_an_age_is_said_in_its_largest_unit(seconds, said):
     ids=["a moment", "seconds", "almost a minute", "minutes", "hours"],
 )
 def test_a_duration_is_said_exactly(seconds, said):
-    assert text.exact(seconds) == said
+    assert spans.exact(seconds) == said
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(45, "45 s"), (90, "1 min 30 s"), (300, "5 min"), (21600, "6 h")], ids=str
 )
 def test_an_interval_is_said_as_people_say_it(seconds, said):
-    assert text.interval(seconds) == said
+    assert spans.interval(seconds) == said
 
 
 def test_a_thinned_history_keeps_the_drop_that_one_looks_for():

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from facho.apps.coordinator.obstacles import waiting_for
 from facho.apps.dashboard.history import POWERS
 from facho.apps.dashboard.queries import DARK_STATES, NodeRow
-from facho.apps.dashboard.text import interval, waiting_for
 from facho.apps.inventory.formats import moment_and_zone
+from facho.apps.inventory.spans import interval
 from facho.apps.jobs.columns import columns_read
-from facho.apps.jobs.models import SnmpJob
 from facho.apps.polling.coverage import failure_at
 from facho.apps.polling.errors import first_line
 from facho.apps.polling.models import Execution
@@ -36,11 +36,6 @@ class Freshness:
     readers: Sequence[NodeRow]
 
 
-def fields_read(job: SnmpJob) -> set[str]:
-    """Return the fields of an ONU that this job reads."""
-    return set(columns_read(job.brand, job.kind, job.columns))
-
-
 def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Explain the age of an ONU's power."""
     dark = _("The ONU is down: there is no power to read.") if onu.state in DARK_STATES else ""
@@ -50,12 +45,6 @@ def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], 
 def state_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Explain the age of an ONU's state."""
     return _freshness(onu, onu.state_at, {"state"}, rows, news, now, no_value="")
-
-
-def _readers(rows: Sequence[NodeRow], fields: set[str]) -> list[NodeRow]:
-    """Return the nodes that read one of these fields, the most frequent first; disabled ones last."""
-    readers = [row for row in rows if fields & fields_read(row.node.job)]
-    return sorted(readers, key=lambda row: (not row.runs, row.scheduled.interval_seconds))
 
 
 def _freshness(
@@ -68,68 +57,52 @@ def _freshness(
     *,
     no_value: str,
 ) -> Freshness:
-    readers = _readers(rows, fields)
-    verdict = _nobody_reads(onu, readers)
-    if verdict is None:
-        reader = readers[0]
-        verdict = (
-            _is_missing(onu)
-            # A value may be young enough although its last run failed: the next one will fail too.
-            or _has_failed(onu, fields, reader, read_at)
-            or _on_schedule(reader, read_at, now)
-            or _at_work(reader)
-            or _waits(reader, news)
-            or _last_run(reader, read_at, no_value)
-        )
+    readers = [
+        row for row in rows if fields & {*columns_read(row.node.job.brand, row.node.job.kind, row.node.job.columns)}
+    ]
+    # The most frequent first; disabled ones last.
+    readers.sort(key=lambda row: (not row.runs, row.scheduled.interval_seconds))
+    verdict = (
+        _not_readable(onu, readers)
+        # A value may be young enough although its last run failed: the next one will fail too.
+        or _has_failed(onu, fields, readers[0], read_at)
+        or _upcoming_run(readers[0], read_at, news, now)
+        or _last_run(readers[0], read_at, no_value)
+    )
     return Freshness(read_at, *verdict, readers)
 
 
-def _nobody_reads(onu: Onu, readers: Sequence[NodeRow]) -> Verdict | None:
-    """Explain if no run is scheduled."""
+def _not_readable(onu: Onu, readers: Sequence[NodeRow]) -> Verdict | None:
+    """Explain if no run reads it, or if the ONU is missing or part of an unconfirmed mass disappearance."""
     if not readers:
         return "bad", _("No node of %(olt)s reads it. Apply a job that reads it.") % {"olt": onu.olt}
     if not onu.olt.enabled:
         return "bad", _("%(olt)s is disabled, so nothing is read from it.") % {"olt": onu.olt}
     if not readers[0].runs:
         return "bad", _("%(node)s would read it, but is disabled.") % {"node": readers[0].node.job}
-    return None
-
-
-def _on_schedule(reader: NodeRow, read_at: datetime | None, now: datetime) -> Verdict | None:
-    every = reader.scheduled.interval_seconds
-    if read_at is None or now - read_at > timedelta(seconds=every) + GRACE:
-        return None
-    sentence = _("%(node)s reads it every %(interval)s: it is on schedule.")
-    return "ok", sentence % {"node": reader.node.job, "interval": interval(every)}
-
-
-def _is_missing(onu: Onu) -> Verdict | None:
-    """Explain if the ONU is missing, or part of an unconfirmed mass disappearance."""
     if onu.missing_since is not None:
-        since = moment_and_zone(onu.missing_since)
-        return "bad", _("The ONU has been missing since %(time)s: discoveries do not find it on its port.") % {
-            "time": since
-        }
+        sentence = _("The ONU has been missing since %(time)s: discoveries do not find it on its port.")
+        return "bad", sentence % {"time": moment_and_zone(onu.missing_since)}
     if onu.misses:
         return "late", _("The last discovery did not find the ONU on its port. The next one will confirm it.")
     return None
 
 
-def _at_work(reader: NodeRow) -> Verdict | None:
-    if reader.now is None or reader.now.status != Status.RUNNING:
-        return None
-    return "late", _("%(node)s is reading it now.") % {"node": reader.node.job}
-
-
-def _waits(reader: NodeRow, news: Mapping[str, Any]) -> Verdict | None:
-    """Explain if its run is due but has not started."""
+def _upcoming_run(reader: NodeRow, read_at: datetime | None, news: Mapping[str, Any], now: datetime) -> Verdict | None:
+    """Explain if its run is not due, is running, or is due but has not started."""
+    job, every = reader.node.job, reader.scheduled.interval_seconds
+    if read_at is not None and now - read_at <= timedelta(seconds=every) + GRACE:
+        sentence = _("%(node)s reads it every %(interval)s: it is on schedule.")
+        return "ok", sentence % {"node": job, "interval": interval(every)}
+    if reader.now is not None and reader.now.status == Status.RUNNING:
+        return "late", _("%(node)s is reading it now.") % {"node": job}
     if news["stale"]:
         return "bad", _("The engine does not report: nothing is read until it is back.")
     waiting = next((each for each in news["queue"]["next"] if each["node_id"] == reader.scheduled.pk), None)
     if waiting is None:
         return None
     what = waiting_for().get(waiting["waiting_for"], waiting["waiting_for"])
-    return "late", _("%(node)s is due and is waiting for %(what)s.") % {"node": reader.node.job, "what": what}
+    return "late", _("%(node)s is due and is waiting for %(what)s.") % {"node": job, "what": what}
 
 
 def _has_failed(onu: Onu, fields: set[str], reader: NodeRow, read_at: datetime | None) -> Verdict | None:

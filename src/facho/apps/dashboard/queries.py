@@ -202,21 +202,15 @@ class OnuListFilter:
         )
 
     def onus(self) -> QuerySet[Onu]:
-        found = Onu.objects.filter(self._state(), _place(self.port), self._search())
+        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
+        found = Onu.objects.filter(named.get(self.state, Q(state=self.state) & ~IS_MISSING), _place(self.port))
+        if self.q:
+            texts = Q(name__icontains=self.q) | Q(serial__icontains=self.q) | Q(description__icontains=self.q)
+            texts |= Q(mac__icontains=self.q)
+            found = found.filter(texts | _place(self.q) if PLACE.fullmatch(self.q) else texts)
         if self.olt is not None:
             found = found.filter(olt_id=self.olt)
         return _with_olt(found).order_by(*self.SORTS[self.sort])
-
-    def _state(self) -> Q:
-        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
-        return named.get(self.state, Q(state=self.state) & ~IS_MISSING)
-
-    def _search(self) -> Q:
-        if not self.q:
-            return Q()
-        found = Q(name__icontains=self.q) | Q(serial__icontains=self.q) | Q(description__icontains=self.q)
-        found |= Q(mac__icontains=self.q)
-        return found | _place(self.q) if PLACE.fullmatch(self.q) else found
 
 
 def _place(text: str) -> Q:
@@ -281,9 +275,5 @@ def node_rows(olt_id: int) -> list[NodeRow]:
     lasts = Execution.objects.in_bulk([node.last_execution_id for node in nodes if node.last_execution_id])
     running = {each.node_id: each for each in Execution.objects.filter(olt_id=olt_id, status__in=OPEN_STATUSES)}
     rows = [NodeRow(node, lasts.get(node.last_execution_id), running.get(node.pk)) for node in nodes]
-    return sorted(rows, key=_chain_order)
-
-
-def _chain_order(row: NodeRow) -> tuple[Any, ...]:
-    master = row.scheduled
-    return (-master.priority, master.pk, row.node.master_id is not None, -row.node.priority, row.node.pk)
+    rows.sort(key=lambda row: (row.node.master_id is not None, -row.node.priority, row.node.pk))
+    return sorted(rows, key=lambda row: (-row.scheduled.priority, row.scheduled.pk))

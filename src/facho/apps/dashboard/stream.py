@@ -33,7 +33,7 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     if request.method != "GET":
         # A page uses HEAD to check whether it is still logged in.
         return HttpResponse(status=204 if request.method == "HEAD" else 405)
-    await sync_to_async(_let_go_of_the_database)()
+    await sync_to_async(_close_connections)()
     response = StreamingHttpResponse(news(live.bus()), content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
@@ -88,8 +88,8 @@ def event(topic: str, payload: Mapping[str, Any]) -> str:
     return f"event: {topic}\ndata: {json.dumps(payload, separators=(',', ':'))}\n\n"
 
 
-def _let_go_of_the_database() -> None:
-    """Close the connection that the login check opened: a stream lasts for minutes and does not need it."""
+def _close_connections() -> None:
+    """Close the database connection of the login check: a stream lasts for minutes and does not need it."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()

@@ -4,31 +4,8 @@ from django.utils.translation import gettext as _
 
 from facho.apps.coordinator.obstacles import waiting_for
 from facho.apps.inventory import labels
-from facho.apps.inventory.spans import exact, interval, span, units
+from facho.apps.inventory.spans import units
 from facho.apps.polling.models import CAUSE_CHOICES
-
-__all__ = ["exact", "figures", "for_scripts", "interval", "span", "units", "waiting_for"]
-
-
-def _health() -> dict[str, object]:
-    """Return the texts of the connection state."""
-    return {
-        "engine": {
-            "live": _("Engine running"),
-            "stale": _("Engine not reporting"),
-            "saturated": _("Engine saturated"),
-        },
-        "connection": {
-            "live": _("Connected"),
-            "connecting": _("Connecting"),
-            "lost": _("Disconnected"),
-        },
-        "banner": {
-            "lost": _("The connection to Facho was lost {span} ago. Reconnecting; this page shows old data."),
-            "stale": _("The engine has not reported for {span}: it may be down."),
-            "never": _("The engine has not reported yet: it may be starting or down."),
-        },
-    }
 
 
 def figures() -> list[tuple[str, str, str]]:
@@ -59,7 +36,21 @@ def for_scripts() -> dict[str, object]:
         "waitingFor": waiting_for(),
         "jobs": {name: str(label) for name, label in labels.JOBS.items()},
         "trigger": {"schedule": _("schedule"), "manual": _("manual")},
-        **_health(),
+        "engine": {
+            "live": _("Engine running"),
+            "stale": _("Engine not reporting"),
+            "saturated": _("Engine saturated"),
+        },
+        "connection": {
+            "live": _("Connected"),
+            "connecting": _("Connecting"),
+            "lost": _("Disconnected"),
+        },
+        "banner": {
+            "lost": _("The connection to Facho was lost {span} ago. Reconnecting; this page shows old data."),
+            "stale": _("The engine has not reported for {span}: it may be down."),
+            "never": _("The engine has not reported yet: it may be starting or down."),
+        },
         "asked": _("Requested. The run starts as soon as the OLT and a poller are free."),
         "askedAlready": _("A run was already requested; it has not started yet."),
         "failed": _("The request failed ({status})."),

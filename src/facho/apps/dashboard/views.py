@@ -22,6 +22,7 @@ from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import freshness, history, power, queries, text
 from facho.apps.inventory.models import Olt
+from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
@@ -112,6 +113,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "above": SATURATED_ABOVE,
         "until": SATURATED_UNTIL,
     }
+    counts = queries.outcomes(now - timedelta(hours=1))
+    outcomes = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
     context = {
         "active": "overview",
         "olts": rows[:OLTS_ON_OVERVIEW],
@@ -120,14 +123,14 @@ def overview(request: HttpRequest) -> HttpResponse:
         "olt_answering": sum(row.olt.state in ("reachable", "slow") for row in rows),
         "olt_unreachable": sum(row.olt.state == "unreachable" for row in rows),
         "onus": queries.total(row.onus for row in rows),
-        "outcomes": _outcomes(queries.outcomes(now - timedelta(hours=1))),
+        "outcomes": {"total": sum(counts.values()), "shown": outcomes},
         "composites": masters,
         "weakest": queries.weakest_onus(),
         "dark": queries.latest_dark_onus(),
         "hour": coordination.fleet_hour(now),
         "breakers": [row.olt for row in rows if row.olt.enabled and row.olt.breaker_opened_at],
         "violations": coordination.violations(now - timedelta(hours=24)),
-        "busy_span": text.span(BUSY_MINUTES * 60),
+        "busy_span": span(BUSY_MINUTES * 60),
         "busy_ranges": BUSY_RANGES,
         "saturated_above": SATURATED_ABOVE,
         "saturated_until": SATURATED_UNTIL,
@@ -135,12 +138,6 @@ def overview(request: HttpRequest) -> HttpResponse:
         "boot": {"busy": busy},
     }
     return show(request, "overview.html", context)
-
-
-def _outcomes(counts: dict[str, int]) -> dict[str, Any]:
-    """Return the results that occurred, in a fixed order, and their sum."""
-    shown = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
-    return {"total": sum(counts.values()), "shown": shown}
 
 
 @page

@@ -18,7 +18,7 @@ from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
 from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
-from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, exactly
+from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, exactly, moment_column, tab
 from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.forms import OltForm, OltImportForm
 from facho.apps.inventory.models import Olt, resolve_hosts
@@ -52,51 +52,6 @@ class BreakerFilter(RadioFilter):
         return queryset.filter(breaker_opened_at__isnull=self.value() == "closed")
 
 
-class BreakerMixin:
-    """State of an OLT's breaker, and the action that closes it."""
-
-    @display(description=_("breaker"), label={"open": "danger", "answers": "warning"}, ordering="breaker_opened_at")
-    def breaker_badge(self, olt: Olt) -> tuple[str, Any] | None:
-        if olt.breaker_opened_at is None:
-            return None
-        if olt.breaker_answered_at is not None:
-            return "answers", _("answers, breaker open")
-        return "open", pgettext_lazy("breaker", "open")
-
-    @display(description=_("breaker"))
-    def breaker_story(self, olt: Olt) -> str:
-        if olt.breaker_opened_at is None:
-            sentence = gettext("Closed. Attempts in a row without an answer: %(n)d.")
-        else:
-            sentence = ngettext(
-                "Open since %(since)s after %(n)d attempt without an answer; last probe: %(probe)s.",
-                "Open since %(since)s after %(n)d attempts without an answer; last probe: %(probe)s.",
-                olt.failures,
-            )
-        probe = exactly(olt.breaker_probed_at) or "-"
-        return sentence % {"since": exactly(olt.breaker_opened_at), "n": olt.failures, "probe": probe}
-
-    @action(description=_("Close breaker"), icon="electrical_services", permissions=["change"])
-    def close_breakers(self, request: HttpRequest, rows: QuerySet[Olt]) -> None:
-        _close_breakers(request, list(rows))
-
-    @action(
-        description=_("Close breaker"),
-        icon="electrical_services",
-        permissions=["change"],
-        url_path="close-breaker",
-        dialog={
-            "title": _("Close the breaker"),
-            "description": _("It is polled again from its next slots on. If it stays silent, the breaker opens again."),
-            "form_class": BaseDialogForm,
-            "form_submit_text": _("Close breaker"),
-        },
-    )
-    def close_breaker(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
-        _close_breakers(request, [get_object_or_404(Olt, pk=object_id)])
-        return HttpResponse(headers={"HX-Redirect": reverse("admin:inventory_olt_change", args=[object_id])})
-
-
 def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
     closed = [olt.name for olt in olts if olt.close_breaker(by=request.user)]
     if closed:
@@ -106,7 +61,7 @@ def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
 
 
 @admin.register(Olt)
-class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
+class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     """Settings of an OLT, beside its observed state."""
 
     form = OltForm
@@ -158,32 +113,18 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
         "updated_at",
     ]
     readonly_fields = observed
-    secretless_snmp = (_("SNMP"), {"classes": ["tab"], "fields": ["version", "v3_user", ("v3_auth", "v3_priv")]})
+    secretless_snmp = tab(_("SNMP"), "version", "v3_user", ("v3_auth", "v3_priv"))
     fieldsets = [
         (None, {"fields": [("name", "brand"), ("host", "port"), "location", "enabled"]}),
-        (
-            _("SNMP"),
-            {
-                "classes": ["tab"],
-                "fields": [
-                    "version",
-                    "community",
-                    "v3_user",
-                    ("v3_auth", "v3_auth_key"),
-                    ("v3_priv", "v3_priv_key"),
-                ],
-            },
-        ),
-        (_("Limits"), {"classes": ["tab"], "fields": ["max_in_flight", "max_pdus_per_second"]}),
-        (
-            _("Observed"),
-            {"classes": ["tab"], "fields": observed},
-        ),
+        tab(_("SNMP"), "version", "community", "v3_user", ("v3_auth", "v3_auth_key"), ("v3_priv", "v3_priv_key")),
+        tab(_("Limits"), "max_in_flight", "max_pdus_per_second"),
+        tab(_("Observed"), *observed),
     ]
     conditional_fields = {
         "community": "version != '3'",
         **dict.fromkeys(["v3_user", "v3_auth", "v3_auth_key", "v3_priv", "v3_priv_key"], "version == '3'"),
     }
+    last_answer = moment_column("last_answer_at", _("last answer"))
 
     def get_fieldsets(self, request: HttpRequest, obj: Olt | None = None) -> Any:
         if obj is None or self.has_change_permission(request, obj):
@@ -201,6 +142,46 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     @display(description=_("state"))
     def state_name(self, olt: Olt) -> Any:
         return STATE_NAMES[olt.state]
+
+    @display(description=_("breaker"), label={"open": "danger", "answers": "warning"}, ordering="breaker_opened_at")
+    def breaker_badge(self, olt: Olt) -> tuple[str, Any] | None:
+        if olt.breaker_opened_at is None:
+            return None
+        if olt.breaker_answered_at is not None:
+            return "answers", _("answers, breaker open")
+        return "open", pgettext_lazy("breaker", "open")
+
+    @display(description=_("breaker"))
+    def breaker_story(self, olt: Olt) -> str:
+        if olt.breaker_opened_at is None:
+            sentence = gettext("Closed. Attempts in a row without an answer: %(n)d.")
+        else:
+            sentence = ngettext(
+                "Open since %(since)s after %(n)d attempt without an answer; last probe: %(probe)s.",
+                "Open since %(since)s after %(n)d attempts without an answer; last probe: %(probe)s.",
+                olt.failures,
+            )
+        probe = exactly(olt.breaker_probed_at) or "-"
+        return sentence % {"since": exactly(olt.breaker_opened_at), "n": olt.failures, "probe": probe}
+
+    @action(description=_("Close breaker"), icon="electrical_services", permissions=["change"])
+    def close_breakers(self, request: HttpRequest, rows: QuerySet[Olt]) -> None:
+        _close_breakers(request, list(rows))
+
+    @action(
+        description=_("Close breaker"),
+        icon="electrical_services",
+        permissions=["change"],
+        url_path="close-breaker",
+        dialog=dialog(
+            _("Close the breaker"),
+            _("It is polled again from its next slots on. If it stays silent, the breaker opens again."),
+            _("Close breaker"),
+        ),
+    )
+    def close_breaker(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        _close_breakers(request, [get_object_or_404(Olt, pk=object_id)])
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:inventory_olt_change", args=[object_id])})
 
     @display(description=_("ONUs online"), ordering="onus_online")
     def onus(self, olt: Any) -> str:
@@ -255,10 +236,6 @@ class OltAdmin(BreakerMixin, EnablingMixin, PeoplesAdmin, ImportExportModelAdmin
     @display(description=_("last read"), ordering="last_read_at", empty_value="-")
     def data_age(self, olt: Any) -> Any:
         return olt.last_read_at and naturaltime(olt.last_read_at)
-
-    @display(description=_("last answer"), ordering="last_answer_at", empty_value="-")
-    def last_answer(self, olt: Olt) -> str | None:
-        return exactly(olt.last_answer_at)
 
     def get_import_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         form = kwargs.get("form")

@@ -17,6 +17,8 @@ from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from facho.apps.inventory.admin_tools import dialog
+
 admin.site.unregister(User)
 admin.site.unregister(Group)
 admin.site.unregister(TokenProxy)
@@ -104,12 +106,12 @@ class FachoTokenAdmin(ModelAdmin):
         description=_("New token"),
         icon="key",
         permissions=["view"],
-        dialog={
-            "title": _("New token"),
-            "description": _("It gives access to the API with all permissions of this user."),
-            "form_class": NewTokenForm,
-            "form_submit_text": _("Create"),
-        },
+        dialog=dialog(
+            _("New token"),
+            _("It gives access to the API with all permissions of this user."),
+            _("Create"),
+            NewTokenForm,
+        ),
     )
     def new_token(self, request: HttpRequest, form: NewTokenForm) -> HttpResponse:
         token, _is_new = Token.objects.get_or_create(user=form.cleaned_data["user"])
@@ -124,12 +126,7 @@ class FachoTokenAdmin(ModelAdmin):
         description=_("Revoke"),
         icon="block",
         permissions=["view"],
-        dialog={
-            "title": _("Revoke the token"),
-            "description": _("Programs that use it lose access immediately."),
-            "form_class": BaseDialogForm,
-            "form_submit_text": _("Revoke"),
-        },
+        dialog=dialog(_("Revoke the token"), _("Programs that use it lose access immediately."), _("Revoke")),
     )
     def take_back(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         # A TokenProxy is identified by the id of its user.

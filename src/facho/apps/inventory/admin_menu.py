@@ -8,57 +8,45 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 # Title, then each page: name, icon, model.
-SECTIONS: list[tuple[Any, list[tuple[Any, str, str]]]] = [
+SECTIONS: list[tuple[Any, ...]] = [
     (
         _("Network"),
-        [
-            (_("OLTs"), "dns", "inventory.olt"),
-            (_("ONUs"), "router", "telemetry.onu"),
-            (_("ONU events"), "swap_vert", "telemetry.onuevent"),
-        ],
+        (_("OLTs"), "dns", "inventory.olt"),
+        (_("ONUs"), "router", "telemetry.onu"),
+        (_("ONU events"), "swap_vert", "telemetry.onuevent"),
     ),
     (
         _("Collection"),
-        [
-            (_("Jobs"), "assignment", "jobs.snmpjob"),
-            (_("Workflows"), "account_tree", "jobs.workflow"),
-            (_("Nodes"), "schema", "jobs.workflownode"),
-        ],
+        (_("Jobs"), "assignment", "jobs.snmpjob"),
+        (_("Workflows"), "account_tree", "jobs.workflow"),
+        (_("Nodes"), "schema", "jobs.workflownode"),
     ),
     (
         _("Engine"),
-        [
-            (_("Executions"), "history", "polling.execution"),
-            (_("Pollers"), "memory", "polling.poller"),
-            (_("Pool statistics"), "monitoring", "polling.pollerstats"),
-        ],
+        (_("Executions"), "history", "polling.execution"),
+        (_("Pollers"), "memory", "polling.poller"),
+        (_("Pool statistics"), "monitoring", "polling.pollerstats"),
     ),
     (
         _("Coordinator"),
-        [
-            (_("Quotas"), "speed", "coordinator.quotatracker"),
-            (_("Violations"), "warning", "coordinator.quotaviolation"),
-            (_("Plans"), "view_timeline", "coordinator.executionplan"),
-            (_("Forecasts"), "online_prediction", "coordinator.forecast"),
-            (_("Log"), "article", "coordinator.coordinatorlog"),
-        ],
+        (_("Quotas"), "speed", "coordinator.quotatracker"),
+        (_("Violations"), "warning", "coordinator.quotaviolation"),
+        (_("Plans"), "view_timeline", "coordinator.executionplan"),
+        (_("Forecasts"), "online_prediction", "coordinator.forecast"),
+        (_("Log"), "article", "coordinator.coordinatorlog"),
     ),
     (
         _("Alerts"),
-        [
-            (_("Alerts"), "notifications", "alerts.alert"),
-            (_("Rules"), "rule", "alerts.rule"),
-            (_("Channels"), "campaign", "alerts.channel"),
-            (_("Deliveries"), "outbox", "alerts.delivery"),
-        ],
+        (_("Alerts"), "notifications", "alerts.alert"),
+        (_("Rules"), "rule", "alerts.rule"),
+        (_("Channels"), "campaign", "alerts.channel"),
+        (_("Deliveries"), "outbox", "alerts.delivery"),
     ),
     (
         _("Access"),
-        [
-            (_("Users"), "person", "auth.user"),
-            (_("Groups"), "group", "auth.group"),
-            (_("API tokens"), "key", "authtoken.tokenproxy"),
-        ],
+        (_("Users"), "person", "auth.user"),
+        (_("Groups"), "group", "auth.group"),
+        (_("API tokens"), "key", "authtoken.tokenproxy"),
     ),
 ]
 
@@ -72,22 +60,18 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             {"title": _("API"), "icon": "api", "link": reverse("api-docs")},
         ]
     }
-    sections = [
-        {"title": title, "separator": True, "items": [_entry(*page) for page in pages if _may_see(request, page[2])]}
-        for title, pages in SECTIONS
-    ]
-    return [around, *(section for section in sections if section["items"])]
+    menu: list[dict[str, Any]] = [around]
+    for title, *pages in SECTIONS:
+        items = []
+        for name, icon, label in pages:
+            app, model = label.split(".")
+            if any(request.user.has_perm(f"{app}.{right}_{model}") for right in ("view", "change")):
+                items.append({"title": name, "icon": icon, "link": reverse(f"admin:{app}_{model}_changelist")})
+        if items:
+            menu.append({"title": title, "separator": True, "items": items})
+    return menu
 
 
 def time_zone(request: HttpRequest) -> list[str]:
     """Return the name of the time zone of the admin, shown in its header."""
     return [timezone.get_current_timezone_name(), "info"]
-
-
-def _entry(title: Any, icon: str, model: str) -> dict[str, Any]:
-    return {"title": title, "icon": icon, "link": reverse(f"admin:{model.replace('.', '_')}_changelist")}
-
-
-def _may_see(request: HttpRequest, model: str) -> bool:
-    app, name = model.split(".")
-    return any(request.user.has_perm(f"{app}.{right}_{name}") for right in ("view", "change"))

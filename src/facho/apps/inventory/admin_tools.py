@@ -12,7 +12,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import RangeDateTimeFilter
-from unfold.decorators import action
+from unfold.decorators import action, display
+from unfold.forms import BaseDialogForm
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.changes import save_changes
@@ -22,6 +23,26 @@ from facho.apps.inventory.formats import moment
 def exactly(at: datetime | None) -> str | None:
     """Return a time to the second, or None."""
     return moment(at) if at else None
+
+
+def moment_column(field: str, description: Any) -> Any:
+    """Return a column of an admin page: a time to the second, or a dash."""
+
+    @display(description=description, ordering=field, empty_value="-")
+    def column(_admin: Any, row: Any) -> str | None:
+        return exactly(getattr(row, field))
+
+    return column
+
+
+def tab(title: Any, *fields: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the fieldset of a tab."""
+    return title, {"classes": ["tab"], "fields": fields}
+
+
+def dialog(title: Any, description: Any, submit: Any, form: type[BaseDialogForm] = BaseDialogForm) -> dict[str, Any]:
+    """Return the dialog of an action, which asks before it acts."""
+    return {"title": title, "description": description, "form_class": form, "form_submit_text": submit}
 
 
 class PeoplesAdmin(ModelAdmin):

@@ -1,6 +1,6 @@
 """OLTs, brands and the login of API v1."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -32,7 +32,6 @@ from facho.apps.inventory.serializers import (
 from facho.apps.inventory.strict import StrictView
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
-from facho.engine.brand import Column
 
 
 class TokenLogin(ObtainAuthToken):
@@ -87,8 +86,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         # Read again, for the counters of the query.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
-    def perform_update(self, serializer: BaseSerializer[Olt]) -> None:
-        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+    perform_update = perform_create
 
     @extend_schema(request=None, responses={202: OltSerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
@@ -145,45 +143,39 @@ class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericVie
         return super().get_queryset().filter(asked_by=self.request.user.pk)
 
 
-def _brands() -> list[dict[str, Any]]:
-    return [
-        {
-            "id": brand.id,
-            "label": brand.label,
-            "experimental": brand.experimental,
-            "columns": [_column(column) for column in brand.columns.values()],
-            "discovery": brand.discovery,
-        }
-        for brand in BRANDS.values()
-    ]
-
-
-def _column(column: Column) -> dict[str, Any]:
-    floor = None if column.floor is None else round(column.floor.total_seconds())
-    return {"field": column.field, "optical": column.optical, "floor_seconds": floor}
-
-
-class _Catalogue(StrictView, generics.ListAPIView[Any]):
-    """A list that is part of the program and not of the database."""
+class BrandList(StrictView, generics.ListAPIView[Any]):
+    """The brands, with the columns that a job can name."""
 
     permission_classes = (IsAuthenticated,)
     filter_backends = ()
-    entries: Callable[[], Sequence[Any]]
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        page = self.paginate_queryset(self.entries())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-
-class BrandList(_Catalogue):
-    """Brands, with the columns that a job can read."""
-
     serializer_class = BrandSerializer
-    entries = staticmethod(_brands)
+
+    def get_queryset(self) -> Any:
+        return [
+            {
+                "id": brand.id,
+                "label": brand.label,
+                "experimental": brand.experimental,
+                "columns": [
+                    {
+                        "field": column.field,
+                        "optical": column.optical,
+                        "floor_seconds": None if column.floor is None else round(column.floor.total_seconds()),
+                    }
+                    for column in brand.columns.values()
+                ],
+                "discovery": brand.discovery,
+            }
+            for brand in BRANDS.values()
+        ]
 
 
-class DecoderList(_Catalogue):
+class DecoderList(StrictView, generics.ListAPIView[Any]):
     """Decoders for the value of a raw OID."""
 
+    permission_classes = (IsAuthenticated,)
+    filter_backends = ()
     serializer_class = DecoderSerializer
-    entries = staticmethod(lambda: list(RAW_DECODERS.values()))
+
+    def get_queryset(self) -> Any:
+        return list(RAW_DECODERS.values())

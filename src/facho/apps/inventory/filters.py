@@ -26,8 +26,11 @@ class NullsLastOrdering(OrderingFilter):
     """
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        names = self.get_ordering(request, queryset, view)
-        return queryset.order_by(*map(self._nulls_last, names), "pk") if names else queryset
+        order: list[OrderBy] = []
+        for name in self.get_ordering(request, queryset, view) or ():
+            field = F(name.removeprefix("-"))
+            order.append(field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True))
+        return queryset.order_by(*order, "pk") if order else queryset
 
     def remove_invalid_fields(
         self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request
@@ -38,11 +41,6 @@ class NullsLastOrdering(OrderingFilter):
             said = _("Cannot order by “%(field)s”. Valid fields, each also with a - before it: %(known)s.")
             raise ValidationError({"ordering": [said % {"field": unknown[0], "known": ", ".join(known)}]})
         return list(fields)
-
-    @staticmethod
-    def _nulls_last(name: str) -> OrderBy:
-        field = F(name.removeprefix("-"))
-        return field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True)
 
 
 # Largest BIGINT.

@@ -7,7 +7,6 @@ from django.utils.translation import gettext_lazy as _
 from unfold.contrib.import_export.forms import ImportForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from facho.apps.inventory.fields import Secret
 from facho.apps.inventory.models import Olt
 
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
@@ -22,8 +21,26 @@ class SecretFormField(forms.CharField):
         super().__init__(required=False, strip=False, widget=widget, **kwargs)
 
 
-class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+class SecretsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
     """Shows of each secret only whether one is stored."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._secrets = [name for name, field in self.fields.items() if isinstance(field, SecretFormField)]
+        for name in self._secrets:
+            self.initial[name] = ""
+            is_stored = bool(getattr(self.instance, name))
+            self.fields[name].help_text = _("Stored. Leave empty to keep it.") if is_stored else _("Nothing is stored.")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        for name in self._secrets:
+            cleaned[name] = cleaned.get(name) or getattr(self.instance, name)
+        return cleaned
+
+
+class OltForm(SecretsForm):
+    """Settings of an OLT."""
 
     community = SecretFormField(label=_("Community"))
     v3_auth_key = SecretFormField(label=_("V3 authentication password"))
@@ -32,27 +49,6 @@ class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
     class Meta:
         model = Olt
         exclude: tuple[str, ...] = ()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in SECRETS:
-            self.initial[name] = ""
-            is_stored = bool(getattr(self.instance, name))
-            self.fields[name].help_text = _("Stored. Leave empty to keep it.") if is_stored else _("Nothing is stored.")
-
-    def clean_community(self) -> Secret | str:
-        return self._given_or_stored("community")
-
-    def clean_v3_auth_key(self) -> Secret | str:
-        return self._given_or_stored("v3_auth_key")
-
-    def clean_v3_priv_key(self) -> Secret | str:
-        return self._given_or_stored("v3_priv_key")
-
-    def _given_or_stored(self, name: str) -> Secret | str:
-        given: str = self.cleaned_data[name]
-        stored: Secret = getattr(self.instance, name)
-        return given or stored
 
 
 class OltImportForm(ImportForm):

@@ -263,10 +263,17 @@ class Olt(models.Model):
         if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
             raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Remove them first.")})
         self._clean_device()
-        if self.version == self.Version.V3:
-            self._clean_v3()
-        elif not SecretField().to_python(self.community):
-            raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
+        if self.version != self.Version.V3:
+            if not self.community:
+                raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
+            return
+        if not self.v3_user:
+            raise ValidationError({"v3_user": _("SNMPv3 needs a user.")})
+        if self.v3_priv and not self.v3_auth:
+            raise ValidationError({"v3_auth": _("SNMPv3 privacy requires authentication.")})
+        for chosen, name in ((self.v3_auth, "v3_auth_key"), (self.v3_priv, "v3_priv_key")):
+            if chosen and len(getattr(self, name).reveal()) < 8:
+                raise ValidationError({name: _("SNMPv3 passwords must have at least 8 characters.")})
 
     def _clean_device(self) -> None:
         """Refuse the device of another OLT. An OLT that shares its device already can still be changed."""
@@ -336,16 +343,6 @@ class Olt(models.Model):
         if found or self.resolved_name != name:
             self.resolved_name, self.addresses = name if found else "", " ".join(found)
         self.device = self.host_address.device
-
-    def _clean_v3(self) -> None:
-        if not self.v3_user:
-            raise ValidationError({"v3_user": _("SNMPv3 needs a user.")})
-        if self.v3_priv and not self.v3_auth:
-            raise ValidationError({"v3_auth": _("SNMPv3 privacy requires authentication.")})
-        for chosen, name in ((self.v3_auth, "v3_auth_key"), (self.v3_priv, "v3_priv_key")):
-            password = SecretField().to_python(getattr(self, name)).reveal()
-            if chosen and len(password) < 8:
-                raise ValidationError({name: _("SNMPv3 passwords must have at least 8 characters.")})
 
     @staticmethod
     def touch(olt_ids: Iterable[int]) -> None:

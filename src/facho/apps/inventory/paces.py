@@ -31,6 +31,14 @@ def learned_pace(olt: Any) -> list[dict[str, Any]]:
         reason = str(pace.why)
         if pace.why is Why.LIMIT:
             reason = "admin_limit" if olt.max_in_flight else "brand_limit"
+        sentences = {
+            "admin_limit": _("The limit set for this OLT is %(limit)d."),
+            "brand_limit": _("The automatic limit for this brand is %(limit)d. Set a limit on the OLT to allow more."),
+            "no_gain": _("More requests in flight did not increase the values per second."),
+            "lost": _("With more requests in flight, requests were lost."),
+            "slower": _("With more requests in flight, the OLT answered more slowly."),
+            "untried": _("A larger window has not been tried yet. The next runs will try it."),
+        }
         entries.append(
             {
                 "requests": kind,
@@ -39,23 +47,10 @@ def learned_pace(olt: Any) -> list[dict[str, Any]]:
                 "values_per_second": round(pace.measured.rate, 1),
                 "round_trip": round(pace.measured.round_trip, 4),
                 "reason": reason,
-                "explanation": _explain(reason, limit),
+                "explanation": sentences[reason] % {"limit": limit},
             }
         )
     return entries
-
-
-def _explain(reason: str, limit: int) -> str:
-    """Return a sentence with the reason for the window's limit."""
-    sentences = {
-        "admin_limit": _("The limit set for this OLT is %(limit)d."),
-        "brand_limit": _("The automatic limit for this brand is %(limit)d. Set a limit on the OLT to allow more."),
-        "no_gain": _("More requests in flight did not increase the values per second."),
-        "lost": _("With more requests in flight, requests were lost."),
-        "slower": _("With more requests in flight, the OLT answered more slowly."),
-        "untried": _("A larger window has not been tried yet. The next runs will try it."),
-    }
-    return sentences[reason] % {"limit": limit}
 
 
 def describe_pace(entry: dict[str, Any]) -> str:

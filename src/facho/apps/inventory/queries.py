@@ -8,6 +8,9 @@ from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.models import Olt
 
+# Columns of an OLT that lists do not need: its secrets, and large values of the engine.
+OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+
 # Whether another OLT has the same device.
 SHARES_DEVICE = Exists(Olt.objects.filter(device=OuterRef("device")).exclude(pk=OuterRef("pk")).exclude(device=""))
 

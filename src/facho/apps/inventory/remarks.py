@@ -35,17 +35,16 @@ def remarks_on(nodes: Iterable[Any]) -> list[str]:
     for node in nodes:
         for name, runs in blank_columns(node.blank_runs).items():
             columns.setdefault(name, []).append((node.olt.name, runs))
-    return [_remark(name, found) for name, found in sorted(columns.items())]
-
-
-def _remark(column: str, found: list[tuple[str, int]]) -> str:
-    olts = ", ".join(dict.fromkeys(olt for olt, _runs in found[:NAMED]))
-    if len(found) > NAMED:
-        olts = _("%(olts)s and %(n)d more") % {"olts": olts, "n": len(found) - NAMED}
-    runs = min(runs for _olt, runs in found)
-    sentence = ngettext(
-        "%(column)s had no value in the last %(runs)d run on %(olts)s. Check the OID or remove the column.",
-        "%(column)s had no value in the last %(runs)d runs on %(olts)s. Check the OID or remove the column.",
-        runs,
-    )
-    return sentence % {"column": labels.column(column), "runs": runs, "olts": olts}
+    remarks = []
+    for name, found in sorted(columns.items()):
+        olts = ", ".join(dict.fromkeys(olt for olt, _runs in found[:NAMED]))
+        if len(found) > NAMED:
+            olts = _("%(olts)s and %(n)d more") % {"olts": olts, "n": len(found) - NAMED}
+        runs = min(runs for _olt, runs in found)
+        sentence = ngettext(
+            "%(column)s had no value in the last %(runs)d run on %(olts)s. Check the OID or remove the column.",
+            "%(column)s had no value in the last %(runs)d runs on %(olts)s. Check the OID or remove the column.",
+            runs,
+        )
+        remarks.append(sentence % {"column": labels.column(name), "runs": runs, "olts": olts})
+    return remarks

@@ -35,9 +35,17 @@ class StrictView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        self._refuse_unknown_parameters(request)
-        if request.method == "POST" and getattr(self, "action", None) not in GENERIC and self.body_serializer is None:
-            _refuse_body(request)
+        known = self.known_parameters()
+        said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
+        if unknown := request.query_params.keys() - set(known):
+            raise serializers.ValidationError({name: [said] for name in sorted(unknown)})
+        several = self._repeatable_parameters()
+        repeated = [name for name, values in request.query_params.lists() if len(values) > 1 and name not in several]
+        if repeated:
+            raise serializers.ValidationError({name: [_("Give this parameter once.")] for name in repeated})
+        takes_body = getattr(self, "action", None) in GENERIC or self.body_serializer is not None
+        if request.method == "POST" and not takes_body and request.data:
+            raise serializers.ValidationError({"detail": _("This request takes no body.")})
 
     def handle_exception(self, exc: Exception) -> Response:
         # Django's message names a class.
@@ -59,16 +67,6 @@ class StrictView(APIView):
     def validated_body(self) -> dict[str, Any]:
         """Return the values of `body_serializer`."""
         return _validated(self.body_serializer, self.request.data)
-
-    def _refuse_unknown_parameters(self, request: Request) -> None:
-        known = self.known_parameters()
-        said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
-        if unknown := request.query_params.keys() - set(known):
-            raise serializers.ValidationError({name: [said] for name in sorted(unknown)})
-        several = self._repeatable_parameters()
-        repeated = [name for name, values in request.query_params.lists() if len(values) > 1 and name not in several]
-        if repeated:
-            raise serializers.ValidationError({name: [_("Give this parameter once.")] for name in repeated})
 
     def _repeatable_parameters(self) -> set[str]:
         """Return the parameters that accept several values. Of any other only the last value would count."""
@@ -96,11 +94,6 @@ def _parameters(backend: Any, view: GenericAPIView[Any]) -> list[str]:
     if isinstance(backend, OrderingFilter):
         return [backend.ordering_param]
     raise TypeError(f"the parameters of {type(backend).__name__} are not known")
-
-
-def _refuse_body(request: Request) -> None:
-    if request.data:
-        raise serializers.ValidationError({"detail": _("This request takes no body.")})
 
 
 class StrictSerializer(serializers.Serializer[Any]):

@@ -17,7 +17,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from facho.apps.inventory import labels
-from facho.apps.inventory.admin_tools import EnablingMixin, JobSearch, PeoplesAdmin
+from facho.apps.inventory.admin_tools import EnablingMixin, JobSearch, PeoplesAdmin, dialog, tab
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.remarks import remarks_on, with_remarks
 from facho.apps.jobs import admin_workflows as admin_workflows  # registers workflows and nodes
@@ -44,10 +44,6 @@ def try_text() -> dict[str, Any]:
         "noOlt": gettext("There is no enabled OLT of this brand."),
         "offline": gettext("Facho could not be reached. Try again."),
     }
-
-
-def _follower_line(job: SnmpJob) -> str:
-    return gettext("%(job)s, which follows %(master)s") % {"job": job, "master": job.follows}
 
 
 class OidInline(TabularInline):
@@ -98,17 +94,11 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
     change_form_after_template = "jobs/try_now.html"
 
     what = (None, {"fields": [("name", "brand"), "kind", "columns", "follows", "enabled"]})
-    when = (
-        _("Timing"),
-        {
-            "classes": ["tab"],
-            "fields": [("interval_seconds", "priority"), "timeout_seconds", ("retries", "retry_delay_seconds")],
-        },
-    )
-    fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts", "confirm_removal"]}), when]
+    when = tab(_("Timing"), ("interval_seconds", "priority"), "timeout_seconds", ("retries", "retry_delay_seconds"))
+    fieldsets = [what, tab(_("OLTs"), "olts", "confirm_removal"), when]
     # Only if there are remarks.
     remarked_fieldsets = [(None, {"fields": ["remarks"]}), *fieldsets]
-    add_fieldsets = [what, (_("OLTs"), {"classes": ["tab"], "fields": ["olts"]}), when]
+    add_fieldsets = [what, tab(_("OLTs"), "olts"), when]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SnmpJob]:
         jobs: QuerySet[SnmpJob] = super().get_queryset(request)
@@ -145,7 +135,8 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
         """Keep followers until the user has chosen what to do with them."""
         followers = list(SnmpJob.followers_left_by(objs))
         if followers and request.POST.get("followers") not in SnmpJob.Followers:
-            return [], {}, set(), [_follower_line(each) for each in followers]
+            said = gettext("%(job)s, which follows %(master)s")
+            return [], {}, set(), [said % {"job": each, "master": each.follows} for each in followers]
         objects: tuple[list[Any], Any, set[str], list[Any]] = super().get_deleted_objects([*objs, *followers], request)
         return objects
 
@@ -164,12 +155,12 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
         description=_("Propose jobs"),
         icon="lightbulb",
         permissions=["add"],
-        dialog={
-            "title": _("Propose jobs"),
-            "description": _("Creates the default jobs of a brand. Existing jobs are not changed."),
-            "form_class": ProposeJobsForm,
-            "form_submit_text": _("Create"),
-        },
+        dialog=dialog(
+            _("Propose jobs"),
+            _("Creates the default jobs of a brand. Existing jobs are not changed."),
+            _("Create"),
+            ProposeJobsForm,
+        ),
     )
     def propose_jobs(self, request: HttpRequest, form: ProposeJobsForm) -> HttpResponse:
         jobs = propose(form.cleaned_data["brand"])

@@ -24,7 +24,7 @@ from unfold.widgets import BUTTON_CLASSES
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
-from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, exactly
+from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, dialog, moment_column
 from facho.apps.inventory.models import brand_label
 from facho.apps.inventory.permissions import missing
 from facho.apps.jobs import in_effect
@@ -51,7 +51,7 @@ def ask_for_runs(request: HttpRequest, nodes: QuerySet[WorkflowNode]) -> None:
 
 
 def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
-    """Tell a person which nodes now ask more often than their OLT can bear."""
+    """Show the warnings of these nodes, such as an interval that is too short for the OLT."""
     for node in nodes:
         for warning in node.warnings:
             messages.warning(request, f"{node}: {warning}")
@@ -80,6 +80,9 @@ class NodeInline(TabularInline):
     extra = 0
     max_num = 0
     hide_title = True
+    next_run = moment_column("next_run_at", _("next run"))
+    last_run = moment_column("last_run_at", _("last run"))
+    asked_for = moment_column("run_requested_at", _("run requested"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         nodes: QuerySet[WorkflowNode] = super().get_queryset(request).select_related("job", "olt", "master__job")
@@ -114,18 +117,6 @@ class NodeInline(TabularInline):
     def remarks(self, node: WorkflowNode) -> str | None:
         return " ".join(node.remarks) or None
 
-    @display(description=_("next run"), empty_value="-")
-    def next_run(self, node: WorkflowNode) -> str | None:
-        return exactly(node.next_run_at)
-
-    @display(description=_("last run"), empty_value="-")
-    def last_run(self, node: WorkflowNode) -> str | None:
-        return exactly(node.last_run_at)
-
-    @display(description=_("run requested"), empty_value="-")
-    def asked_for(self, node: WorkflowNode) -> str | None:
-        return exactly(node.run_requested_at)
-
     @display(description=_("run"))
     def run_now(self, node: WorkflowNode) -> str:
         # It posts the surrounding form, with its CSRF token, to another URL.
@@ -149,6 +140,8 @@ class WorkflowAdmin(PeoplesAdmin):
     actions_detail = ["apply_jobs"]
     fields = [("name", "brand", "state_name")]
     readonly_fields = ["name", "brand", "state_name"]
+    next_run = moment_column("next_run", _("next run"))
+    last_run = moment_column("last_run", _("last run"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -184,12 +177,12 @@ class WorkflowAdmin(PeoplesAdmin):
         description=_("Apply jobs"),
         icon="add",
         permissions=["change"],
-        dialog={
-            "title": _("Apply jobs"),
-            "description": _("Jobs of this brand that the OLT does not have yet. Jobs that follow them are included."),
-            "form_class": ApplyJobsForm,
-            "form_submit_text": _("Apply"),
-        },
+        dialog=dialog(
+            _("Apply jobs"),
+            _("Jobs of this brand that the OLT does not have yet. Jobs that follow them are included."),
+            _("Apply"),
+            ApplyJobsForm,
+        ),
     )
     def apply_jobs(self, request: HttpRequest, form: ApplyJobsForm, object_id: str) -> HttpResponse:
         workflow = get_object_or_404(Workflow, pk=object_id)
@@ -228,14 +221,6 @@ class WorkflowAdmin(PeoplesAdmin):
     def node_count(self, olt: Any) -> int:
         return int(olt.node_count)
 
-    @display(description=_("next run"), ordering="next_run", empty_value="-")
-    def next_run(self, olt: Any) -> str | None:
-        return exactly(olt.next_run)
-
-    @display(description=_("last run"), ordering="last_run", empty_value="-")
-    def last_run(self, olt: Any) -> str | None:
-        return exactly(olt.last_run)
-
 
 @admin.register(WorkflowNode)
 class NodeAdmin(JobSearch, PeoplesAdmin):
@@ -265,6 +250,9 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
         "remarks",
     ]
     readonly_fields = ["olt", "job", "master", "next_run", "last_run", "asked_for", "remarks"]
+    next_run = moment_column("next_run_at", _("next run"))
+    last_run = moment_column("last_run_at", _("last run"))
+    asked_for = moment_column("run_requested_at", _("run requested"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -313,18 +301,6 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
     @display(description=_("priority"))
     def priority_here(self, node: WorkflowNode) -> int:
         return node.priority
-
-    @display(description=_("next run"), ordering="next_run_at", empty_value="-")
-    def next_run(self, node: WorkflowNode) -> str | None:
-        return exactly(node.next_run_at)
-
-    @display(description=_("last run"), ordering="last_run_at", empty_value="-")
-    def last_run(self, node: WorkflowNode) -> str | None:
-        return exactly(node.last_run_at)
-
-    @display(description=_("run requested"), empty_value="-")
-    def asked_for(self, node: WorkflowNode) -> str | None:
-        return exactly(node.run_requested_at)
 
     @display(description=_("values"), label={"blank": "warning"}, empty_value="-")
     def values(self, node: WorkflowNode) -> tuple[str, str] | None:

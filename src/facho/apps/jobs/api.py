@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
-from rest_framework.exceptions import APIException
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -46,12 +45,6 @@ CLOCK: Clock = SystemClock()
 NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetch_related("job__oids")
 
 
-class Conflict(APIException):
-    """The request conflicts with the current state."""
-
-    status_code = status.HTTP_409_CONFLICT
-
-
 class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     """Jobs: columns to read, and the default interval."""
 
@@ -84,8 +77,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
         # Read again: a job that follows another one gets nodes when it is saved.
         serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
 
-    def perform_update(self, serializer: BaseSerializer[SnmpJob]) -> None:
-        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+    perform_update = perform_create
 
     @extend_schema(
         parameters=[FollowersWish],
@@ -203,9 +195,7 @@ class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
         """Remove a job and its followers from an OLT. Readings and executions are kept."""
         node = self.get_object()
         if node.master_id is not None:
-            raise Conflict(
-                _("%(node)s runs after another node. Delete that node, or set own_enabled to false here.")
-                % {"node": node}
-            )
+            said = _("%(node)s runs after another node. Delete that node, or set own_enabled to false here.")
+            return Response({"detail": said % {"node": node}}, status=status.HTTP_409_CONFLICT)
         node.delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import BaseDialogForm, PaginationInlineFormSet
@@ -34,16 +33,14 @@ def column_choices(brand_id: str) -> list[tuple[str, str]]:
     """Return the columns of a brand, or of all brands with the brand names."""
     if brand_id in BRANDS:
         return [(name, labels.column(name)) for name in BRANDS[brand_id].columns]
-    names = dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns)
-    return [(name, f"{labels.column(name)} ({_whose(name)})") for name in names]
-
-
-def _whose(column: str) -> str:
-    """Return the brands with a column; of many, the first ones."""
-    labels = [brand.label for brand in BRANDS.values() if column in brand.columns]
-    shown = ", ".join(labels[:MOST_LABELS])
-    rest = len(labels) - MOST_LABELS
-    return gettext("%(brands)s and %(n)d more") % {"brands": shown, "n": rest} if rest > 0 else shown
+    choices = []
+    for name in dict.fromkeys(name for brand in BRANDS.values() for name in brand.columns):
+        brands = [brand.label for brand in BRANDS.values() if name in brand.columns]
+        shown, rest = ", ".join(brands[:MOST_LABELS]), len(brands) - MOST_LABELS
+        if rest > 0:
+            shown = gettext("%(brands)s and %(n)d more") % {"brands": shown, "n": rest}
+        choices.append((name, f"{labels.column(name)} ({shown})"))
+    return choices
 
 
 class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs
@@ -105,28 +102,23 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         if "interval_seconds" in self.fields:
             self.fields["interval_seconds"].help_text = " ".join(self.instance.warnings)
         if "follows" in self.fields:
-            self._offer_masters(None if is_new else self.instance)
+            follows: Any = self.fields["follows"]
+            follows.queryset = SnmpJob.objects.filter(follows__isnull=True)
+            if not is_new:
+                follows.queryset = follows.queryset.filter(brand=self.instance.brand).exclude(pk=self.instance.pk)
+            # Two brands may have jobs of the same name.
+            follows.label_from_instance = lambda master: f"{master} ({master.get_brand_display()})"
         self._applied = set() if is_new else set(self.instance.olt_ids())
         self.initial["olts"] = self._applied
         if not is_new and self.instance.follows_id is not None:
             self.fields["olts"].disabled = True
             self.fields["olts"].help_text = _("This job follows another one and is applied to the same OLTs.")
 
-    def _offer_masters(self, job: SnmpJob | None) -> None:
-        follows: Any = self.fields["follows"]
-        masters = SnmpJob.objects.filter(follows__isnull=True)
-        follows.queryset = masters.filter(brand=job.brand).exclude(pk=job.pk) if job else masters
-        # Two brands may have jobs of the same name.
-        follows.label_from_instance = lambda master: f"{master} ({master.get_brand_display()})"
-
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         olts = cleaned.get("olts")
-        if olts is not None and not self.fields["olts"].disabled:
-            self._check_olts(olts, cleaned)
-        return cleaned
-
-    def _check_olts(self, olts: QuerySet[Olt], cleaned: dict[str, Any]) -> None:
+        if olts is None or self.fields["olts"].disabled:
+            return cleaned
         if olts and cleaned.get("follows") and self.instance._state.adding:
             self.add_error(
                 "olts", _("A job that follows another one is applied to the same OLTs. Do not choose OLTs here.")
@@ -142,6 +134,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
                 "confirm_removal",
                 gettext("This removes the job from %(olts)s. Tick the box to confirm.") % {"olts": names},
             )
+        return cleaned
 
     def apply(self) -> None:
         """Create and delete nodes to match the chosen OLTs. Called after the job and its OIDs are saved."""
@@ -185,16 +178,13 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         super().__init__(*args, **kwargs)
         # A read-only user gets a form without fields, and the formset creates an empty form as a template.
         if self.fields and self.instance.job_id is not None:
-            self._show_what_the_job_says(self.instance.job)
-
-    def _show_what_the_job_says(self, job: SnmpJob) -> None:
-        priority, interval = self.fields["own_priority"], self.fields["own_interval_seconds"]
-        priority.widget.attrs["placeholder"] = job.priority
-        interval.help_text = " ".join(self.instance.warnings) or interval.help_text
-        if self.instance.master_id is None:
-            interval.widget.attrs["placeholder"] = job.interval_seconds
-        else:
-            interval.disabled = True
+            job, interval = self.instance.job, self.fields["own_interval_seconds"]
+            self.fields["own_priority"].widget.attrs["placeholder"] = job.priority
+            interval.help_text = " ".join(self.instance.warnings) or interval.help_text
+            if self.instance.master_id is None:
+                interval.widget.attrs["placeholder"] = job.interval_seconds
+            else:
+                interval.disabled = True
 
 
 class NodeFormSet(PaginationInlineFormSet):

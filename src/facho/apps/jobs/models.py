@@ -122,7 +122,13 @@ class SnmpJob(models.Model):
         read_before = SnmpJob.objects.filter(pk=self.pk).values_list("columns", flat=True).first()
         super().save(*args, **kwargs)
         self.forget_blank_runs({*(read_before or ())} - {*self.columns})
-        self._follow_its_master()
+        if self.follows_id is None:
+            self.nodes.filter(master__isnull=False).update(master=None)
+        else:
+            # Its nodes match those of its master: the same OLTs, chained, without a schedule.
+            masters = WorkflowNode.objects.filter(job_id=self.follows_id).order_by()
+            self.nodes.exclude(olt__in=masters.values("olt")).delete()
+            self._chain_behind(dict(masters.values_list("olt_id", "pk")))
         if not self.enabled:
             self.nodes.all().forget_wishes()
         Olt.touch(self.olt_ids())
@@ -294,15 +300,6 @@ class SnmpJob(models.Model):
         for link in moved:
             link.master_id, link.next_run_at = masters[link.olt_id], None
         WorkflowNode.objects.bulk_update(moved, ["master", "next_run_at"])
-
-    def _follow_its_master(self) -> None:
-        """Make the nodes of this job match its master: the same OLTs, chained, without a schedule."""
-        if self.follows_id is None:
-            self.nodes.filter(master__isnull=False).update(master=None)
-            return
-        masters = WorkflowNode.objects.filter(job_id=self.follows_id).order_by()
-        self.nodes.exclude(olt__in=masters.values("olt")).delete()
-        self._chain_behind(dict(masters.values_list("olt_id", "pk")))
 
 
 class SnmpJobOid(models.Model):

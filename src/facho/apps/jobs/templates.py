@@ -8,7 +8,6 @@ from django.db import transaction
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob
 from facho.brands import brand
-from facho.engine.brand import JobTemplate
 
 
 @transaction.atomic
@@ -20,34 +19,27 @@ def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda u
         jobs[template.name], _ = SnmpJob.objects.get_or_create(
             brand=brand_id,
             name=template.name,
-            defaults=_values(template, interval) | {"follows": jobs[template.follows] if template.follows else None},
+            defaults={
+                "kind": template.kind.value,
+                "columns": list(template.columns),
+                "follows": jobs[template.follows] if template.follows else None,
+                "interval_seconds": round(interval(template.interval).total_seconds()),
+                "priority": template.priority,
+                "timeout_seconds": round(template.timeout.total_seconds()),
+            },
         )
     return list(jobs.values())
 
 
-def usual_jobs(brand_id: str) -> list[SnmpJob]:
-    """Return the default jobs of a new OLT of this brand.
+def apply_usual_jobs(brand_id: str, olts: Collection[Olt]) -> list[str]:
+    """Apply the usual jobs of a brand to its OLTs, with their followers, and return the names of the masters.
 
     They are created only if none of them exists: a job that a user deleted or renamed does not come back.
     """
     names = [template.name for template in brand(brand_id).templates]
-    return list(SnmpJob.objects.filter(brand=brand_id, name__in=names)) or propose(brand_id)
-
-
-def apply_usual_jobs(brand_id: str, olts: Collection[Olt]) -> list[str]:
-    """Apply the usual jobs of a brand to its OLTs, with their followers, and return the names of the masters."""
-    masters = [job for job in usual_jobs(brand_id) if job.follows_id is None]
+    jobs = list(SnmpJob.objects.filter(brand=brand_id, name__in=names)) or propose(brand_id)
+    masters = [job for job in jobs if job.follows_id is None]
     with transaction.atomic():
         for job in masters:
             job.apply_to(olts)
     return [job.name for job in masters]
-
-
-def _values(template: JobTemplate, interval: Callable[[timedelta], timedelta]) -> dict[str, object]:
-    return {
-        "kind": template.kind.value,
-        "columns": list(template.columns),
-        "interval_seconds": round(interval(template.interval).total_seconds()),
-        "priority": template.priority,
-        "timeout_seconds": round(template.timeout.total_seconds()),
-    }

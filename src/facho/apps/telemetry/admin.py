@@ -23,8 +23,9 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly
+from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly, moment_column, tab
 from facho.apps.inventory.formats import decimal
+from facho.apps.inventory.queries import OLT_HEAVY
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuQuerySet
 from facho.engine.chunks import FIELDS
@@ -47,12 +48,15 @@ STATE_COLOURS = {
 }
 
 
-# Lists show the name of an OLT; its secrets are not read.
-OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
+def number_column(field: str, places: int, description: Any) -> Any:
+    """Return a column with a number of an ONU."""
 
+    @display(description=description, ordering=field, empty_value="-")
+    def column(_admin: Any, onu: Onu) -> str | None:
+        value = getattr(onu, field)
+        return None if value is None else decimal(value, places)
 
-def _number(value: float | None, places: int) -> str | None:
-    return None if value is None else decimal(value, places)
+    return column
 
 
 class PresenceFilter(RadioFilter):
@@ -85,7 +89,7 @@ class OnuAdmin(EnginesAdmin):
         "tx",
         "olt_rx",
         "distance",
-        "read",
+        "read_at",
     ]
     list_fullwidth = True
     list_select_related = ["olt"]
@@ -122,36 +126,33 @@ class OnuAdmin(EnginesAdmin):
                 ]
             },
         ),
-        (
+        tab(
             _("State"),
-            {
-                "classes": ["tab"],
-                "fields": [
-                    ("state", "admin_state_label"),
-                    "down_cause_label",
-                    ("last_up", "last_down"),
-                    "state_at",
-                    ("missing_since", "misses"),
-                    ("replaced_by", "replaced_onus"),
-                    ("moved_from", "moved_at"),
-                ],
-            },
+            ("state", "admin_state_label"),
+            "down_cause_label",
+            ("last_up", "last_down"),
+            "state_at",
+            ("missing_since", "misses"),
+            ("replaced_by", "replaced_onus"),
+            ("moved_from", "moved_at"),
         ),
-        (
+        tab(
             _("Power and traffic"),
-            {
-                "classes": ["tab"],
-                "fields": [
-                    ("rx_dbm", "tx_dbm", "olt_rx_dbm"),
-                    "power_at",
-                    ("distance_m", "temperature_c", "voltage_v"),
-                    ("in_octets", "out_octets"),
-                ],
-            },
+            ("rx_dbm", "tx_dbm", "olt_rx_dbm"),
+            "power_at",
+            ("distance_m", "temperature_c", "voltage_v"),
+            ("in_octets", "out_octets"),
         ),
-        (_("Readings"), {"classes": ["tab"], "fields": ["readings"]}),
-        (_("More"), {"classes": ["tab"], "fields": ["extra", "first_seen_at", "read_at"]}),
+        tab(_("Readings"), "readings"),
+        tab(_("More"), "extra", "first_seen_at", "read_at"),
     ]
+    rx = number_column("rx_dbm", 2, _("rx (dBm)"))
+    tx = number_column("tx_dbm", 2, _("tx (dBm)"))
+    olt_rx = number_column("olt_rx_dbm", 2, _("OLT rx (dBm)"))
+    distance = number_column("distance_m", 0, _("distance (m)"))
+    read_at = moment_column("read_at", _("last read"))
+    state_at = moment_column("state_at", _("state read"))
+    power_at = moment_column("power_at", _("power read"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
         onus: OnuQuerySet = super().get_queryset(request)
@@ -166,26 +167,6 @@ class OnuAdmin(EnginesAdmin):
         known = [onu.slot, onu.port, onu.onu]
         return "/".join("?" if number is None else str(number) for number in known)
 
-    @display(description=_("rx (dBm)"), ordering="rx_dbm", empty_value="-")
-    def rx(self, onu: Onu) -> str | None:
-        return _number(onu.rx_dbm, 2)
-
-    @display(description=_("tx (dBm)"), ordering="tx_dbm", empty_value="-")
-    def tx(self, onu: Onu) -> str | None:
-        return _number(onu.tx_dbm, 2)
-
-    @display(description=_("OLT rx (dBm)"), ordering="olt_rx_dbm", empty_value="-")
-    def olt_rx(self, onu: Onu) -> str | None:
-        return _number(onu.olt_rx_dbm, 2)
-
-    @display(description=_("distance (m)"), ordering="distance_m", empty_value="-")
-    def distance(self, onu: Onu) -> str | None:
-        return _number(onu.distance_m, 0)
-
-    @display(description=_("last read"), ordering="read_at")
-    def read(self, onu: Onu) -> str | None:
-        return exactly(onu.read_at)
-
     @display(description=_("administrative state"), empty_value="-")
     def admin_state_label(self, onu: Onu) -> str:
         return onu.admin_state_text
@@ -193,18 +174,6 @@ class OnuAdmin(EnginesAdmin):
     @display(description=_("down cause"), empty_value="-")
     def down_cause_label(self, onu: Onu) -> str:
         return onu.down_cause_text
-
-    @display(description=_("last read"))
-    def read_at(self, onu: Onu) -> str | None:
-        return exactly(onu.read_at)
-
-    @display(description=_("state read"), empty_value="-")
-    def state_at(self, onu: Onu) -> str | None:
-        return exactly(onu.state_at)
-
-    @display(description=_("power read"), empty_value="-")
-    def power_at(self, onu: Onu) -> str | None:
-        return exactly(onu.power_at)
 
     @display(description=_("replaces"), empty_value="-")
     def replaced_onus(self, onu: Onu) -> SafeString:
@@ -250,14 +219,11 @@ class OnuEventAdmin(EnginesAdmin):
     list_per_page = 50
     fields = [("exact_time", "olt", "onu"), ("field", "before", "after"), "why"]
     readonly_fields = ["exact_time", "before", "after", "why"]
+    exact_time = moment_column("at", _("time"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OnuEvent]:
         events: QuerySet[OnuEvent] = super().get_queryset(request)
         return events.defer(*OLT_HEAVY)
-
-    @display(description=_("time"), ordering="at")
-    def exact_time(self, event: OnuEvent) -> str | None:
-        return exactly(event.at)
 
     @display(description=_("before"), empty_value="-")
     def before(self, event: OnuEvent) -> str:

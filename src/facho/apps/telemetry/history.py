@@ -156,8 +156,18 @@ class Buckets:
     def add_readings(self, cells: Cells) -> None:
         for at in sorted(cells):
             for field, cell in cells[at].items():
-                if cell is not None:
-                    self._add(at, field, self._parts(field, cell))
+                if cell is None:
+                    continue
+                # In the form of a day.
+                if FIELDS[field] is Kind.GAUGE:
+                    parts = {"min": cell, "mean": cell, "max": cell, "count": 1}
+                elif FIELDS[field] is Kind.WORD:
+                    parts = {"last": cell}
+                else:
+                    before = self._counters.get(field)
+                    self._counters[field] = cell
+                    parts = {"sum": 0 if before is None else growth(before, cell), "last": cell}
+                self._add(at, field, parts)
 
     def add_days(self, cells: Cells) -> None:
         """Add daily values, by names such as `rx_dbm:min`."""
@@ -169,21 +179,21 @@ class Buckets:
                         self._counters[field] = parts["last"]
                     self._add(at, field, parts)
 
-    def _parts(self, field: str, cell: Any) -> dict[str, Any]:
-        """Return one reading in the form of a day."""
-        kind = FIELDS[field]
-        if kind is Kind.GAUGE:
-            return {"min": cell, "mean": cell, "max": cell, "count": 1}
-        if kind is Kind.WORD:
-            return {"last": cell}
-        before = self._counters.get(field)
-        self._counters[field] = cell
-        return {"sum": 0 if before is None else growth(before, cell), "last": cell}
-
     def _add(self, at: int, field: str, parts: dict[str, Any]) -> None:
         bucket = self._buckets.setdefault(at // self._step * self._step, {})
-        have = bucket.get(field)
-        bucket[field] = parts if have is None else _joined(FIELDS[field], have, parts)
+        have, kind = bucket.get(field), FIELDS[field]
+        if have is None or kind is Kind.WORD:
+            bucket[field] = parts
+        elif kind is Kind.COUNTER:
+            bucket[field] = {"sum": have["sum"] + parts["sum"], "last": parts["last"]}
+        else:
+            count = have["count"] + parts["count"]
+            bucket[field] = {
+                "min": min(have["min"], parts["min"]),
+                "mean": (have["mean"] * have["count"] + parts["mean"] * parts["count"]) / count,
+                "max": max(have["max"], parts["max"]),
+                "count": count,
+            }
 
     def rows(self) -> list[dict[str, Any]]:
         return [
@@ -195,20 +205,6 @@ class Buckets:
 def growth(before: int, after: int) -> int:
     """Return the growth of a counter. A lower value means a restart from 0."""
     return after - before if after >= before else after
-
-
-def _joined(kind: Kind, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    if kind is Kind.WORD:
-        return other
-    if kind is Kind.COUNTER:
-        return {"sum": one["sum"] + other["sum"], "last": other["last"]}
-    count = one["count"] + other["count"]
-    return {
-        "min": min(one["min"], other["min"]),
-        "mean": (one["mean"] * one["count"] + other["mean"] * other["count"]) / count,
-        "max": max(one["max"], other["max"]),
-        "count": count,
-    }
 
 
 def _shown(field: str, parts: dict[str, Any] | None) -> Any:

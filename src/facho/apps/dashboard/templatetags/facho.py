@@ -9,7 +9,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from facho.apps.dashboard import power, text
+from facho.apps.dashboard import power
+from facho.apps.inventory import spans
 from facho.apps.inventory.formats import decimal, moment
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.errors import first_line, in_words
@@ -17,6 +18,8 @@ from facho.apps.polling.models import CAUSE_CHOICES, Execution
 from facho.apps.telemetry.models import Onu
 
 register = template.Library()
+register.filter("interval", spans.interval)
+register.filter("error_words", in_words)
 
 # No value is a dash, never 0. (A template that reads through a None passes an empty text.)
 NOTHING = mark_safe('<span class="none">–</span>')
@@ -56,7 +59,7 @@ def age(at: datetime | None) -> SafeString:
     """Show the age of a time."""
     if not at:
         return NOTHING
-    shown = _("{span} ago").format(span=text.span((timezone.now() - at).total_seconds()))
+    shown = _("{span} ago").format(span=spans.span((timezone.now() - at).total_seconds()))
     return format_html('<time datetime="{}" data-age>{}</time>', at.isoformat(), shown)
 
 
@@ -66,7 +69,7 @@ def due(at: datetime | None) -> SafeString:
     if not at:
         return NOTHING
     ahead = (at - timezone.now()).total_seconds()
-    shown = _("in {span}").format(span=text.span(ahead)) if ahead > 0 else _("due now")
+    shown = _("in {span}").format(span=spans.span(ahead)) if ahead > 0 else _("due now")
     return format_html('<time datetime="{}" data-due>{}</time>', at.isoformat(), shown)
 
 
@@ -140,13 +143,7 @@ def state_label(word: str) -> str:
 @register.filter
 def seconds(value: float | None) -> str | SafeString:
     """Show a duration."""
-    return NOTHING if value is None else text.exact(value)
-
-
-@register.filter
-def interval(value: int) -> str:
-    """Show how often something happens."""
-    return text.interval(value)
+    return NOTHING if value is None else spans.exact(value)
 
 
 @register.filter
@@ -184,12 +181,6 @@ def trouble(master: Execution) -> str:
         if run.error or run.cause:
             return first_line(run.error) or str(run.get_cause_display())
     return ""
-
-
-@register.filter
-def error_words(error: str) -> str:
-    """Show an error in the user's language."""
-    return in_words(error)
 
 
 @register.filter
