@@ -26,7 +26,7 @@ LIMA = ZoneInfo("America/Lima")
 MADRID = ZoneInfo("Europe/Madrid")
 NIGHT = QuietHours(time(22), time(7), ZoneInfo("UTC"))
 MIDNIGHT = datetime(2026, 3, 2, 0, 0, tzinfo=UTC)
-SUR = Firing("olt:3", "olt_unreachable", {"olt": "OLT-SUR-03"}, olt_id=3)
+SUR = Firing("olt:3", {"olt": "OLT-SUR-03"}, olt_id=3)
 
 
 def open_alert(**more):
@@ -52,18 +52,18 @@ class Story:
 
     def see(self, *keys, after=timedelta(0)):
         self.now += after
-        firings = [Firing(key, "olt_unreachable") for key in keys]
+        firings = [Firing(key) for key in keys]
         said = [at for _news, _key, at in self.told]
         for decision in decide(firings, self.open.values(), self.policy, said, self.now):
             self._keep(decision)
 
     def _keep(self, decision):
         self.decisions.append(decision)
-        alert = decision.alert
+        alert, key = decision.alert, (decision.alert or decision.firing).key
         if alert is None:
             self.alerts += 1
-            assert decision.key not in self.open
-            alert = OpenAlert(self.alerts, decision.key, self.now)
+            assert key not in self.open
+            alert = OpenAlert(self.alerts, key, self.now)
         if decision.firing is None:
             alert = replace(alert, absent_since=alert.absent_since or self.now)
         else:
@@ -71,10 +71,10 @@ class Story:
         if decision.verdict.at is not None:
             at = decision.verdict.at
             alert = replace(alert, first_told_at=alert.first_told_at or at, last_told_at=at)
-            self.told.append((decision.news, decision.key, at))
-        self.open[decision.key] = alert
+            self.told.append((decision.news, key, at))
+        self.open[key] = alert
         if decision.news is News.RECOVERED:
-            del self.open[decision.key]
+            del self.open[key]
 
     def news(self):
         return [news for news, _key, _at in self.told]
@@ -257,7 +257,7 @@ def test_what_is_told_later_because_of_the_limit_is_not_told_at_night():
 def test_repetitions_leave_half_of_the_limit_to_what_is_new():
     policy = AlertPolicy(most_per_hour=4, repeat_every=10 * MIN)
     told = open_alert(last_told_at=T0 - 10 * MIN)
-    new = Firing("olt:2", "olt_unreachable", {"olt": "OLT-NORTE-02"}, olt_id=2)
+    new = Firing("olt:2", {"olt": "OLT-NORTE-02"}, olt_id=2)
 
     again, first = decide([SUR, new], [told], policy, [T0 - 20 * MIN, T0 - 10 * MIN], T0)
 
@@ -266,7 +266,7 @@ def test_repetitions_leave_half_of_the_limit_to_what_is_new():
 
 
 def test_what_is_above_the_limit_is_opened_and_not_told():
-    firings = [Firing(f"olt:{number}", "olt_unreachable") for number in range(5)]
+    firings = [Firing(f"olt:{number}") for number in range(5)]
 
     decisions = decide(firings, [], AlertPolicy(most_per_hour=3), [T0 - 30 * MIN], T0)
 

@@ -18,7 +18,7 @@ from facho.alerts.admin_alerts import SEVERITY_COLOURS
 from facho.alerts.forms import SECRETS, ChannelForm, RuleForm
 from facho.alerts.kinds import OF_OLTS, PARAMS
 from facho.alerts.models import Channel, Rule
-from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin
+from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, tab
 from facho.apps.inventory.models import Olt
 
 # Settings of each kind of channel.
@@ -68,12 +68,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
         description=_("Send test"),
         icon="send",
         permissions=["change"],
-        dialog={
-            "title": _("Send test"),
-            "description": _("Sends a test message with the saved settings."),
-            "form_class": BaseDialogForm,
-            "form_submit_text": _("Send"),
-        },
+        dialog=dialog(_("Send test"), _("Sends a test message with the saved settings."), _("Send")),
     )
     def send_test(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         delivery = get_object_or_404(Channel, pk=object_id).ask_for_test()
@@ -100,19 +95,14 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
         **{name: f"kind == '{kind}'" for kind, params in PARAMS.items() for name in params},
         "olts": " || ".join(sorted(f"kind == '{kind}'" for kind in OF_OLTS)),
     }
-    messages_tab = (
+    messages_tab = tab(
         _("Messages"),
-        {
-            "classes": ["tab"],
-            "fields": [
-                "tells_recovery",
-                "recover_after_seconds",
-                "repeat_minutes",
-                "most_per_hour",
-                ("quiet_from", "quiet_to"),
-                ("quiet_zone", "quiet_mode"),
-            ],
-        },
+        "tells_recovery",
+        "recover_after_seconds",
+        "repeat_minutes",
+        "most_per_hour",
+        ("quiet_from", "quiet_to"),
+        ("quiet_zone", "quiet_mode"),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: Rule | None = None) -> Any:

@@ -19,12 +19,12 @@ from unfold.paginator import InfinitePaginator
 
 from facho.alerts import text
 from facho.alerts.models import Alert, Delivery
-from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, exactly
+from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, moment_column
+from facho.apps.inventory.queries import OLT_HEAVY
 
 SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
 STATE_COLOURS = {"open": "danger", "acknowledged": "warning", "recovered": "success"}
 STATUS_COLOURS = {"PENDING": "info", "SENT": "success", "FAILED": "danger", "SUPPRESSED": "default"}
-NOT_OF_OLT = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
 
 class OpenFilter(RadioFilter):
@@ -51,14 +51,8 @@ class DeliveryInline(EnginesInline):
     readonly_fields = fields
     ordering = ["id"]
     show_change_link = True
-
-    @display(description=pgettext_lazy("delivery", "due"))
-    def due(self, delivery: Delivery) -> str:
-        return exactly(delivery.due_at) or "-"
-
-    @display(description=_("sent at"))
-    def sent(self, delivery: Delivery) -> str:
-        return exactly(delivery.sent_at) or "-"
+    due = moment_column("due_at", pgettext_lazy("delivery", "due"))
+    sent = moment_column("sent_at", _("sent at"))
 
 
 @admin.register(Alert)
@@ -80,27 +74,23 @@ class AlertAdmin(EnginesAdmin):
     search_fields = ["rule_name", "olt__name"]
     actions: Any = ["acknowledge_chosen"]
     inlines = [DeliveryInline]
-    fieldsets = [
-        (
-            None,
-            {
-                "fields": [
-                    "subject",
-                    "said",
-                    ("state_name", "severity"),
-                    ("olt", "count"),
-                    ("rule_name", "kind"),
-                    ("opened", "recovered"),
-                    ("acknowledged", "acknowledged_by"),
-                ]
-            },
-        ),
+    fields = [
+        "subject",
+        "said",
+        ("state_name", "severity"),
+        ("olt", "count"),
+        ("rule_name", "kind"),
+        ("opened", "recovered"),
+        ("acknowledged", "acknowledged_by"),
     ]
     readonly_fields = ["subject", "said", "state_name", "opened", "recovered", "acknowledged"]
+    opened = moment_column("opened_at", _("opened"))
+    recovered = moment_column("recovered_at", _("recovered"))
+    acknowledged = moment_column("acknowledged_at", _("acknowledged"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
         alerts: QuerySet[Alert] = super().get_queryset(request)
-        return alerts.defer(*NOT_OF_OLT)
+        return alerts.defer(*OLT_HEAVY)
 
     def get_ordering(self, request: HttpRequest) -> tuple[Any, ...]:
         return (F("recovered_at").desc(nulls_first=True), "-opened_at", "-id")
@@ -141,18 +131,6 @@ class AlertAdmin(EnginesAdmin):
     def severity_badge(self, alert: Alert) -> tuple[str, str]:
         return alert.severity, alert.get_severity_display()
 
-    @display(description=_("opened"), ordering="opened_at")
-    def opened(self, alert: Alert) -> str | None:
-        return exactly(alert.opened_at)
-
-    @display(description=_("recovered"), ordering="recovered_at", empty_value="-")
-    def recovered(self, alert: Alert) -> str | None:
-        return exactly(alert.recovered_at)
-
-    @display(description=_("acknowledged"), empty_value="-")
-    def acknowledged(self, alert: Alert) -> str | None:
-        return exactly(alert.acknowledged_at)
-
 
 @admin.register(Delivery)
 class DeliveryAdmin(EnginesAdmin):
@@ -170,23 +148,20 @@ class DeliveryAdmin(EnginesAdmin):
     ]
     search_fields = ["channel_name", "error"]
     actions: Any = ["retry_chosen"]
-    fieldsets = [
-        (
-            None,
-            {
-                "fields": [
-                    ("channel_name", "news"),
-                    ("status", "reason"),
-                    "alert",
-                    ("attempts", "response_code"),
-                    "error",
-                    ("created", "due"),
-                    ("next_try", "sent"),
-                ]
-            },
-        )
+    fields = [
+        ("channel_name", "news"),
+        ("status", "reason"),
+        "alert",
+        ("attempts", "response_code"),
+        "error",
+        ("created", "due"),
+        ("next_try", "sent"),
     ]
     readonly_fields = ["created", "due", "next_try", "sent"]
+    created = moment_column("created_at", _("created"))
+    due = moment_column("due_at", pgettext_lazy("delivery", "due"))
+    next_try = moment_column("next_try_at", _("next try"))
+    sent = moment_column("sent_at", _("sent at"))
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().change_view(request, object_id, *args, **kwargs)
@@ -212,19 +187,3 @@ class DeliveryAdmin(EnginesAdmin):
     @display(description=_("status"), label=STATUS_COLOURS, ordering="status")
     def status_badge(self, delivery: Delivery) -> tuple[str, str]:
         return delivery.status, delivery.get_status_display()
-
-    @display(description=_("created"), ordering="created_at")
-    def created(self, delivery: Delivery) -> str | None:
-        return exactly(delivery.created_at)
-
-    @display(description=pgettext_lazy("delivery", "due"))
-    def due(self, delivery: Delivery) -> str | None:
-        return exactly(delivery.due_at)
-
-    @display(description=_("next try"), empty_value="-")
-    def next_try(self, delivery: Delivery) -> str | None:
-        return exactly(delivery.next_try_at)
-
-    @display(description=_("sent at"), ordering="sent_at", empty_value="-")
-    def sent(self, delivery: Delivery) -> str | None:
-        return exactly(delivery.sent_at)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
@@ -56,8 +57,10 @@ class Changes:
 
 def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> None:
     """Evaluate every enabled rule once. `since` is the start of the evaluations: an earlier silence proves nothing."""
-    rules = _watching(list(_rules()))
-    standing = _open_alerts()
+    rules = _watching_rules()
+    standing: dict[int | None, list[Alert]] = defaultdict(list)
+    for alert in Alert.objects.filter(recovered_at__isnull=True).order_by("id"):
+        standing[alert.rule_id].append(alert)
     if not rules and not standing:
         return
     open_keys = {rule_id: {alert.key for alert in alerts} for rule_id, alerts in standing.items() if rule_id}
@@ -73,16 +76,14 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
             watched = [alert for alert in standing.get(rule.pk, ()) if _is_watched(alert, rules, world)]
             _evaluate_rule(rule, firing, watched, said[rule.pk], changes)
     _write(changes)
-    _tell(changes)
+    _log(changes)
 
 
-def _rules() -> Iterable[Rule]:
+def _watching_rules() -> dict[int, Rule]:
+    """Return enabled rules by id, except those whose OLTs were all deleted: they must not apply to all OLTs."""
     channels = Prefetch("channels", Channel.objects.filter(enabled=True).only("name"))
-    return Rule.objects.filter(enabled=True).prefetch_related(Prefetch("olts", Olt.objects.only("id")), channels)
-
-
-def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
-    """Return rules by id, without those whose OLTs were all deleted: such a rule must not apply to all OLTs."""
+    enabled = Rule.objects.filter(enabled=True)
+    rules = list(enabled.prefetch_related(Prefetch("olts", Olt.objects.only("id")), channels))
     lost = [rule for rule in rules if rule.has_lost_its_olts]
     for rule in lost:
         # A user may have chosen other OLTs at this moment.
@@ -94,13 +95,6 @@ def _watching(rules: Sequence[Rule]) -> dict[int, Rule]:
     if chosen:
         Rule.objects.filter(pk__in=chosen).update(is_narrowed=True)
     return {rule.pk: rule for rule in rules if rule not in lost}
-
-
-def _open_alerts() -> dict[int | None, list[Alert]]:
-    standing = defaultdict(list)
-    for alert in Alert.objects.filter(recovered_at__isnull=True).order_by("id"):
-        standing[alert.rule_id].append(alert)
-    return standing
 
 
 def _said(now: datetime) -> Mapping[int, list[datetime]]:
@@ -125,7 +119,7 @@ def policy(rule: Rule) -> AlertPolicy:
     """Return the message policy of a rule."""
     quiet = None
     if rule.quiet_from is not None and rule.quiet_to is not None:
-        quiet = QuietHours(rule.quiet_from, rule.quiet_to, rule.zone)
+        quiet = QuietHours(rule.quiet_from, rule.quiet_to, ZoneInfo(rule.quiet_zone))
     return AlertPolicy(
         severity=AlertSeverity(rule.severity),
         repeat_every=timedelta(minutes=rule.repeat_minutes) if rule.repeat_minutes else None,
@@ -142,47 +136,45 @@ def _evaluate_rule(
     rule: Rule, firing: Sequence[Firing], alerts: Sequence[Alert], said: Sequence[datetime], changes: Changes
 ) -> None:
     rows = {alert.pk: alert for alert in alerts}
+    standing = [
+        OpenAlert(
+            id=alert.pk,
+            key=alert.key,
+            opened_at=alert.opened_at,
+            absent_since=alert.absent_since,
+            first_told_at=alert.first_told_at,
+            last_told_at=alert.last_told_at,
+            is_acknowledged=alert.acknowledged_at is not None,
+        )
+        for alert in alerts
+    ]
     channels = list(rule.channels.all())
-    for decision in decide(firing, map(_value, alerts), policy(rule), said, changes.now):
+    for decision in decide(firing, standing, policy(rule), said, changes.now):
         if decision.alert is not None:
             alert = rows[decision.alert.id]
             _continue(alert, decision, changes)
         elif decision.firing is not None:
-            alert = _opened(rule, decision.firing, changes.now)
+            alert = Alert(
+                rule=rule,
+                rule_name=rule.name,
+                kind=rule.kind,
+                severity=rule.severity,
+                key=decision.firing.key,
+                olt_id=decision.firing.olt_id,
+                slot=decision.firing.slot,
+                port=decision.firing.port,
+                params=dict(decision.firing.params),
+                opened_at=changes.now,
+                last_seen_at=changes.now,
+            )
             changes.opened.append(alert)
         if decision.news in (News.RAISED, News.REPEATED) and channels:
-            _note(alert, decision.verdict)
+            if decision.verdict.at is not None:
+                alert.first_told_at = alert.first_told_at or decision.verdict.at
+                alert.last_told_at = decision.verdict.at
             changes.messages.append((alert, decision.news, decision.verdict, channels))
     if rule.kind == RuleKind.VIOLATION and channels:
         changes.notified |= {each.params["violation"] for each in firing}
-
-
-def _value(alert: Alert) -> OpenAlert:
-    return OpenAlert(
-        id=alert.pk,
-        key=alert.key,
-        opened_at=alert.opened_at,
-        absent_since=alert.absent_since,
-        first_told_at=alert.first_told_at,
-        last_told_at=alert.last_told_at,
-        is_acknowledged=alert.acknowledged_at is not None,
-    )
-
-
-def _opened(rule: Rule, firing: Firing, now: datetime) -> Alert:
-    return Alert(
-        rule=rule,
-        rule_name=rule.name,
-        kind=rule.kind,
-        severity=rule.severity,
-        key=firing.key,
-        olt_id=firing.olt_id,
-        slot=firing.slot,
-        port=firing.port,
-        params=dict(firing.params),
-        opened_at=now,
-        last_seen_at=now,
-    )
 
 
 def _continue(alert: Alert, decision: Decision, changes: Changes) -> None:
@@ -200,12 +192,6 @@ def _continue(alert: Alert, decision: Decision, changes: Changes) -> None:
             changes.changed.append(alert)
 
 
-def _note(alert: Alert, verdict: AlertVerdict) -> None:
-    if verdict.at is not None:
-        alert.first_told_at = alert.first_told_at or verdict.at
-        alert.last_told_at = verdict.at
-
-
 @transaction.atomic
 def _write(changes: Changes) -> None:
     now = changes.now
@@ -215,24 +201,18 @@ def _write(changes: Changes) -> None:
         changes.changed, ["params", "absent_since", "count", "first_told_at", "last_told_at"], batch_size=200
     )
     _rows(changes.absent).update(absent_since=now)
-    untold = _untold(changes)
+    # A repetition is not queued behind an unsent message about the same alert.
+    repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
+    pending = Delivery.objects.filter(alert__in=repeated, status=Delivery.Status.PENDING)
+    unsent = set(pending.order_by().values_list("alert_id", "channel_id"))
     messages = [
         _delivery(alert, news, verdict, channel.pk, channel.name, now)
         for alert, news, verdict, channels in changes.messages
         for channel in channels
-        if news is not News.REPEATED or (alert.pk, channel.pk) not in untold
+        if news is not News.REPEATED or (alert.pk, channel.pk) not in unsent
     ]
     Delivery.objects.bulk_create(messages + _recover(changes))
     QuotaViolation.objects.filter(pk__in=changes.notified, notified=False).update(notified=True, notified_at=now)
-
-
-def _untold(changes: Changes) -> set[tuple[int | None, int | None]]:
-    """Return the alerts whose last message is still unsent: a repetition would only be queued behind it."""
-    repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
-    if not repeated:
-        return set()
-    pending = Delivery.objects.filter(alert__in=repeated, status=Delivery.Status.PENDING)
-    return set(pending.order_by().values_list("alert_id", "channel_id"))
 
 
 def _rows(alerts: Iterable[Alert]) -> Any:
@@ -251,8 +231,10 @@ def _recover(changes: Changes) -> list[Delivery]:
     about.filter(attempts=0, due_at__gt=now).update(
         status=Delivery.Status.SUPPRESSED, reason=Silence.UNTOLD.value, next_try_at=None
     )
+    # Recorded as a delivery, even if it is not sent.
+    recorded = (None, Silence.QUIET_HOURS, Silence.RATE_LIMIT)
     told = Delivery.objects.filter(
-        alert__in=[pk for pk, (_alert, verdict) in verdicts.items() if _is_told(verdict)],
+        alert__in=[pk for pk, (_alert, verdict) in verdicts.items() if verdict.silence in recorded],
         status__in=[Delivery.Status.PENDING, Delivery.Status.SENT],
         channel__enabled=True,
     )
@@ -262,11 +244,6 @@ def _recover(changes: Changes) -> list[Delivery]:
         .values_list("alert_id", "channel_id", "channel__name")
         .distinct()
     ]
-
-
-def _is_told(verdict: AlertVerdict) -> bool:
-    """Return whether a message is recorded as a delivery, even if it is not sent."""
-    return verdict.silence in (None, Silence.QUIET_HOURS, Silence.RATE_LIMIT)
 
 
 def _delivery(
@@ -286,20 +263,14 @@ def _delivery(
     )
 
 
-def _tell(changes: Changes) -> None:
-    """Log it too: in English, and with details for pages in other languages."""
-    for alert in changes.opened:
-        subject, others = _subjects(alert)
-        log_event(logger, Event.ALERT_RAISED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
-    for alert, _verdict in changes.recovered:
-        subject, others = _subjects(alert)
-        log_event(logger, Event.ALERT_RECOVERED, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **others)
-
-
-def _subjects(alert: Alert) -> tuple[str, dict[str, Any]]:
-    """Return the subject of an alert in English, and in each other language as a detail."""
-    said: dict[str, Any] = {}
-    for language, _name in settings.LANGUAGES:
-        with translation.override(language):
-            said[f"subject_{language}"] = alert.subject
-    return said.pop("subject_en"), said
+def _log(changes: Changes) -> None:
+    """Log alerts in English, with the subject in each other language as a detail for pages."""
+    told = [(Event.ALERT_RAISED, alert) for alert in changes.opened]
+    told += [(Event.ALERT_RECOVERED, alert) for alert, _verdict in changes.recovered]
+    for event, alert in told:
+        subjects: dict[str, Any] = {}
+        for language, _name in settings.LANGUAGES:
+            with translation.override(language):
+                subjects[f"subject_{language}"] = alert.subject
+        subject = subjects.pop("subject_en")
+        log_event(logger, event, olt_id=alert.olt_id, rule=alert.rule_name, subject=subject, **subjects)

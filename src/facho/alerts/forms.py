@@ -12,17 +12,16 @@ from unfold.widgets import (
     UnfoldAdminSelectWidget,
 )
 
-from facho.alerts.kinds import PARAMS, Param, clean_params, params_of
+from facho.alerts.kinds import PARAMS, Param, clean_params
 from facho.alerts.models import Channel, Rule
-from facho.apps.inventory.fields import Secret
-from facho.apps.inventory.forms import SecretFormField
+from facho.apps.inventory.forms import SecretFormField, SecretsForm
 from facho.apps.inventory.models import Olt
 
 SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url", "apprise_url")
 
 
-class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """Shows of each secret only whether one is stored."""
+class ChannelForm(SecretsForm):
+    """Settings of a channel."""
 
     signing_secret = SecretFormField(label=_("Signing secret"))
     smtp_password = SecretFormField(label=_("Password"))
@@ -33,23 +32,6 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
     class Meta:
         model = Channel
         exclude: tuple[str, ...] = ()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in SECRETS:
-            if name in self.fields:
-                self.initial[name] = ""
-                stored = bool(getattr(self.instance, name))
-                self.fields[name].help_text = (
-                    _("Stored. Leave empty to keep it.") if stored else _("Nothing is stored.")
-                )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        for name in SECRETS:
-            stored: Secret = getattr(self.instance, name)
-            cleaned[name] = cleaned.get(name) or stored
-        return cleaned
 
 
 def field_of(param: Param) -> forms.Field:
@@ -98,20 +80,17 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        given = {name: cleaned.get(name) for name in params_of(cleaned.get("kind", ""))}
+        given = {name: cleaned.get(name) for name in PARAMS.get(cleaned.get("kind", ""), {})}
         params = {name: value for name, value in given.items() if value not in (None, "")}
         try:
             self.instance.params = clean_params(cleaned.get("kind", ""), params)
         except ValidationError as error:
             # The stored value must be valid, or the model would report a second error.
             self.instance.params = {}
-            self._refuse(error.messages)
+            for message in error.messages:
+                name, _colon, sentence = message.partition(": ")
+                self.add_error(name if name in self.fields else None, sentence or message)
         return cleaned
-
-    def _refuse(self, messages: list[str]) -> None:
-        for message in messages:
-            name, _colon, sentence = message.partition(": ")
-            self.add_error(name if name in self.fields else None, sentence or message)
 
 
 # One form field per setting of each kind; their names are unique.

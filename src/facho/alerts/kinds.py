@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -57,34 +57,28 @@ class Param:
     most: float = 0
     is_whole: bool = True
     choices: tuple[tuple[str, Any], ...] = ()
-    several: bool = field(default=False)
+    several: bool = False
 
     def clean(self, value: Any) -> Any:
         """Return the value to store; `ValidationError` if it is invalid."""
         if self.several:
-            return self._clean_several(value)
+            if not isinstance(value, list | tuple) or not value:
+                raise ValidationError(gettext("Choose at least one."))
+            return sorted({self._clean_choice(each) for each in value})
         if self.choices:
             return self._clean_choice(value)
-        return self._clean_number(value)
-
-    def _clean_several(self, value: Any) -> list[str]:
-        if not isinstance(value, list | tuple) or not value:
-            raise ValidationError(gettext("Choose at least one."))
-        return sorted({self._clean_choice(each) for each in value})
-
-    def _clean_choice(self, value: Any) -> str:
-        known = [name for name, _label in self.choices]
-        if value not in known:
-            raise ValidationError(gettext("Choose one of: %(choices)s.") % {"choices": ", ".join(known)})
-        return str(value)
-
-    def _clean_number(self, value: Any) -> float | int:
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not is_number or not self.least <= value <= self.most or (self.is_whole and value != int(value)):
             bounds = {"least": f"{self.least:g}", "most": f"{self.most:g}"}
             kind = gettext("a whole number") if self.is_whole else gettext("a number")
             raise ValidationError(gettext("Write %(kind)s from %(least)s to %(most)s.") % {"kind": kind, **bounds})
         return int(value) if self.is_whole else float(value)
+
+    def _clean_choice(self, value: Any) -> str:
+        known = [name for name, _label in self.choices]
+        if value not in known:
+            raise ValidationError(gettext("Choose one of: %(choices)s.") % {"choices": ", ".join(known)})
+        return str(value)
 
 
 PARAMS: Mapping[str, Mapping[str, Param]] = {
@@ -146,21 +140,11 @@ PARAMS: Mapping[str, Mapping[str, Param]] = {
 }
 
 
-def params_of(kind: str) -> Mapping[str, Param]:
-    """Return the settings of this kind."""
-    return PARAMS.get(kind, {})
-
-
-def defaults(kind: str) -> dict[str, Any]:
-    """Return the default settings."""
-    return {name: param.default for name, param in params_of(kind).items()}
-
-
 def clean_params(kind: str, given: Any) -> dict[str, Any]:
     """Return all settings of a kind, with defaults for missing ones; `ValidationError` by name."""
     if not isinstance(given, dict):
         raise ValidationError(gettext("Write an object with names and values."))
-    known = params_of(kind)
+    known = PARAMS.get(kind, {})
     errors = [
         gettext("%(kind)s has no setting %(name)s.") % {"kind": kind, "name": name} for name in given.keys() - known
     ]

@@ -50,22 +50,18 @@ class AlertLoop:
 
     async def step(self) -> None:
         """Run the due steps. A failed step is due again at the next beat or evaluation."""
+        now, seconds = self._clock.now(), self._clock.monotonic()
+        # Not later than now: the clock may have been set back.
+        since = self._since = min(self._since or now, now)
         try:
-            await self._evaluate()
+            if self._due is None or seconds >= self._due:
+                self._due = seconds + EVALUATE_EVERY
+                snapshot = self.snapshot(now)
+                await self._thread.run(lambda: evaluate(now, snapshot, since))
             await self.outbox.step()
         except Exception:
             # The database may be unavailable, or a row may have been deleted.
             logger.exception("evaluating alerts failed")
-
-    async def _evaluate(self) -> None:
-        now, seconds = self._clock.now(), self._clock.monotonic()
-        # Not later than now: the clock may have been set back.
-        since = self._since = min(self._since or now, now)
-        if self._due is not None and seconds < self._due:
-            return
-        self._due = seconds + EVALUATE_EVERY
-        snapshot = self.snapshot(now)
-        await self._thread.run(lambda: evaluate(now, snapshot, since))
 
     async def close(self) -> None:
         await self.outbox.close()

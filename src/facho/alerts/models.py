@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from facho.alerts import text
-from facho.alerts.kinds import OF_OLTS, RuleKind, clean_params, defaults
+from facho.alerts.kinds import OF_OLTS, PARAMS, RuleKind, clean_params
 from facho.alerts.rules import AlertSeverity, News, Silence
 from facho.alerts.validation import MAIL_SECURITY, clean_channel
 from facho.apps.inventory.fields import SecretField
@@ -227,11 +227,7 @@ class Rule(models.Model):
 
     def setting(self, name: str) -> Any:
         """Return a setting, or its default."""
-        return {**defaults(self.kind), **self.params}[name]
-
-    @property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.quiet_zone)
+        return self.params[name] if name in self.params else PARAMS[self.kind][name].default
 
 
 class Alert(models.Model):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
@@ -20,6 +21,7 @@ from facho.alerts.models import Channel, Delivery
 from facho.alerts.notifiers import notifier
 from facho.alerts.rules import MOST_ATTEMPTS, Message, News, Silence, next_try
 from facho.apps.inventory.fields import WrongKeyError
+from facho.apps.inventory.queries import OLT_HEAVY
 from facho.engine.errors import DeliveryFailed
 from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
@@ -86,7 +88,7 @@ class Outbox:
 
     async def _serve(self, channel_id: int) -> None:
         try:
-            while parcel := await self._take(channel_id):
+            while parcel := await self._thread.run(partial(take, channel_id, self._clock.now(), self._public_url)):
                 await self._send(parcel)
         except Exception:
             # The database may be unavailable. Claimed messages are due again later; other channels continue.
@@ -94,20 +96,13 @@ class Outbox:
         finally:
             del self._busy[channel_id]
 
-    async def _take(self, channel_id: int) -> Parcel | None:
-        now = self._clock.now()
-        return await self._thread.run(lambda: take(channel_id, now, self._public_url))
-
     async def _send(self, parcel: Parcel) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            code = await loop.run_in_executor(self._pool, self._call, parcel)
+            code = await asyncio.get_running_loop().run_in_executor(self._pool, self._call, parcel)
         except DeliveryFailed as error:
-            failure, now = error, self._clock.now()
-            await self._thread.run(lambda: note_failure(parcel, failure, now))
+            await self._thread.run(partial(note_failure, parcel, error, self._clock.now()))
         else:
-            now = self._clock.now()
-            await self._thread.run(lambda: note_success(parcel, code, now))
+            await self._thread.run(partial(note_success, parcel, code, self._clock.now()))
 
     def _call(self, parcel: Parcel) -> int | None:
         try:
@@ -142,11 +137,14 @@ def take(channel_id: int, now: datetime, public_url: str) -> Parcel | None:
     if channel is None:
         return None
     if not channel.enabled:
-        _suppress(channel_id)
+        # A test is sent all the same.
+        pending = Delivery.objects.filter(channel_id=channel_id, status=Delivery.Status.PENDING)
+        pending.exclude(news=News.TEST.value).update(
+            status=Delivery.Status.SUPPRESSED, reason=Silence.CHANNEL_DISABLED.value, next_try_at=None
+        )
     tests_first = Case(When(news=News.TEST.value, then=Value(0)), default=Value(1))
     mine = _due(now).filter(channel_id=channel_id).order_by(tests_first, "due_at", "id")
-    secrets = [f"alert__olt__{name}" for name in ("community", "v3_auth_key", "v3_priv_key", "extra", "learned")]
-    delivery = mine.select_related("alert__olt").defer(*secrets).first()
+    delivery = mine.select_related("alert__olt").defer(*(f"alert__{name}" for name in OLT_HEAVY)).first()
     if delivery is None or not _claim(delivery, now):
         return None
     said = message(delivery, channel.language, public_url)
@@ -158,14 +156,6 @@ def _claim(delivery: Delivery, now: datetime) -> bool:
         pk=delivery.pk, status=Delivery.Status.PENDING, next_try_at=delivery.next_try_at, attempts=delivery.attempts
     )
     return bool(same.update(attempts=F("attempts") + 1, next_try_at=next_try(delivery.attempts + 1, now)))
-
-
-def _suppress(channel_id: int) -> None:
-    """Cancel messages to a disabled channel, except tests."""
-    pending = Delivery.objects.filter(channel_id=channel_id, status=Delivery.Status.PENDING)
-    pending.exclude(news=News.TEST.value).update(
-        status=Delivery.Status.SUPPRESSED, reason=Silence.CHANNEL_DISABLED.value, next_try_at=None
-    )
 
 
 def note_success(parcel: Parcel, code: int | None, now: datetime) -> None:

@@ -54,10 +54,9 @@ class Silence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A current problem found by a rule. `code` and `params` can be shown in any language."""
+    """A current problem found by a rule. Its params can be shown in any language."""
 
     key: str
-    code: str
     params: Mapping[str, Any] = field(default_factory=dict)
     olt_id: int | None = None
     slot: int | None = None
@@ -129,16 +128,13 @@ class AlertPolicy:
         if most is None or fits(at, said, max(most // 2, 1) if news is News.REPEATED else most):
             return AlertVerdict(at=at)
         if news is News.RECOVERED:
-            return AlertVerdict(at=self._later(at, said, most))
+            # Outside quiet hours and within the limit, at most an hour after the last message.
+            free = [self._quiet_until(each + HOUR) or each + HOUR for each in sorted(said) if each + HOUR > at]
+            return AlertVerdict(at=next(time for time in free if fits(time, said, most)))
         return AlertVerdict(silence=Silence.RATE_LIMIT)
 
     def _quiet_until(self, at: datetime) -> datetime | None:
         return self.quiet.until(at) if self.quiet and self.severity is not AlertSeverity.CRITICAL else None
-
-    def _later(self, at: datetime, said: Sequence[datetime], most: int) -> datetime:
-        """Return the first time outside quiet hours and within the limit, at most an hour after the last message."""
-        free = [self._quiet_until(each + HOUR) or each + HOUR for each in sorted(said) if each + HOUR > at]
-        return next(time for time in free if fits(time, said, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,6 @@ class AlertVerdict:
 class Decision:
     """Action for one key. Without `news` the alert is only updated; without a time nothing is sent."""
 
-    key: str
     alert: OpenAlert | None
     firing: Firing | None
     news: News | None = None
@@ -186,29 +181,24 @@ def _on_firing(
     firing: Firing, alert: OpenAlert | None, policy: AlertPolicy, told: list[datetime], now: datetime
 ) -> Decision:
     if alert is None:
-        return Decision(firing.key, None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
-    if _repeat_is_due(alert, policy, now):
+        return Decision(None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
+    repeat = None if alert.is_acknowledged else policy.repeat_every
+    if repeat is not None and now >= (alert.last_told_at or alert.opened_at) + repeat:
         verdict = _say(policy, News.REPEATED, told, now)
         # A repetition that may not be sent now is simply not due, and leaves no record.
         if verdict.at is not None:
-            return Decision(firing.key, alert, firing, News.REPEATED, verdict)
-    return Decision(firing.key, alert, firing)
-
-
-def _repeat_is_due(alert: OpenAlert, policy: AlertPolicy, now: datetime) -> bool:
-    if policy.repeat_every is None or alert.is_acknowledged:
-        return False
-    return now >= (alert.last_told_at or alert.opened_at) + policy.repeat_every
+            return Decision(alert, firing, News.REPEATED, verdict)
+    return Decision(alert, firing)
 
 
 def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: list[datetime], now: datetime) -> Decision:
     if alert.absent_since is None or now - alert.absent_since < policy.recover_after:
-        return Decision(alert.key, alert, None)
+        return Decision(alert, None)
     if alert.first_told_at is None or alert.first_told_at > now:
-        return Decision(alert.key, alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNTOLD))
+        return Decision(alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNTOLD))
     if not policy.tells_recovery:
-        return Decision(alert.key, alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNWANTED))
-    return Decision(alert.key, alert, None, News.RECOVERED, _say(policy, News.RECOVERED, told, now))
+        return Decision(alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNWANTED))
+    return Decision(alert, None, News.RECOVERED, _say(policy, News.RECOVERED, told, now))
 
 
 def _say(policy: AlertPolicy, news: News, told: list[datetime], now: datetime) -> AlertVerdict:

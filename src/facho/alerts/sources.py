@@ -45,15 +45,11 @@ class World:
 
     def watches(self, rule: Rule, olt_id: int | None) -> bool:
         """Return whether a rule covers an OLT. Events also cover disabled OLTs."""
-        chosen = self._chosen_by(rule)
-        is_meant = not chosen or olt_id in chosen
-        return is_meant and (rule.kind == RuleKind.EVENT or olt_id in self.olts)
-
-    def _chosen_by(self, rule: Rule) -> Collection[int]:
-        """Return the OLTs of a rule, prefetched without secrets; empty stands for all."""
         if rule.pk not in self._chosen:
+            # Prefetched without secrets. Empty stands for all.
             self._chosen[rule.pk] = {olt.pk for olt in rule.olts.all()}
-        return self._chosen[rule.pk]
+        chosen = self._chosen[rule.pk]
+        return (not chosen or olt_id in chosen) and (rule.kind == RuleKind.EVENT or olt_id in self.olts)
 
 
 # States of an ONU without light or power.
@@ -63,77 +59,61 @@ DARK = (Onu.State.LOS, Onu.State.OFFLINE, Onu.State.DYING_GASP)
 WORST_SHOWN = 5
 
 
-def _present(onus: QuerySet[Onu], world: World) -> QuerySet[Onu]:
+def _present(onus: QuerySet[Onu]) -> QuerySet[Onu]:
     """Return the present ONUs with a place, on enabled OLTs."""
-    placed = onus.filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False)
-    return placed.filter(olt__enabled=True)
+    return onus.filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False, olt__enabled=True)
 
 
 def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
     """Return ports with enough dark ONUs, by the index on states; then the total of these ports."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
     counts = {state.value: Count("id", filter=Q(state=state)) for state in DARK}
-    grouped = _present(Onu.objects.filter(state__in=DARK), world).order_by().values("olt_id", "slot", "port")
-    ports = list(grouped.annotate(dark=Count("id"), **counts).filter(dark__gte=fewest))
-    known = _known_onus({port["olt_id"] for port in ports}, world)
+    grouped = _present(Onu.objects.filter(state__in=DARK)).order_by().values("olt_id", "slot", "port")
+    ports: list[Any] = list(grouped.annotate(dark=Count("id"), **counts).filter(dark__gte=fewest))
+    olt_ids = {port["olt_id"] for port in ports}
+    rows = _present(Onu.objects.filter(olt_id__in=olt_ids)).order_by().values("olt_id", "slot", "port")
+    known = {_place(row): row["known"] for row in rows.annotate(known=Count("id"))}
     firings: Firings = {}
     for rule in rules:
         least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
         firings[rule.pk] = [
-            _of_port(rule, port, world, {"known": known[_place(port)], **_only(port, "dark", *counts)})
+            _of_port(port, world, {"known": known[_place(port)], **{name: port[name] for name in ("dark", *counts)}})
             for port in ports
             if port["dark"] >= max(least, share * known[_place(port)]) and world.watches(rule, port["olt_id"])
         ]
     return firings
 
 
-def _known_onus(olt_ids: Collection[int], world: World) -> Mapping[tuple[int, int, int], int]:
-    if not olt_ids:
-        return {}
-    rows = _present(Onu.objects.filter(olt_id__in=olt_ids), world).order_by().values("olt_id", "slot", "port")
-    return {_place(row): row["known"] for row in rows.annotate(known=Count("id"))}
-
-
 def low_power(rules: Sequence[Rule], world: World) -> Firings:
     """Return one alert per port: a splice or a splitter affects all ONUs behind it."""
     highest = max(rule.setting("below_dbm") + rule.setting("hysteresis_db") for rule in rules)
-    lit = _present(Onu.objects.below(highest).exclude(state__in=DARK), world)
+    lit = _present(Onu.objects.below(highest).exclude(state__in=DARK))
     counts = {}
     for rule in rules:
         below = rule.setting("below_dbm")
         counts[f"low_{rule.pk}"] = Count("id", filter=Q(rx_dbm__lt=below))
         counts[f"high_{rule.pk}"] = Count("id", filter=Q(rx_dbm__lt=below + rule.setting("hysteresis_db")))
-    ports = list(lit.order_by().values("olt_id", "slot", "port").annotate(lowest=Min("rx_dbm"), **counts))
-    chosen = {rule.pk: [port for port in ports if _is_low(rule, port, world)] for rule in rules}
+    grouped = lit.order_by().values("olt_id", "slot", "port").annotate(lowest=Min("rx_dbm"), **counts)
+    ports: list[Any] = sorted(grouped, key=lambda port: float(port["lowest"]))
+    chosen: dict[int, list[Any]] = {}
+    for rule in rules:
+        chosen[rule.pk] = []
+        for port in ports:
+            # An open alert needs a clear improvement to end.
+            column = "high" if world.is_open(rule, _port_key(port)) else "low"
+            if world.watches(rule, port["olt_id"]) and port[f"{column}_{rule.pk}"] >= rule.setting("low_onus"):
+                chosen[rule.pk].append(port)
     worst = _worst(lit, [port for some in chosen.values() for port in some])
-    return {
-        rule.pk: [
-            _of_port(
-                rule,
-                port,
-                world,
-                {**_count(rule, port), "worst": worst[_place(port)]},
-            )
-            for port in sorted(chosen[rule.pk], key=lambda port: float(port["lowest"]))
-        ]
-        for rule in rules
-    }
-
-
-def _is_low(rule: Rule, port: Mapping[str, Any], world: World) -> bool:
-    if not world.watches(rule, port["olt_id"]):
-        return False
-    # An open alert needs a clear improvement to end.
-    column = "high" if world.is_open(rule, _port_key(port)) else "low"
-    return bool(port[f"{column}_{rule.pk}"] >= rule.setting("low_onus"))
-
-
-def _count(rule: Rule, port: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the number of ONUs below the limit; within the hysteresis, below its upper end."""
-    below = rule.setting("below_dbm")
-    if port[f"low_{rule.pk}"]:
-        return {"low": port[f"low_{rule.pk}"], "below": below}
-    return {"low": port[f"high_{rule.pk}"], "below": below + rule.setting("hysteresis_db")}
+    firings: Firings = {}
+    for rule in rules:
+        found = firings[rule.pk] = []
+        for port in chosen[rule.pk]:
+            low, below = port[f"low_{rule.pk}"], rule.setting("below_dbm")
+            if not low:
+                # All are within the hysteresis: count those below its upper end.
+                low, below = port[f"high_{rule.pk}"], below + rule.setting("hysteresis_db")
+            found.append(_of_port(port, world, {"low": low, "below": below, "worst": worst[_place(port)]}))
+    return firings
 
 
 def _worst(lit: QuerySet[Onu], ports: Iterable[Mapping[str, Any]]) -> Mapping[tuple[int, int, int], list[Any]]:
@@ -150,9 +130,9 @@ def _worst(lit: QuerySet[Onu], ports: Iterable[Mapping[str, Any]]) -> Mapping[tu
     return places
 
 
-def _of_port(rule: Rule, port: Mapping[str, Any], world: World, more: dict[str, Any]) -> Firing:
+def _of_port(port: Mapping[str, Any], world: World, more: dict[str, Any]) -> Firing:
     params = {"olt": world.olts[port["olt_id"]]["name"], "place": f"{port['slot']}/{port['port']}", **more}
-    return Firing(_port_key(port), rule.kind, params, port["olt_id"], port["slot"], port["port"])
+    return Firing(_port_key(port), params, port["olt_id"], port["slot"], port["port"])
 
 
 def _port_key(port: Mapping[str, Any]) -> str:
@@ -161,10 +141,6 @@ def _port_key(port: Mapping[str, Any]) -> str:
 
 def _place(port: Mapping[str, Any]) -> tuple[int, int, int]:
     return port["olt_id"], port["slot"], port["port"]
-
-
-def _only(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: row[name] for name in names}
 
 
 # A violation counts until the next hour is judged, some minutes after its end.
@@ -178,31 +154,27 @@ SEVERITY_ORDER = list(QuotaViolation.Severity.values)
 
 def unreachable(rules: Sequence[Rule], world: World) -> Firings:
     """Return OLTs with an open breaker. After a manual close the alert ends when the OLT has answered."""
-    silent = {id_: olt for id_, olt in world.olts.items() if olt["reachability"] not in ANSWERED}
     firings: Firings = {}
     for rule in rules:
-        found = {id_: olt for id_, olt in world.olts.items() if olt["breaker_opened_at"] is not None}
-        found |= {id_: olt for id_, olt in silent.items() if world.is_open(rule, f"olt:{id_}")}
-        firings[rule.pk] = _of_olts(rule, world, found, lambda olt: {"error": olt["last_error"]})
+        found = firings[rule.pk] = []
+        for id_, olt in world.olts.items():
+            key = f"olt:{id_}"
+            lasts = olt["reachability"] not in ANSWERED and world.is_open(rule, key)
+            if (olt["breaker_opened_at"] is not None or lasts) and world.watches(rule, id_):
+                params = {"olt": olt["name"], "error": olt["last_error"]}
+                found.append(Firing(key, params, olt_id=id_))
     return firings
 
 
 def vanishing(rules: Sequence[Rule], world: World) -> Firings:
-    suspect = {id_: olt for id_, olt in world.olts.items() if olt["suspect_since"] is not None}
-    return {rule.pk: _of_olts(rule, world, suspect, lambda olt: {}) for rule in rules}
-
-
-def _of_olts(
-    rule: Rule,
-    world: World,
-    olts: Mapping[int, Mapping[str, Any]],
-    more: Callable[[Mapping[str, Any]], dict[str, Any]],
-) -> list[Firing]:
-    return [
-        Firing(f"olt:{id_}", rule.kind, {"olt": olt["name"], **more(olt)}, olt_id=id_)
-        for id_, olt in olts.items()
-        if world.watches(rule, id_)
-    ]
+    return {
+        rule.pk: [
+            Firing(f"olt:{id_}", {"olt": olt["name"]}, olt_id=id_)
+            for id_, olt in world.olts.items()
+            if olt["suspect_since"] is not None and world.watches(rule, id_)
+        ]
+        for rule in rules
+    }
 
 
 def saturated(rules: Sequence[Rule], world: World) -> Firings:
@@ -210,16 +182,14 @@ def saturated(rules: Sequence[Rule], world: World) -> Firings:
         return {rule.pk: None for rule in rules}
     stats = world.snapshot["stats"]
     params = {"busy": round(stats["busy_percentage"])}
-    return {rule.pk: [Firing("pool", rule.kind, params)] if stats["is_saturated"] else [] for rule in rules}
+    return {rule.pk: [Firing("pool", params)] if stats["is_saturated"] else [] for rule in rules}
 
 
 def stalled(rules: Sequence[Rule], world: World) -> Firings:
     age = world.snapshot["age"]
     seconds = (world.now - world.since).total_seconds() if age is None else age
     return {
-        rule.pk: [Firing("scheduler", rule.kind, {"age": round(seconds)})]
-        if seconds > rule.setting("stalled_seconds")
-        else []
+        rule.pk: [Firing("scheduler", {"age": round(seconds)})] if seconds > rule.setting("stalled_seconds") else []
         for rule in rules
     }
 
@@ -234,18 +204,14 @@ def delayed(rules: Sequence[Rule], world: World) -> Firings:
     now = world.snapshot["queue"]["delayed"]
     firings: Firings = {}
     for rule in rules:
-        is_long = world.is_open(rule, "queue") or _was_delayed(rule, samples, world.now)
+        limit, start = rule.setting("delayed"), world.now - timedelta(minutes=rule.setting("minutes"))
+        within = {at: count for at, count in samples.items() if at > start - timedelta(minutes=1)}
+        # The first sample of the span must exist: a restart in between proves nothing.
+        is_covered = any(at <= start + timedelta(minutes=1) for at in within)
+        is_long = world.is_open(rule, "queue") or (is_covered and all(count > limit for count in within.values()))
         params = {"delayed": now, "minutes": rule.setting("minutes")}
-        firings[rule.pk] = [Firing("queue", rule.kind, params)] if now > rule.setting("delayed") and is_long else []
+        firings[rule.pk] = [Firing("queue", params)] if now > limit and is_long else []
     return firings
-
-
-def _was_delayed(rule: Rule, samples: Mapping[datetime, int], now: datetime) -> bool:
-    span = timedelta(minutes=rule.setting("minutes"))
-    within = {at: count for at, count in samples.items() if at > now - span - timedelta(minutes=1)}
-    # The first sample of the span must exist: a restart in between proves nothing.
-    is_covered = any(at <= now - span + timedelta(minutes=1) for at in within)
-    return is_covered and all(count > rule.setting("delayed") for count in within.values())
 
 
 def violations(rules: Sequence[Rule], world: World) -> Firings:
@@ -255,26 +221,21 @@ def violations(rules: Sequence[Rule], world: World) -> Firings:
     firings: Firings = {}
     for rule in rules:
         severe = SEVERITY_ORDER[SEVERITY_ORDER.index(rule.setting("min_severity")) :]
-        firings[rule.pk] = [
-            _of_violation(rule, row, world.olts[row.olt_id]["name"])
-            for row in latest.values()
-            if row.severity in severe and world.watches(rule, row.olt_id)
-        ]
+        found = firings[rule.pk] = []
+        for row in latest.values():
+            if row.severity not in severe or not world.watches(rule, row.olt_id):
+                continue
+            report = row.report if isinstance(row.report, dict) else {}
+            params = {
+                "olt": world.olts[row.olt_id]["name"],
+                "task": row.task_type,
+                "severity": row.severity,
+                "hour": f"{row.period_start:%Y-%m-%d %H:%M} UTC",
+                "violation": row.pk,
+                **{name: report[name] for name in ("completed", "required", "causes", "advice") if name in report},
+            }
+            found.append(Firing(f"olt:{row.olt_id}:{row.task_type}", params, olt_id=row.olt_id))
     return firings
-
-
-def _of_violation(rule: Rule, row: QuotaViolation, olt: str) -> Firing:
-    report = row.report if isinstance(row.report, dict) else {}
-    known = {name: report[name] for name in ("completed", "required", "causes", "advice") if name in report}
-    params = {
-        "olt": olt,
-        "task": row.task_type,
-        "severity": row.severity,
-        "hour": f"{row.period_start:%Y-%m-%d %H:%M} UTC",
-        "violation": row.pk,
-        **known,
-    }
-    return Firing(f"olt:{row.olt_id}:{row.task_type}", rule.kind, params, olt_id=row.olt_id)
 
 
 def events(rules: Sequence[Rule], world: World) -> Firings:
@@ -284,29 +245,19 @@ def events(rules: Sequence[Rule], world: World) -> Firings:
     recent = CoordinatorLog.objects.filter(event_type__in=types, timestamp__gt=world.now - longest)
     groups = list(recent.order_by().values("event_type", "olt_id").annotate(last=Max("id"), times=Count("id")))
     told = CoordinatorLog.objects.in_bulk([group["last"] for group in groups])
-    return {
-        rule.pk: [
-            _of_event(rule, told[group["last"]], group["times"])
-            for group in groups
-            if group["last"] in told and _is_of(rule, told[group["last"]], world)
-        ]
-        for rule in rules
-    }
-
-
-def _is_of(rule: Rule, entry: CoordinatorLog, world: World) -> bool:
-    # Events before the rule existed do not count.
-    since = max(world.now - timedelta(minutes=rule.setting("event_minutes")), rule.created_at)
-    return (
-        world.watches(rule, entry.olt_id)
-        and entry.event_type in rule.setting("event_types")
-        and entry.timestamp > since
-    )
-
-
-def _of_event(rule: Rule, entry: CoordinatorLog, times: int) -> Firing:
-    params = {"event": entry.event_type, "details": entry.details, "message": entry.message, "times": times}
-    return Firing(f"event:{entry.event_type}:{entry.olt_id or ''}", rule.kind, params, olt_id=entry.olt_id)
+    firings: Firings = {}
+    for rule in rules:
+        found = firings[rule.pk] = []
+        # Events before the rule existed do not count.
+        since = max(world.now - timedelta(minutes=rule.setting("event_minutes")), rule.created_at)
+        for group in groups:
+            type_, olt_id, entry = group["event_type"], group["olt_id"], told.get(group["last"])
+            if entry is None or entry.timestamp <= since:
+                continue
+            if type_ in rule.setting("event_types") and world.watches(rule, olt_id):
+                params = {"event": type_, "details": entry.details, "message": entry.message, "times": group["times"]}
+                found.append(Firing(f"event:{type_}:{olt_id or ''}", params, olt_id=olt_id))
+    return firings
 
 
 SOURCES: Mapping[str, Callable[[Sequence[Rule], World], Firings]] = {

@@ -77,7 +77,11 @@ HINTS = {
 def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> str:
     """Return the subject of an alert in one line."""
     if kind == "event":
-        return _event_sentence(params)
+        try:
+            return told(Event[str(params.get("event"))], params.get("details", {}))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # An event of another version, or with other details: use the text of the log.
+            return str(params.get("message", "?"))
     raised, recovered = SUBJECTS[kind]
     forms = recovered if is_over else raised
     known = _Known(spoken(params))
@@ -89,7 +93,28 @@ def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> s
 
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
     """Return further details, one line each."""
-    return [*_facts(kind, params), *([gettext(HINTS[kind])] if kind in HINTS else [])]
+    said: list[str] = []
+    if kind == "port_dark":
+        states = [(sentence, params.get(state)) for state, sentence in STATES.items()]
+        said.append(", ".join(gettext(sentence) % {"count": count} for sentence, count in states if count))
+    elif kind == "low_power":
+        said += [f"{onu['name']}: {decimal(onu['rx_dbm'], 2)} dBm" for onu in params.get("worst", [])]
+    elif kind == "violation":
+        said.append(gettext("Severity: %(severity)s. Start of the hour: %(hour)s.") % _Known(spoken(params)))
+        causes = params.get("causes")
+        if isinstance(causes, dict) and causes:
+            listed = ", ".join(f"{WORDS['cause'].get(cause, cause)}: {count}" for cause, count in causes.items())
+            said.append(gettext("Causes: %(causes)s.") % {"causes": listed})
+        said += violation_advice(_Known(params))
+    elif kind == "olt_unreachable" and params.get("error"):
+        said.append(in_words(str(params["error"])))
+    elif kind == "event" and (times := params.get("times", 1)) > 1:
+        said.append(ngettext("It happened %(times)d time.", "It happened %(times)d times.", times) % {"times": times})
+    elif kind == "scheduler_stalled":
+        said.append(gettext("Last report: %(age)s s ago.") % _Known(params))
+    if kind in HINTS:
+        said.append(gettext(HINTS[kind]))
+    return said
 
 
 class _Known(dict[str, Any]):
@@ -97,38 +122,3 @@ class _Known(dict[str, Any]):
 
     def __missing__(self, name: str) -> str:
         return "?"
-
-
-def _event_sentence(params: Mapping[str, Any]) -> str:
-    try:
-        return told(Event[str(params.get("event"))], params.get("details", {}))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        # An event of another version, or with other details: use the text of the log.
-        return str(params.get("message", "?"))
-
-
-def _facts(kind: str, params: Mapping[str, Any]) -> list[str]:
-    if kind == "port_dark":
-        states = [(sentence, params.get(state)) for state, sentence in STATES.items()]
-        return [", ".join(gettext(sentence) % {"count": count} for sentence, count in states if count)]
-    if kind == "low_power":
-        return [f"{onu['name']}: {decimal(onu['rx_dbm'], 2)} dBm" for onu in params.get("worst", [])]
-    if kind == "violation":
-        return _of_violation(_Known(params))
-    if kind == "olt_unreachable" and params.get("error"):
-        return [in_words(str(params["error"]))]
-    if kind == "event" and params.get("times", 1) > 1:
-        times = params["times"]
-        return [ngettext("It happened %(times)d time.", "It happened %(times)d times.", times) % {"times": times}]
-    if kind == "scheduler_stalled":
-        return [gettext("Last report: %(age)s s ago.") % _Known(params)]
-    return []
-
-
-def _of_violation(params: Mapping[str, Any]) -> list[str]:
-    said = [gettext("Severity: %(severity)s. Start of the hour: %(hour)s.") % _Known(spoken(params))]
-    causes = params["causes"]
-    if isinstance(causes, dict) and causes:
-        listed = ", ".join(f"{WORDS['cause'].get(cause, cause)}: {count}" for cause, count in causes.items())
-        said.append(gettext("Causes: %(causes)s.") % {"causes": listed})
-    return [*said, *violation_advice(params)]

@@ -8,7 +8,6 @@ from django.core.validators import validate_email
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from facho.apps.inventory.fields import SecretField
 from facho.apps.inventory.models import validate_host
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def _webhook(channel: "Channel") -> dict[str, Any]:
     errors: dict[str, Any] = {}
     if not is_http(channel.url):
         errors["url"] = _("Write an address that begins with http:// or https://, without a user or a password.")
-    if len(_revealed(channel.signing_secret)) < SHORTEST_SECRET:
+    if len(channel.signing_secret.reveal()) < SHORTEST_SECRET:
         errors["signing_secret"] = _("The signing secret must have at least 16 characters.")
     return errors
 
@@ -54,7 +53,7 @@ def _email(channel: "Channel") -> dict[str, Any]:
 
 def _telegram(channel: "Channel") -> dict[str, Any]:
     errors: dict[str, Any] = {}
-    token = _revealed(channel.bot_token)
+    token = channel.bot_token.reveal()
     if ":" not in token or not token.isprintable() or "/" in token or " " in token:
         errors["bot_token"] = _("Write the token from @BotFather, like 123456:ABC-DEF.")
     if not channel.chat_id.strip():
@@ -65,7 +64,7 @@ def _telegram(channel: "Channel") -> dict[str, Any]:
 
 
 def _slack(channel: "Channel") -> dict[str, Any]:
-    if is_http(_revealed(channel.slack_url)):
+    if is_http(channel.slack_url.reveal()):
         return {}
     return {"slack_url": _("Write the address of an incoming webhook, which begins with https://.")}
 
@@ -76,7 +75,7 @@ def _apprise(channel: "Channel") -> dict[str, Any]:
 
     if not is_installed():
         return {"apprise_url": gettext("Apprise is not installed. Install it with: %(command)s") % {"command": INSTALL}}
-    if service_of(_revealed(channel.apprise_url)) is None:
+    if service_of(channel.apprise_url.reveal()) is None:
         return {
             "apprise_url": _(
                 "Apprise does not accept this URL. Write one URL, without a file, like ntfys://ntfy.example.net/noc."
@@ -93,10 +92,6 @@ def is_http(url: str) -> bool:
     except ValueError:
         return False
     return is_usable and parts.scheme in ("http", "https") and url.isascii() and url.isprintable() and " " not in url
-
-
-def _revealed(secret: Any) -> str:
-    return SecretField().to_python(secret).reveal()
 
 
 def _is(validate: Any, value: str) -> bool:

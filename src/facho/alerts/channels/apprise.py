@@ -13,9 +13,8 @@ from threading import BoundedSemaphore, Thread
 from typing import Any
 from urllib.parse import unquote
 
-from facho.alerts.channels import TIMEOUT
+from facho.alerts.channels import TIMEOUT, plain
 from facho.alerts.channels.http import MOST_SAID, TOO_MANY_REQUESTS, redacted
-from facho.alerts.channels.plain import plain
 from facho.alerts.rules import AlertSeverity, Message, News
 from facho.engine.errors import DeliveryFailed
 
@@ -122,15 +121,12 @@ class Apprise:
         )
         if not result:
             said = " ".join(entry.message for entry in result.logs())
-            raise self._refusal(str(service.service_name), said)
-
-    def _refusal(self, name: str, said: str) -> DeliveryFailed:
-        found = STATUS.search(said)
-        code = int(found[1]) if found else None
-        _scheme, _colon, secret = self.url.partition(":")
-        words = redacted(said, [secret, unquote(secret)], SHORTEST_SECRET)[:MOST_SAID]
-        return DeliveryFailed(
-            f"{name} did not accept the message" + (f": {words}" if words else ""),
-            is_temporary=code is None or code == TOO_MANY_REQUESTS or code >= 500,
-            code=code,
-        )
+            found = STATUS.search(said)
+            code = int(found[1]) if found else None
+            _scheme, _colon, secret = self.url.partition(":")
+            words = redacted(said, [secret, unquote(secret)], SHORTEST_SECRET)[:MOST_SAID]
+            raise DeliveryFailed(
+                f"{service.service_name} did not accept the message" + (f": {words}" if words else ""),
+                is_temporary=code is None or code == TOO_MANY_REQUESTS or code >= 500,
+                code=code,
+            )

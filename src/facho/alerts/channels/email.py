@@ -13,8 +13,7 @@ from typing import Any
 from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
 
-from facho.alerts.channels import TIMEOUT
-from facho.alerts.channels.plain import plain
+from facho.alerts.channels import TIMEOUT, plain
 from facho.alerts.rules import Message
 from facho.engine.errors import DeliveryFailed
 
@@ -72,15 +71,6 @@ class Email:
             use_ssl=self.security is Security.TLS,
             timeout=self.timeout,
         )
-        try:
-            backend.open()
-            backend.send_messages([self._mail(message)])
-        finally:
-            with contextlib.suppress(OSError):
-                # The mail was accepted, or another error is raised; an error at the end does not matter.
-                backend.close()
-
-    def _mail(self, message: Message) -> EmailMessage:
         headers = {
             # The same for every attempt, so that mail clients show a duplicate once.
             "Message-ID": f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>",
@@ -88,7 +78,14 @@ class Email:
         }
         # A line break in a header would start another header.
         subject = " ".join(message.subject.split())
-        return EmailMessage(subject, plain(message, LONGEST), self.sender, self.recipients, headers=headers)
+        mail = EmailMessage(subject, plain(message, LONGEST), self.sender, self.recipients, headers=headers)
+        try:
+            backend.open()
+            backend.send_messages([mail])
+        finally:
+            with contextlib.suppress(OSError):
+                # The mail was accepted, or another error is raised; an error at the end does not matter.
+                backend.close()
 
 
 class _Deadline:

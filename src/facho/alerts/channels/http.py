@@ -56,7 +56,16 @@ def post(
     if 200 <= status < 300:
         return status
     answer = redacted(said.decode(errors="replace"), [*hidden, target.path, target.query.decode("ascii")])
-    raise _refusal(target.host, status, retry_after, answer)
+    words = " ".join("".join(filter(str.isprintable, answer)).split())[:MOST_SAID]
+    if 300 <= status < 400:
+        words = "redirects are not followed"
+    is_temporary = status == TOO_MANY_REQUESTS or status >= 500
+    raise DeliveryFailed(
+        f"{target.host} answered {status}" + (f": {words}" if words else ""),
+        is_temporary=is_temporary,
+        code=status,
+        retry_after=_seconds(retry_after) if is_temporary else None,
+    )
 
 
 def _target(url: str) -> httpx.URL:
@@ -111,19 +120,6 @@ def redacted(answer: str, hidden: Collection[str], shortest: int = SHORTEST_SECR
     for piece in sorted({*hidden, *pieces} - {"", "/"}, key=len, reverse=True):
         answer = answer.replace(piece, "***")
     return answer
-
-
-def _refusal(host: str, status: int, retry_after: str | None, answer: str) -> DeliveryFailed:
-    words = " ".join("".join(filter(str.isprintable, answer)).split())[:MOST_SAID]
-    if 300 <= status < 400:
-        words = "redirects are not followed"
-    is_temporary = status == TOO_MANY_REQUESTS or status >= 500
-    return DeliveryFailed(
-        f"{host} answered {status}" + (f": {words}" if words else ""),
-        is_temporary=is_temporary,
-        code=status,
-        retry_after=_seconds(retry_after) if is_temporary else None,
-    )
 
 
 def _seconds(retry_after: str | None) -> float | None:

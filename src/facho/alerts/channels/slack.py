@@ -1,10 +1,10 @@
 """Messages to an incoming webhook of Slack, or a compatible one such as Mattermost or Rocket.Chat."""
 
 from dataclasses import dataclass, field
+from html import escape
 
-from facho.alerts.channels import TIMEOUT
+from facho.alerts.channels import TIMEOUT, plain
 from facho.alerts.channels.http import canonical, post
-from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
 
 # Slack cuts longer texts.
@@ -19,10 +19,6 @@ class Slack:
     timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int:
-        body = canonical({"text": escaped(plain(message, LONGEST))})
+        # Escaped, so that nothing mentions people or hides a link in Slack's markup.
+        body = canonical({"text": escape(plain(message, LONGEST), quote=False)})
         return post(self.url, body, {"Content-Type": "application/json"}, hidden=[self.url], timeout=self.timeout)
-
-
-def escaped(text: str) -> str:
-    """Return a text in which nothing mentions people or hides a link in Slack's markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

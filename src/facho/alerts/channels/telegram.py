@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from facho.alerts.channels import TIMEOUT
+from facho.alerts.channels import TIMEOUT, plain
 from facho.alerts.channels.http import canonical, post
-from facho.alerts.channels.plain import plain
 from facho.alerts.rules import Message
 
 API = "https://api.telegram.org"
