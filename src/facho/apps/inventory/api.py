@@ -144,7 +144,7 @@ class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericVie
 
 
 class BrandList(StrictView, generics.ListAPIView[Any]):
-    """The brands, with the columns that a job can name."""
+    """Brands, with the columns that a job can read."""
 
     permission_classes = (IsAuthenticated,)
     filter_backends = ()
