@@ -17,7 +17,7 @@ from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from facho.apps.inventory.admin_tools import dialog
+from facho.apps.inventory.admin_tools import dialog, never
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -89,18 +89,10 @@ class FachoTokenAdmin(ModelAdmin):
     actions = None
     actions_list = ["new_token"]
     actions_row = ["take_back"]
+    has_add_permission = has_change_permission = has_delete_permission = never
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return obj is None and bool(request.user.is_active and request.user.is_superuser)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
     @action(
         description=_("New token"),

@@ -35,6 +35,11 @@ def moment_column(field: str, description: Any) -> Any:
     return column
 
 
+def never(*_args: Any, **_kwargs: Any) -> bool:
+    """Refuse a permission of an admin page to everyone."""
+    return False
+
+
 def tab(title: Any, *fields: Any) -> tuple[Any, dict[str, Any]]:
     """Return the fieldset of a tab."""
     return title, {"classes": ["tab"], "fields": fields}
@@ -80,14 +85,7 @@ class EnginesAdmin(ModelAdmin):
     show_facets = ShowFacets.NEVER
     actions = None
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = never
 
 
 class PeriodFilter(RangeDateTimeFilter):
@@ -115,11 +113,7 @@ class EnginesInline(TabularInline):
     can_delete = False
     tab = True
 
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = never
 
 
 class EnablingMixin:

@@ -24,7 +24,7 @@ from unfold.widgets import BUTTON_CLASSES
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
-from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, dialog, moment_column
+from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, dialog, moment_column, never
 from facho.apps.inventory.models import brand_label
 from facho.apps.inventory.permissions import missing
 from facho.apps.jobs import in_effect
@@ -80,6 +80,7 @@ class NodeInline(TabularInline):
     extra = 0
     max_num = 0
     hide_title = True
+    has_add_permission = never
     next_run = moment_column("next_run_at", _("next run"))
     last_run = moment_column("last_run_at", _("last run"))
     asked_for = moment_column("run_requested_at", _("run requested"))
@@ -87,9 +88,6 @@ class NodeInline(TabularInline):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         nodes: QuerySet[WorkflowNode] = super().get_queryset(request).select_related("job", "olt", "master__job")
         return nodes.order_by(Coalesce("master_id", "id"), *in_effect.CHAIN_ORDER)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
@@ -140,14 +138,9 @@ class WorkflowAdmin(PeoplesAdmin):
     actions_detail = ["apply_jobs"]
     fields = [("name", "brand", "state_name")]
     readonly_fields = ["name", "brand", "state_name"]
+    has_add_permission = has_delete_permission = never
     next_run = moment_column("next_run", _("next run"))
     last_run = moment_column("last_run", _("last run"))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
         workflows: QuerySet[Workflow] = super().get_queryset(request)
@@ -250,12 +243,10 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
         "remarks",
     ]
     readonly_fields = ["olt", "job", "master", "next_run", "last_run", "asked_for", "remarks"]
+    has_add_permission = never
     next_run = moment_column("next_run_at", _("next run"))
     last_run = moment_column("last_run_at", _("last run"))
     asked_for = moment_column("run_requested_at", _("run requested"))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
