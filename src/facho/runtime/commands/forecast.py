@@ -47,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    _check(options)
+    for name, least, most in (("olts", 1, 100_000), ("pollers", 1, MOST_POLLERS), ("hours", 1 / 60, 24 * 31)):
+        value = getattr(options, name)
+        if value is not None and not least <= value <= most:
+            raise CommandError(f"--{name} must be between {least:g} and {most:g}, not {value:g}")
+    if not 0 <= options.dead <= 100:
+        raise CommandError(f"--dead must be a percentage, not {options.dead:g}")
     wish = _wish(options)
     if not wish.fleet.nodes:
         raise CommandError("There is nothing to poll: no job is enabled on an enabled OLT. Try --olts 100.")
@@ -63,15 +68,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(result)
     return screen.COMPLETE
-
-
-def _check(options: argparse.Namespace) -> None:
-    for name, least, most in (("olts", 1, 100_000), ("pollers", 1, MOST_POLLERS), ("hours", 1 / 60, 24 * 31)):
-        value = getattr(options, name)
-        if value is not None and not least <= value <= most:
-            raise CommandError(f"--{name} must be between {least:g} and {most:g}, not {value:g}")
-    if not 0 <= options.dead <= 100:
-        raise CommandError(f"--dead must be a percentage, not {options.dead:g}")
 
 
 def _wish(options: argparse.Namespace) -> forecasting.Wish:

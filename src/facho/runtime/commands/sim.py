@@ -57,8 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    given = {option.name: getattr(options, f"fault_{option.name}") for option in FAULT_OPTIONS}
     try:
-        spec = _spec(options)
+        spec = OltSpec(
+            name=options.name,
+            brand=options.brand,
+            onus=options.onus,
+            seed=options.seed,
+            community=options.community,
+            faults=faults_from({name: value for name, value in given.items() if value is not None}),
+            port=options.port,
+            recording=options.recording,
+            keep_order=options.keep_order,
+        )
         with PduLog(options.log) as log, asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(_serve(spec, log))
     except OSError as error:
@@ -66,21 +77,6 @@ def run(options: argparse.Namespace) -> int:
     except (BadRecording, ValueError) as error:
         raise CommandError(str(error)) from error
     return screen.COMPLETE
-
-
-def _spec(options: argparse.Namespace) -> OltSpec:
-    given = {option.name: getattr(options, f"fault_{option.name}") for option in FAULT_OPTIONS}
-    return OltSpec(
-        name=options.name,
-        brand=options.brand,
-        onus=options.onus,
-        seed=options.seed,
-        community=options.community,
-        faults=faults_from({name: value for name, value in given.items() if value is not None}),
-        port=options.port,
-        recording=options.recording,
-        keep_order=options.keep_order,
-    )
 
 
 async def _serve(spec: OltSpec, log: PduLog) -> None:
