@@ -22,16 +22,16 @@ from django.contrib.auth.models import Permission, User
 from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import reverse
-from rest_framework.authtoken.models import TokenProxy
 
 from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.accounts.models import ApiToken
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.apps.polling.models import Execution, Poller, PollerStats
 from facho.apps.telemetry.models import Onu, OnuEvent
 
-MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "authtoken")]
+MODELS = [model for model in admin.site._registry if model._meta.app_label not in ("auth", "accounts")]
 ENGINES = [
     Execution,
     Poller,
@@ -144,7 +144,7 @@ def test_the_menu_has_what_a_person_may_see(everything):
 def test_the_menu_leads_to_every_table(admin_page):
     page = admin_page.get(reverse("admin:index")).content.decode()
 
-    assert all(f'href="{page_of(model, "changelist")}"' in page for model in [*MODELS, User, TokenProxy])
+    assert all(f'href="{page_of(model, "changelist")}"' in page for model in [*MODELS, User, ApiToken])
 
 
 @each_model
@@ -163,7 +163,7 @@ def pages_that_could_show_secrets():
     yield "/admin/"
     yield page_of(Olt, "export")
     yield page_of(Olt, "import")
-    for model in [*MODELS, User, TokenProxy]:
+    for model in [*MODELS, User, ApiToken]:
         yield page_of(model, "changelist")
         for row in model._default_manager.all():
             for page in ("change", "history", "delete"):

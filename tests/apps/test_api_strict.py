@@ -9,11 +9,11 @@ from django.urls import URLPattern, get_resolver
 from facho.alerts.models import Channel, Rule
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Olt
-from facho.apps.inventory.strict import StrictSerializer, StrictView
 from facho.apps.jobs.models import SnmpJobOid, WorkflowNode
+from facho.apps.rest.strict import StrictSerializer, StrictView
 
 # Parts of other libraries, which are no lists of ours.
-FOREIGN = {"api-token", "api-schema", "api-docs"}
+FOREIGN = {"api-schema", "api-docs"}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from facho.alerts.filters import AlertFilter, ChannelFilter, DeliveryFilter, RuleFilter
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.alerts.serializers import AlertSerializer, ChannelSerializer, DeliverySerializer, RuleSerializer
-from facho.apps.inventory.filters import LIST_BACKENDS
-from facho.apps.inventory.permissions import needs
-from facho.apps.inventory.strict import StrictView
+from facho.apps.accounts.permissions import needs
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 
 
 class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):

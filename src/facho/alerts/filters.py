@@ -1,7 +1,7 @@
 """Filters of alerts and deliveries."""
 
 from facho.alerts.models import Alert, Channel, Delivery, Rule
-from facho.apps.inventory.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter
+from facho.apps.rest.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter
 
 
 class ChannelFilter(FilterSet):

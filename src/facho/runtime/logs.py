@@ -52,6 +52,8 @@ _SHAPES = (
     (re.compile(r"\bbot\d+:[\w-]{20,}"), f"bot{HIDDEN}"),
     # The path of an incoming webhook is its password.
     (re.compile(r"(/services|/hooks|/webhooks?)(?:/[\w-]{6,})+", re.I), rf"\1/{HIDDEN}"),
+    # Keys of API tokens; the start of a key may be shown.
+    (re.compile(r"\b(facho_\w{4})\w{20,}"), rf"\1{HIDDEN}"),
     # Fernet keys and what they encrypt
     (re.compile(r"(?<![\w-])[\w-]{43}=(?![\w=-])"), HIDDEN),
     (re.compile(r"\bgAAAA[\w-]{16,}={0,2}"), HIDDEN),

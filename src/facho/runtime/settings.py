@@ -54,10 +54,10 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "import_export",
     "rest_framework",
-    "rest_framework.authtoken",
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "facho.apps.accounts",
     "facho.apps.inventory",
     "facho.apps.jobs",
     "facho.apps.polling",
@@ -125,7 +125,7 @@ SERVESTATIC_AUTOREFRESH = False
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "rest_framework.authentication.TokenAuthentication",
+        "facho.apps.accounts.authentication.ApiTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.DjangoModelPermissions"],

@@ -5,6 +5,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/v1/", include("facho.apps.accounts.urls")),
     path("api/v1/", include("facho.apps.inventory.urls")),
     path("api/v1/", include("facho.apps.jobs.urls")),
     path("api/v1/", include("facho.apps.polling.urls")),

@@ -22,8 +22,8 @@ from facho.apps.coordinator.serializers import (
     QuotaSerializer,
     ViolationSerializer,
 )
-from facho.apps.inventory.filters import LIST_BACKENDS
-from facho.apps.inventory.strict import StrictView
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 
 # Only the name of the OLT is read, never its secrets.
 OLT_NAME = F("olt__name")

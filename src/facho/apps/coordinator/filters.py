@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.inventory.filters import AnyOfFilter, FilterSet, MomentFilter, YesNoFilter
+from facho.apps.rest.filters import AnyOfFilter, FilterSet, MomentFilter, YesNoFilter
 from facho.engine.events import Event
 from facho.engine.quota.quota import hour_of
 

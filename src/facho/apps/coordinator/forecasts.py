@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.apps.coordinator.models import Forecast
-from facho.apps.inventory.filters import LIST_BACKENDS
-from facho.apps.inventory.strict import StrictSerializer, StrictView
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictSerializer, StrictView
 
 # Limits of one forecast, to bound its run time.
 MOST_OLTS = 5000

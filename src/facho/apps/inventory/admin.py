@@ -17,7 +17,6 @@ from unfold.contrib.import_export.forms import ExportForm
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
-from facho.apps.inventory import admin_accounts as admin_accounts  # registers users, groups and tokens
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, exactly, moment_column, tab
 from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.forms import OltForm, OltImportForm

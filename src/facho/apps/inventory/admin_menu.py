@@ -46,7 +46,7 @@ SECTIONS: list[tuple[Any, ...]] = [
         _("Access"),
         (_("Users"), "person", "auth.user"),
         (_("Groups"), "group", "auth.group"),
-        (_("API tokens"), "key", "authtoken.tokenproxy"),
+        (_("API tokens"), "key", "accounts.apitoken"),
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""OLTs, brands and the login of API v1."""
+"""OLTs and brands of API v1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,19 +7,16 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import generics, mixins, status, viewsets
-from rest_framework.authtoken.serializers import AuthTokenSerializer
-from rest_framework.authtoken.views import ObtainAuthToken
 from rest_framework.decorators import action
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
-from rest_framework.throttling import ScopedRateThrottle
 
+from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.filters import LIST_BACKENDS, OltFilter
+from facho.apps.inventory.filters import OltFilter
 from facho.apps.inventory.models import Olt, Question, resolve_hosts
-from facho.apps.inventory.permissions import needs
 from facho.apps.inventory.queries import with_onu_counts, with_sharing
 from facho.apps.inventory.remarks import with_remarks
 from facho.apps.inventory.serializers import (
@@ -27,24 +24,11 @@ from facho.apps.inventory.serializers import (
     DecoderSerializer,
     OltSerializer,
     QuestionSerializer,
-    TokenAnswer,
 )
-from facho.apps.inventory.strict import StrictView
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
-
-
-class TokenLogin(ObtainAuthToken):
-    """Exchange name and password for a token. The number of attempts is limited."""
-
-    # A login may carry an old token or session; both are ignored.
-    authentication_classes = ()
-    throttle_classes = (ScopedRateThrottle,)
-    throttle_scope = "login"
-
-    @extend_schema(auth=[], request=AuthTokenSerializer, responses=TokenAnswer, tags=["auth"])
-    def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().post(request, *args, **kwargs)
 
 
 class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):

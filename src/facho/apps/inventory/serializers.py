@@ -20,7 +20,7 @@ from facho.apps.inventory.models import Olt, Question
 from facho.apps.inventory.queries import SHARES_DEVICE
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
-from facho.apps.inventory.strict import StrictSerializer
+from facho.apps.rest.strict import StrictSerializer
 from facho.brands import BRANDS
 
 Row = TypeVar("Row", bound=Model)
@@ -312,9 +312,3 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
     @extend_schema_field(SampleSerializer(allow_null=True))
     def get_answer(self, question: Question) -> Any:
         return SampleSerializer(question.answer).data if question.state == Question.State.ANSWERED else None
-
-
-class TokenAnswer(serializers.Serializer[Any]):
-    """A token, to be sent as `Authorization: Token …`."""
-
-    token = serializers.CharField()

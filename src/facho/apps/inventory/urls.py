@@ -1,4 +1,4 @@
-"""URLs of OLTs, brands, the login, and the API schema."""
+"""URLs of OLTs, brands and the API schema."""
 
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
@@ -14,7 +14,6 @@ router.register("olts", api.OltViewSet, basename="api-olt")
 router.register("questions", api.QuestionViewSet, basename="api-question")
 
 urlpatterns = [
-    path("auth/token/", api.TokenLogin.as_view(), name="api-token"),
     path("brands/", api.BrandList.as_view(), name="api-brands"),
     path("brands/decoders/", api.DecoderList.as_view(), name="api-decoders"),
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),

@@ -22,11 +22,11 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 from unfold.widgets import BUTTON_CLASSES
 
+from facho.apps.accounts.permissions import missing
 from facho.apps.inventory import labels
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
 from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, dialog, moment_column, never
 from facho.apps.inventory.models import brand_label
-from facho.apps.inventory.permissions import missing
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.forms import ApplyJobsForm, NodeForm, NodeFormSet
 from facho.apps.jobs.models import Workflow, WorkflowNode

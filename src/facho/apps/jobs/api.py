@@ -16,12 +16,10 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from facho.adapters.clock import SystemClock
+from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.filters import LIST_BACKENDS
 from facho.apps.inventory.models import Question
-from facho.apps.inventory.permissions import needs
 from facho.apps.inventory.serializers import QuestionSerializer, refusals
-from facho.apps.inventory.strict import StrictView
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.filters import JobFilter, NodeFilter
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -34,6 +32,8 @@ from facho.apps.jobs.serializers import (
     NodesSerializer,
     TrySerializer,
 )
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 from facho.engine.ports import Clock
 
 # Seconds that a request waits for the answer of an OLT, and between checks.

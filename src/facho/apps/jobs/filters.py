@@ -3,9 +3,9 @@
 import django_filters
 from django.db.models import QuerySet
 
-from facho.apps.inventory.filters import FilterSet, IdFilter, YesNoFilter
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.rest.filters import FilterSet, IdFilter, YesNoFilter
 
 
 class JobFilter(FilterSet):

@@ -12,9 +12,9 @@ from facho.apps.inventory.models import Olt, Question
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
 from facho.apps.inventory.serializers import BrandField, CheckedSerializer, refusals
-from facho.apps.inventory.strict import StrictSerializer
 from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal, validate_oid
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.apps.rest.strict import StrictSerializer
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import QuestionKind
 

@@ -12,10 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from facho.apps.inventory.filters import LIST_BACKENDS
+from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.models import Olt
-from facho.apps.inventory.permissions import needs
-from facho.apps.inventory.strict import StrictView
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.filters import ExecutionFilter
@@ -36,6 +34,8 @@ from facho.apps.polling.serializers import (
     RunSerializer,
     StatsSerializer,
 )
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 
 # Only the name of the OLT is read, never its secrets.
 EXECUTIONS = with_parts(Execution.objects.annotate(olt_name=F("olt__name")))

@@ -1,7 +1,7 @@
 """Filters of executions."""
 
-from facho.apps.inventory.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution
+from facho.apps.rest.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
 
 
 class ExecutionFilter(FilterSet):

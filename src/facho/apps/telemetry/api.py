@@ -10,8 +10,8 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from facho.apps.inventory.filters import LIST_BACKENDS
-from facho.apps.inventory.strict import StrictView
+from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent

@@ -2,7 +2,7 @@
 
 import django_filters
 
-from facho.apps.inventory.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
+from facho.apps.rest.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
 from facho.apps.telemetry.models import Onu, OnuEvent
 
 

@@ -1,0 +1,113 @@
+"""Filters and ordering of lists."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import django_filters
+from django import forms
+from django.core.exceptions import ValidationError as InvalidValue
+from django.core.validators import MaxValueValidator
+from django.db.models import BooleanField, F, QuerySet
+from django.db.models.expressions import OrderBy
+from django.utils.translation import gettext_lazy as _
+from django_filters.fields import IsoDateTimeField
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.exceptions import ValidationError
+from rest_framework.filters import OrderingFilter, SearchFilter
+from rest_framework.request import Request
+
+
+class NullsLastOrdering(OrderingFilter):
+    """Orders by known fields, rows without a value last, with a stable order of equal rows.
+
+    Without a stable order a row could be on two pages, or on none.
+    """
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        names = self.get_ordering(request, queryset, view)
+        return queryset.order_by(*map(self._nulls_last, names), "pk") if names else queryset
+
+    def remove_invalid_fields(
+        self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request
+    ) -> list[str]:
+        """Refuse unknown ordering fields instead of ignoring them."""
+        known = [name for name, _label in self.get_valid_fields(queryset, view, {"request": request})]
+        if unknown := [name for name in fields if name.removeprefix("-") not in known]:
+            said = _("Cannot order by “%(field)s”. Valid fields, each also with a - before it: %(known)s.")
+            raise ValidationError({"ordering": [said % {"field": unknown[0], "known": ", ".join(known)}]})
+        return list(fields)
+
+    @staticmethod
+    def _nulls_last(name: str) -> OrderBy:
+        field = F(name.removeprefix("-"))
+        return field.desc(nulls_last=True) if name.startswith("-") else field.asc(nulls_last=True)
+
+
+# Largest BIGINT.
+LARGEST_ID = 2**63 - 1
+
+# At the ends of the calendar a conversion to another time zone would overflow.
+FIRST_YEAR, LAST_YEAR = 2, 9998
+
+
+class IdFilter(django_filters.NumberFilter):
+    """Id of a row. An unknown id finds nothing; an impossible one is refused."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, min_value=0, decimal_places=0, **kwargs)
+
+    def get_max_validator(self) -> MaxValueValidator:
+        return MaxValueValidator(LARGEST_ID)
+
+
+class MomentField(IsoDateTimeField):
+    """A time with a zone that can be converted to every zone."""
+
+    def clean(self, value: Any) -> Any:
+        moment = super().clean(value)
+        if moment is not None and not FIRST_YEAR <= moment.year <= LAST_YEAR:
+            raise InvalidValue(self.error_messages["invalid"], code="invalid")
+        return moment
+
+
+class MomentFilter(django_filters.IsoDateTimeFilter):
+    """A time in the format of the API."""
+
+    field_class = MomentField
+
+
+class YesNoField(forms.Field):
+    """True or false; other values are refused."""
+
+    widget = forms.TextInput
+    words: ClassVar[dict[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
+
+    def to_python(self, value: Any) -> bool | None:
+        if value in (None, ""):
+            return None
+        if str(value).lower() not in self.words:
+            raise InvalidValue(_("Write true or false."))
+        return self.words[str(value).lower()]
+
+
+class YesNoFilter(django_filters.BooleanFilter):
+    """A column that is true or false."""
+
+    field_class = YesNoField
+
+
+class FilterSet(django_filters.FilterSet):
+    """Filters of a list: invalid values are refused."""
+
+    FILTER_DEFAULTS = {**django_filters.FilterSet.FILTER_DEFAULTS, BooleanField: {"filter_class": YesNoFilter}}
+
+
+class AnyOfFilter(django_filters.MultipleChoiceFilter):
+    """Rows whose own column has one of these values. No row can match twice, so DISTINCT is not needed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"distinct": False, **kwargs})
+
+
+# Filters of every list: by column, `search`, and `ordering`.
+LIST_BACKENDS = (DjangoFilterBackend, SearchFilter, NullsLastOrdering)
