@@ -2,75 +2,132 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
-from rest_framework.authtoken.models import Token
+from django.utils import timezone
 
-LIST = reverse("admin:authtoken_tokenproxy_changelist")
-NEW = reverse("admin:authtoken_tokenproxy_new_token")
+from facho.apps.accounts.models import ApiToken
+
+LIST = reverse("admin:accounts_apitoken_changelist")
+NEW = reverse("admin:accounts_apitoken_add")
 SUBMITTED = {"_form_submitted": "on"}
 
 
-def take_back(user):
-    return reverse("admin:authtoken_tokenproxy_take_back", args=[user.pk])
+def page_of(token, page):
+    return reverse(f"admin:accounts_apitoken_{page}", args=[token.pk])
+
+
+def make_token(user):
+    token = ApiToken(user=user, name="Grafana")
+    return token, token.issue()
 
 
 def test_a_token_is_shown_when_it_is_made_and_never_again(admin_page, reader):
-    answer = admin_page.post(NEW, SUBMITTED | {"user": reader.pk})
-    made = admin_page.get(answer.headers["HX-Redirect"]).content.decode()
-    later = admin_page.get(LIST).content.decode()
+    form = {"user": reader.pk, "name": "Grafana", "networks": "192.0.2.0/24, ::1\n198.51.100.7"}
 
-    token = Token.objects.get(user=reader)
-    assert f"The token of reader is {token.key}. Copy it now: it is not shown again." in made
-    assert "reader" in later
-    assert token.key not in later
-    assert not LogEntry.objects.filter(object_repr__contains=token.key).exists()
+    made = admin_page.post(NEW, form)
+
+    token = ApiToken.objects.get()
+    key = made.context["key"]
+    assert (token.user, token.networks) == (reader, ["192.0.2.0/24", "::1/128", "198.51.100.7/32"])
+    assert key in made.content.decode()
+    assert "no-store" in made.headers["Cache-Control"]
+    answer = Client().get("/api/v1/olts/", headers={"authorization": f"Token {key}"}, REMOTE_ADDR="192.0.2.9")
+    assert answer.status_code == 200
+    later = [admin_page.get(url).content.decode() for url in (LIST, *(page_of(token, p) for p in PAGES))]
+    assert all("Grafana" in page and key not in page and token.key_hash not in page for page in later)
+    assert key not in str(list(LogEntry.objects.values()))
+    assert key not in str(dict(admin_page.session)) + str(admin_page.cookies)
 
 
-def test_who_has_a_token_is_not_offered_another(admin_page, reader):
-    Token.objects.create(user=reader)
-
-    assert b"reader" not in admin_page.get(NEW).content
+PAGES = ["change", "history", "delete"]
 
 
-def test_a_token_is_taken_back_and_opens_nothing_more(admin_page, reader):
-    token = Token.objects.create(user=reader)
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("networks", "lan", "is not a network"),
+        ("expires_at_0", "2020-01-01", "This time is in the past."),
+        ("user", "", "This field is required."),
+    ],
+)
+def test_an_invalid_token_is_refused(admin_page, reader, field, value, sentence):
+    form = {"user": reader.pk, "name": "x", "networks": "", "expires_at_1": "00:00:00"} | {field: value}
+    if field != "expires_at_0":
+        form.pop("expires_at_1")
 
-    asked = admin_page.get(take_back(reader))
-    still_there = Token.objects.exists()
-    admin_page.post(take_back(reader), SUBMITTED)
+    answer = admin_page.post(NEW, form)
+
+    assert sentence in answer.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_is_changed_but_not_given_to_another_user(admin_page, reader, boss):
+    token, _key = make_token(reader)
+
+    admin_page.post(page_of(token, "change"), {"user": boss.pk, "name": "new", "networks": "", "is_read_only": "on"})
+
+    token.refresh_from_db()
+    assert (token.name, token.user, token.is_read_only) == ("new", reader, True)
+
+
+def test_a_token_is_revoked_and_opens_nothing_more(admin_page, reader):
+    token, key = make_token(reader)
+
+    asked = admin_page.get(page_of(token, "revoke"))
+    still_valid = ApiToken.objects.valid().exists()
+    admin_page.post(page_of(token, "revoke"), SUBMITTED)
 
     assert b"Programs that use it lose access immediately." in asked.content
-    assert still_there
-    answer = Client().get("/api/v1/olts/", headers={"authorization": f"Token {token.key}"})
+    assert still_valid
+    answer = Client().get("/api/v1/olts/", headers={"authorization": f"Token {key}"})
     assert answer.status_code == 401
-
-
-@pytest.mark.parametrize("page", ["change", "history", "delete"])
-def test_a_token_has_no_page_that_would_name_its_key(admin_page, reader, page):
-    token = Token.objects.create(user=reader)
-
-    answer = admin_page.get(reverse(f"admin:authtoken_tokenproxy_{page}", args=[token.key]))
-
-    assert answer.status_code == 403
+    assert admin_page.get(LIST).status_code == 200
+    assert admin_page.post(page_of(token, "change"), {"name": "x"}).status_code == 403
 
 
 def test_only_superusers_hand_out_tokens(boss, reader):
-    Token.objects.create(user=reader)
+    token, _key = make_token(reader)
     clerk = User.objects.create(username="clerk", is_staff=True)
-    clerk.user_permissions.set(Permission.objects.filter(content_type__app_label="authtoken"))
+    clerk.user_permissions.set(Permission.objects.filter(content_type__app_label="accounts"))
     client = Client()
     client.force_login(clerk)
 
+    seen = client.get(LIST)
     tried = [
-        client.get(LIST),
-        client.post(NEW, SUBMITTED | {"user": boss.pk}),
-        client.post(take_back(reader), SUBMITTED),
+        client.post(NEW, {"user": boss.pk, "name": "x"}),
+        client.post(page_of(token, "change"), {"name": "x"}),
     ]
+    revoked = client.post(page_of(token, "revoke"), SUBMITTED)
+
+    assert [seen.status_code, *(answer.status_code for answer in tried), revoked.status_code] == [200, 403, 403, 200]
+    token.refresh_from_db()
+    assert (ApiToken.objects.count(), token.name, token.revoked_at) == (1, "Grafana", timezone.now())
+
+
+def test_staff_without_permissions_see_no_tokens(reader):
+    token, _key = make_token(reader)
+    clerk = User.objects.create(username="clerk", is_staff=True)
+    client = Client()
+    client.force_login(clerk)
+
+    tried = [client.get(LIST), client.get(page_of(token, "change")), client.post(page_of(token, "revoke"), SUBMITTED)]
 
     assert [answer.status_code for answer in tried] == [403, 403, 403]
-    assert list(Token.objects.values_list("user", flat=True)) == [reader.pk]
+    assert ApiToken.objects.valid().exists()
+
+
+@pytest.mark.parametrize("kind", ["user", "group"])
+def test_users_and_roles_with_tokens_can_be_deleted(admin_page, reader, kind):
+    role = Group.objects.create(name="Support")
+    ApiToken(user=reader, name="x", role=role).issue()
+    row = {"user": reader, "group": role}[kind]
+
+    admin_page.post(reverse(f"admin:auth_{kind}_delete", args=[row.pk]), {"post": "yes"})
+
+    assert not type(row).objects.filter(pk=row.pk).exists()
+    assert not ApiToken.objects.exists()
 
 
 def test_a_user_is_added(admin_page):

@@ -131,7 +131,8 @@ class ApiTokenAdmin(ModelAdmin):
 
     def save_model(self, request: Any, obj: ApiToken, form: Any, change: bool) -> None:
         if change:
-            super().save_model(request, obj, form, change)
+            # Not a whole row: it may have been revoked since it was read.
+            obj.save(update_fields=form.changed_data)
         else:
             request.new_key = obj.issue()
 

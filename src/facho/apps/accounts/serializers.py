@@ -86,6 +86,12 @@ class ApiTokenSerializer(StrictSerializer, serializers.ModelSerializer[ApiToken]
         is_new = self.instance is None or self.instance.expires_at != value
         return _checked(check_expiry, value) if is_new else value
 
+    def update(self, instance: ApiToken, validated_data: dict[str, Any]) -> ApiToken:
+        for name, value in validated_data.items():
+            setattr(instance, name, value)
+        instance.save(update_fields=list(validated_data))
+        return instance
+
     def validate_networks(self, value: list[str]) -> list[str]:
         return list(_checked(clean_networks, value))
 
