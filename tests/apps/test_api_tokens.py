@@ -112,9 +112,7 @@ def test_what_is_stored_is_not_a_key(reader, part):
         pytest.param(0, "192.0.2.7", "127.0.0.1", 401, id="no proxy: the header counts for nothing"),
         pytest.param(0, None, "192.0.2.7", 200, id="no proxy: the connection counts"),
         pytest.param(1, "192.0.2.7", "127.0.0.1", 200, id="behind the proxy: its last hop"),
-        pytest.param(
-            1, "192.0.2.7, 203.0.113.5", "127.0.0.1", 401, id="behind the proxy: not an earlier hop"
-        ),
+        pytest.param(1, "192.0.2.7, 203.0.113.5", "127.0.0.1", 401, id="behind the proxy: not an earlier hop"),
         pytest.param(1, "203.0.113.5,192.0.2.7", "127.0.0.1", 200, id="behind the proxy: last of two"),
         pytest.param(1, None, "192.0.2.7", 200, id="behind the proxy: direct connection"),
         pytest.param(1, "nonsense", "192.0.2.7", 401, id="behind the proxy: no address"),

@@ -2,8 +2,11 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 urlpatterns = [
+    # One page for everybody's own password.
+    path("admin/password_change/", RedirectView.as_view(pattern_name="dashboard:password")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("facho.apps.accounts.urls")),
     path("api/v1/", include("facho.apps.inventory.urls")),

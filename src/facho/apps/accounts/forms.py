@@ -46,6 +46,7 @@ class OwnTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only i
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data, instance=ApiToken(user=user))
+        self.fields["role"].empty_label = _("all my permissions")  # type: ignore[attr-defined]  # a choice of models
 
     def clean(self) -> dict[str, Any] | None:
         if days := self.cleaned_data.get("lifetime"):

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from facho.apps.dashboard import stream, views
+from facho.apps.dashboard import account, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
@@ -15,6 +15,9 @@ pages = [
     path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
     path("executions/", views.executions, name="executions"),
+    path("account/tokens/", account.tokens, name="tokens"),
+    path("account/tokens/<int:token_id>/revoke/", account.revoke_token, name="revoke-token"),
+    path("account/password/", account.password, name="password"),
     path("events/", stream.events, name="events"),
 ]
 

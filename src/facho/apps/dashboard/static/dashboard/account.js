@@ -1,0 +1,16 @@
+// Copies the key of a new token.
+
+import { toast } from "./actions.js";
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  const source = document.getElementById(button.dataset.copy);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      toast(button.dataset.done, "ok");
+    } catch {
+      // Without https there is no clipboard: the key is selected, to be copied by hand.
+      getSelection().selectAllChildren(source);
+    }
+  });
+}
