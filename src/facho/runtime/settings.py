@@ -163,6 +163,8 @@ SPECTACULAR_SETTINGS = {
         "AlertSeverityEnum": "facho.alerts.models.SEVERITIES",
         "RuleKindEnum": "facho.alerts.models.RuleKind",
         "ChannelKindEnum": "facho.alerts.models.Channel.Kind",
+        "TokenStateEnum": "facho.apps.accounts.models.ApiToken.State",
+        "TokenOriginEnum": "facho.apps.accounts.models.ApiToken.Origin",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
     },
 }

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.accounts.networks import Address, clean_networks, is_within
@@ -109,7 +109,7 @@ class ApiToken(models.Model):
 
     class State(models.TextChoices):
         VALID = "valid", _("valid")
-        EXPIRED = "expired", _("expired")
+        EXPIRED = "expired", pgettext_lazy("token", "expired")
         REVOKED = "revoked", _("revoked")
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
