@@ -7,6 +7,7 @@ from cast import SECRETS, make_event, make_log, make_plan, make_quota, make_viol
 from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 
+from facho.apps.accounts.models import ApiToken
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Question
 from facho.engine.model import QuestionKind
@@ -31,6 +32,8 @@ def channel(db):
 def urls(execution, onu, central, channel, boss):
     """Every address, of a row that is there: `api-olt-detail` is that of an OLT."""
     alert = make_alert(central)
+    token = ApiToken(user=boss, name="script")
+    token.issue()
     rows = {
         "olt": central.pk,
         "job": execution.node.job_id,
@@ -49,6 +52,7 @@ def urls(execution, onu, central, channel, boss):
         "rule": make_rule().pk,
         "channel": channel.pk,
         "delivery": make_delivery(channel, alert).pk,
+        "apitoken": token.pk,
         "question": Question.ask(central, QuestionKind.TRY_JOB, {"columns": ["rx_dbm"]}, by=boss).pk,
     }
     return sorted(
@@ -62,6 +66,7 @@ def urls(execution, onu, central, channel, boss):
 def test_no_answer_has_a_secret(api, urls, central, channel):
     """Neither in the clear, nor as it is stored; not when read, not when described, not when refused."""
     hidden = [*SECRETS.values(), *(getattr(central, name).token for name in SECRETS)]
+    hidden += [token.key_hash for token in ApiToken.objects.all()]
     hidden += [*CHANNEL_SECRETS.values(), *(getattr(channel, name).token for name in CHANNEL_SECRETS)]
     olt = f"/api/v1/olts/{central.pk}/"
 

@@ -47,7 +47,7 @@ COORDINATOR = ["quotatracker", "quotaviolation", "executionplan", "coordinatorlo
 ALERTS = ["alert", "rule", "channel", "delivery"]
 
 # Pages with a Spanish twin.
-PAGES = ["README", "docs/quotas-and-breakers", "docs/alerts"]
+PAGES = ["README", "docs/accounts", "docs/quotas-and-breakers", "docs/alerts"]
 
 needs_xgettext = pytest.mark.skipif(
     shutil.which("xgettext") is None, reason="there is no xgettext to look for messages with: apt-get install gettext"

@@ -103,7 +103,7 @@ class ApiToken(models.Model):
     """A key for programs, with the rights of its user or fewer. Only a hash of the key is stored."""
 
     class Origin(models.TextChoices):
-        MANUAL = "manual", _("created by hand")
+        MANUAL = "manual", _("created manually")
         LOGIN = "login", _("login with name and password")
         MIGRATED = "migrated", _("migrated from an earlier version")
 
@@ -142,7 +142,7 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty: never."))
     revoked_at = models.DateTimeField(_("revoked"), null=True, editable=False)
     last_used_at = models.DateTimeField(_("last use"), null=True, editable=False)
-    last_address = models.GenericIPAddressField(_("last address"), null=True, editable=False)
+    last_address = models.CharField(_("last address"), max_length=45, null=True, editable=False)
 
     objects = ApiTokenQuerySet.as_manager()
 

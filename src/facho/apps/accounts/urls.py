@@ -6,7 +6,7 @@ from rest_framework.routers import SimpleRouter
 from facho.apps.accounts import api
 
 router = SimpleRouter()
-router.register("tokens", api.ApiTokenViewSet, basename="api-tokens")
+router.register("tokens", api.ApiTokenViewSet, basename="api-apitoken")
 
 urlpatterns = [
     path("auth/token/", api.TokenLogin.as_view(), name="api-token"),
