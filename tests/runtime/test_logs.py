@@ -232,6 +232,10 @@ def test_what_has_the_shape_of_a_secret_is_hidden(text, expected):
     assert redact(text) == expected
 
 
+def test_a_key_of_a_token_is_cut_to_the_part_that_lists_show():
+    assert redact("got facho_ab12" + "x" * 44 + ", refused") == f"got facho_ab12{HIDDEN}, refused"
+
+
 @pytest.mark.parametrize(
     "text",
     [
