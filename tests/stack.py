@@ -169,7 +169,7 @@ class Fleet:
         self._process.terminate()
         self._process.communicate()
 
-    def log(self, line: str) -> dict[str, Any]:
+    def control(self, line: str) -> dict[str, Any]:
         """Change what is wrong with OLTs: `OLT-NORTE-02 latency=0.2`."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n")

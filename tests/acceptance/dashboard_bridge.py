@@ -43,7 +43,7 @@ class Bridge:
         page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         page.route("**/*", self._answer)
 
-    def log(self, topic: str, payload: Mapping[str, Any]) -> None:
+    def publish(self, topic: str, payload: Mapping[str, Any]) -> None:
         """Let the next event stream bring this."""
         self._news += f"event: {topic}\ndata: {json.dumps(payload)}\n\n"
 

@@ -83,7 +83,7 @@ def snapshot(**more: Any) -> dict[str, Any]:
 
 
 def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
-    bridge.tell("snapshot", snapshot())
+    bridge.publish("snapshot", snapshot())
 
     page = bridge.open("/")
 
@@ -105,7 +105,7 @@ def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
 
 
 def test_old_news_is_called_old(bridge):
-    bridge.tell("snapshot", snapshot(at=(timezone.now() - timedelta(seconds=12)).isoformat()))
+    bridge.publish("snapshot", snapshot(at=(timezone.now() - timedelta(seconds=12)).isoformat()))
 
     page = bridge.open("/")
 
@@ -115,7 +115,7 @@ def test_old_news_is_called_old(bridge):
 
 def test_a_lost_connection_is_said_after_a_moment(bridge):
     bridge.stop_timers()
-    bridge.tell("snapshot", snapshot())
+    bridge.publish("snapshot", snapshot())
     page = bridge.open("/")
     expect(page.locator("#connection-state")).to_have_text("Connected")
 
@@ -142,7 +142,7 @@ def test_an_execution_in_the_news_refreshes_the_table_and_leaves_open_what_was_o
 def test_a_burst_of_news_fetches_the_page_once(bridge, execution):
     bridge.stop_timers()
     for _ in range(50):
-        bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id, "node_id": 1, "status": "SUCCESS"})
+        bridge.publish("execution", {"id": 1, "olt_id": execution.olt_id, "node_id": 1, "status": "SUCCESS"})
     page = bridge.open("/executions/")
     expect(page.locator("#connection-state")).to_have_text("Connected")
 
@@ -156,7 +156,7 @@ def test_a_burst_of_news_fetches_the_page_once(bridge, execution):
 
 def test_news_of_another_olt_leaves_the_page_alone(bridge, execution):
     bridge.stop_timers()
-    bridge.tell("execution", {"id": 1, "olt_id": execution.olt_id + 1, "node_id": 1, "status": "SUCCESS"})
+    bridge.publish("execution", {"id": 1, "olt_id": execution.olt_id + 1, "node_id": 1, "status": "SUCCESS"})
     page = bridge.open(f"/olts/{execution.olt_id}/")
     expect(page.locator("#connection-state")).to_have_text("Connected")
 
@@ -259,7 +259,7 @@ def test_the_colours_can_be_chosen_and_stay(bridge):
 @pytest.mark.parametrize("path", ["/", "/olts/", "/olts/{olt}/", "/onus/", "/onus/{onu}/", "/executions/", "/nowhere/"])
 def test_a_page_fits_its_screen(bridge, onu, execution, path, size):
     bridge.page.set_viewport_size(size)
-    bridge.tell("snapshot", snapshot())
+    bridge.publish("snapshot", snapshot())
 
     page = bridge.open(path.format(olt=onu.olt_id, onu=onu.pk))
     page.wait_for_load_state("networkidle")

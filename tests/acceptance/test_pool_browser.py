@@ -36,7 +36,7 @@ def snapshot(*pollers: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_pollers_stand_with_their_worker_and_its_machine(bridge):
-    bridge.tell("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8"), poller(3, "noc-9/8")))
+    bridge.publish("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8"), poller(3, "noc-9/8")))
 
     page = bridge.open("/")
 
@@ -52,7 +52,7 @@ def test_pollers_stand_with_their_worker_and_its_machine(bridge):
 
 def test_the_seconds_go_on_where_their_poller_stands(bridge):
     bridge.stop_timers()
-    bridge.tell("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8")))
+    bridge.publish("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8")))
     page = bridge.open("/")
     expect(page.locator("#pollers .poller.busy [data-slot=seconds]")).to_have_text("10 s")
 
@@ -63,7 +63,7 @@ def test_the_seconds_go_on_where_their_poller_stands(bridge):
 
 
 def test_in_one_process_there_is_nobody_to_tell_apart(bridge):
-    bridge.tell("snapshot", snapshot(poller(1), busy(2)))
+    bridge.publish("snapshot", snapshot(poller(1), busy(2)))
 
     page = bridge.open("/")
 
@@ -72,8 +72,8 @@ def test_in_one_process_there_is_nobody_to_tell_apart(bridge):
 
 
 def test_a_worker_that_leaves_takes_its_pollers_along(bridge):
-    bridge.tell("snapshot", snapshot(poller(1, "noc-1/7"), poller(2, "noc-2/8"), poller(3, "noc-2/8")))
-    bridge.tell("snapshot", snapshot(poller(2, "noc-2/8"), poller(3, "noc-2/8")))
+    bridge.publish("snapshot", snapshot(poller(1, "noc-1/7"), poller(2, "noc-2/8"), poller(3, "noc-2/8")))
+    bridge.publish("snapshot", snapshot(poller(2, "noc-2/8"), poller(3, "noc-2/8")))
 
     page = bridge.open("/")
 
@@ -83,7 +83,7 @@ def test_a_worker_that_leaves_takes_its_pollers_along(bridge):
 
 
 def test_an_engine_without_workers_says_how_to_get_one(bridge):
-    bridge.tell("snapshot", snapshot())
+    bridge.publish("snapshot", snapshot())
 
     page = bridge.open("/")
 
@@ -92,7 +92,7 @@ def test_an_engine_without_workers_says_how_to_get_one(bridge):
 
 
 def test_of_an_engine_that_is_silent_nothing_is_said_about_workers(bridge):
-    bridge.tell("snapshot", snapshot(at=(timezone.now() - timedelta(minutes=5)).isoformat()))
+    bridge.publish("snapshot", snapshot(at=(timezone.now() - timedelta(minutes=5)).isoformat()))
 
     page = bridge.open("/")
 
@@ -105,7 +105,7 @@ def test_of_an_engine_that_is_silent_nothing_is_said_about_workers(bridge):
 def test_the_pollers_fit_the_screen(bridge, many, size):
     workers = [LONG, "noc-2/8", "noc-3/9"]
     bridge.page.set_viewport_size(size)
-    bridge.tell("snapshot", snapshot(*(busy(number, workers[number % 3]) for number in range(many))))
+    bridge.publish("snapshot", snapshot(*(busy(number, workers[number % 3]) for number in range(many))))
 
     page = bridge.open("/")
 
@@ -125,7 +125,7 @@ def make_minutes(*percentages: float) -> None:
 
 def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
     make_minutes(40.0, 90.0)
-    bridge.tell("snapshot", snapshot(poller(1)))
+    bridge.publish("snapshot", snapshot(poller(1)))
     page = bridge.open("/")
 
     page.get_by_role("button", name="24 h").click()
@@ -139,7 +139,7 @@ def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
 
 
 def test_days_of_which_nothing_is_known_report_it(bridge):
-    bridge.tell("snapshot", snapshot(poller(1)))
+    bridge.publish("snapshot", snapshot(poller(1)))
     page = bridge.open("/")
 
     page.get_by_role("button", name="7 d").click()

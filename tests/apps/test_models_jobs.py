@@ -3,6 +3,7 @@
 import pytest
 from cast import T0, make_job, make_olt
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 
@@ -235,10 +236,10 @@ def test_a_link_has_no_interval_of_its_own(power, names):
 def test_a_hundred_requests_to_run_are_one(power):
     (node,) = power.apply_to([make_olt("OLT-CENTRAL-01")])
 
-    asked = [WorkflowNode.objects.get().request_run(T0.replace(microsecond=n)) for n in range(1, 101)]
+    asked = [WorkflowNode.objects.get().request_run(T0.replace(microsecond=n)) for n in range(100)]
 
     assert asked.count(True) == 1
-    assert WorkflowNode.objects.get().run_requested_at == T0.replace(microsecond=1)
+    assert WorkflowNode.objects.get().run_requested_at == T0
     node.refresh_from_db()
     assert node.next_run_at is None
 
@@ -248,7 +249,15 @@ def test_a_request_to_run_is_seen_by_who_made_it(power):
 
     node.request_run(T0)
 
-    # A whole second belongs to a slot.
+    assert node.run_requested_at == T0
+
+
+def test_a_run_is_never_requested_at_a_whole_second_which_belongs_to_a_slot(power, monkeypatch):
+    (node,) = power.apply_to([make_olt("OLT-CENTRAL-01")])
+    monkeypatch.setattr(timezone, "now", lambda: T0)
+
+    node.request_run()
+
     assert node.run_requested_at == T0.replace(microsecond=1)
 
 

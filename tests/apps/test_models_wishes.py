@@ -5,14 +5,11 @@ from cast import T0, make_olt
 
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 
-# Not a whole second: slots are.
-REQUESTED = T0.replace(microsecond=7)
-
 
 @pytest.fixture
 def wished(node):
     """Optical power on OLT-CENTRAL-01, asked for and not begun."""
-    node.request_run(REQUESTED)
+    node.request_run(T0)
     return node
 
 
@@ -60,7 +57,7 @@ def test_what_is_switched_off_forgets_what_was_asked_for(wished, switch_off):
 def test_nothing_is_asked_of_what_is_switched_off(node, switch_off):
     switch_off(node)
 
-    assert node.request_run(REQUESTED) is False
+    assert node.request_run(T0) is False
     assert wish(node) is None
 
 
@@ -70,7 +67,7 @@ def test_a_node_that_is_on_although_its_job_is_off_keeps_its_wish(wished):
 
     disable_job(wished)
 
-    assert wish(wished) == REQUESTED
+    assert wish(wished) == T0
 
 
 def test_the_wishes_of_others_stay(wished, power):
@@ -79,7 +76,7 @@ def test_the_wishes_of_others_stay(wished, power):
 
     other.disable()
 
-    assert wish(wished) == REQUESTED
+    assert wish(wished) == T0
 
 
 def test_a_change_that_switches_nothing_off_keeps_the_wish(wished):
@@ -90,7 +87,7 @@ def test_a_change_that_switches_nothing_off_keeps_the_wish(wished):
     wished.job.priority = 50
     wished.job.save()
 
-    assert wish(wished) == REQUESTED
+    assert wish(wished) == T0
 
 
 @pytest.mark.parametrize("way", [disable_olt, disable_node], ids=["the OLT", "the node"])

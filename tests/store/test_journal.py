@@ -146,7 +146,7 @@ def test_a_log_line_that_is_no_event_becomes_none(desk):
 
 
 def test_an_event_is_written_once(desk):
-    desk.tell()
+    desk.log()
     for _ in range(3):
         desk.step()
 
@@ -154,7 +154,7 @@ def test_an_event_is_written_once(desk):
 
 
 def test_an_event_of_an_olt_that_was_deleted_is_kept_without_it(desk):
-    desk.tell(olt_id=999_999)
+    desk.log(olt_id=999_999)
     desk.step()
 
     assert CoordinatorLog.objects.get().olt_id is None
@@ -162,9 +162,9 @@ def test_an_event_of_an_olt_that_was_deleted_is_kept_without_it(desk):
 
 def test_events_wait_for_a_database_that_is_unavailable(desk):
     desk.thread.away = True
-    desk.tell("first")
+    desk.log("first")
     desk.step()
-    desk.tell("second")
+    desk.log("second")
     desk.step()
 
     desk.thread.away = False
@@ -184,7 +184,7 @@ def test_events_wait_for_a_database_that_is_unavailable(desk):
 def test_a_backlog_is_written_in_order_and_in_pieces_that_others_fit_between(desk, monkeypatch, count, jobs):
     monkeypatch.setattr(journal_module, "BATCH", 5)
     for number in range(count):
-        desk.tell(number)
+        desk.log(number)
 
     desk.step()
 
@@ -194,7 +194,7 @@ def test_a_backlog_is_written_in_order_and_in_pieces_that_others_fit_between(des
 
 def test_a_snapshot_that_cannot_be_written_keeps_no_event_from_its_row(desk):
     desk.bus.publish("snapshot", snapshot(poller(1, id=None)))
-    desk.tell("first")
+    desk.log("first")
 
     desk.step()
 
@@ -206,7 +206,7 @@ def test_a_full_backlog_lets_the_oldest_go_and_says_how_many(make_desk):
     desk = make_desk(backlog=3)
     desk.thread.away = True
     for number in range(5):
-        desk.tell(number)
+        desk.log(number)
     desk.step()
 
     desk.thread.away = False
@@ -220,13 +220,13 @@ def test_a_full_backlog_lets_the_oldest_go_and_says_how_many(make_desk):
 def test_events_that_come_while_a_full_backlog_is_written_are_not_lost(make_desk, monkeypatch):
     desk = make_desk(backlog=3)
     for number in range(3):
-        desk.tell(number)
+        desk.log(number)
     told = iter(["in between"])
     write = journal_module._write_events
 
     def interrupted(rows):
         for task in told:
-            desk.tell(task)
+            desk.log(task)
         write(rows)
 
     monkeypatch.setattr(journal_module, "_write_events", interrupted)
@@ -278,7 +278,7 @@ async def test_a_journal_that_is_stopped_while_it_writes_does_not_write_twice(ma
     ],
 )
 def test_whatever_an_event_tells_of_can_be_written(desk, value, kept):
-    desk.tell(value)
+    desk.log(value)
     desk.step()
 
     assert desk.tasks == [kept]
@@ -291,7 +291,7 @@ def test_an_event_whose_sentence_cannot_be_said_stops_nobody(desk, monkeypatch):
 
     with unreported(desk.logger):
         log_event(desk.logger, Event.TASK_ADDED, olt="OLT-CENTRAL-01")
-    desk.tell("after it")
+    desk.log("after it")
     desk.step()
 
     assert len(complaints) == 1

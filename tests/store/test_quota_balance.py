@@ -1,6 +1,7 @@
 """Whatever happens, in whatever order: every quota balances after every step, and says what the executions say."""
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from builders import HOUR, MIN, T0
@@ -67,8 +68,9 @@ class Story:
     def run_by_hand(self, number):
         node = self.master(number)
         if node is not None and node.run_requested_at is None:
-            self.world.wish(node, self.now)
-            requested = self.master(number).run_requested_at
+            # As by `request_run`: never at a whole second.
+            requested = self.now + timedelta(microseconds=1)
+            self.world.wish(node, requested)
             self.claims.append(self.world.claim(by_hand(node, slot=requested), now=self.now))
 
     def execution(self, number):

@@ -53,7 +53,7 @@ class Hand:
             try:
                 role.start()
             except AssertionError as error:
-                self.chaos.tell(f"{role.name} has to be started again: {str(error).strip().splitlines()[-1]}")
+                self.chaos.log(f"{role.name} has to be started again: {str(error).strip().splitlines()[-1]}")
                 return False
             return True
 
@@ -64,7 +64,7 @@ class Hand:
         began = time.monotonic()
         wait_for(lambda: self.chaos.holders("scheduler") - {scheduler.name}, "the standby takes over", TAKES_OVER_IN)
         took = time.monotonic() - began
-        self.chaos.tell(f"the standby took over after {took:.1f} s")
+        self.chaos.log(f"the standby took over after {took:.1f} s")
         return took
 
 
@@ -73,23 +73,23 @@ Fault = Callable[[Hand], None]
 
 def a_worker_is_killed(hand: Hand) -> None:
     with hand.busy_worker() as worker:
-        hand.chaos.tell(f"{worker.name} is killed")
+        hand.chaos.log(f"{worker.name} is killed")
         worker.kill()
         hand.restart(worker)
 
 
 def a_worker_is_paused(hand: Hand) -> None:
     with hand.busy_worker() as worker:
-        hand.chaos.tell(f"{worker.name} is paused")
+        hand.chaos.log(f"{worker.name} is paused")
         worker.pause()
         time.sleep(LONG_PAUSE)
         worker.resume()
-        hand.chaos.tell(f"{worker.name} wakes up")
+        hand.chaos.log(f"{worker.name} wakes up")
 
 
 def a_worker_is_drained(hand: Hand) -> None:
     with hand.busy_worker() as worker:
-        hand.chaos.tell(f"{worker.name} is asked to stop")
+        hand.chaos.log(f"{worker.name} is asked to stop")
         status = worker.stop()
         assert status == 0, f"{worker.name} ended with status {status}"
         hand.restart(worker)
@@ -109,26 +109,26 @@ def a_worker_is_cut_off_from_everything(hand: Hand) -> None:
 
 def _cut(hand: Hand, which: tuple[int, ...], whom: str, seconds: float) -> None:
     with hand.busy_worker() as worker:
-        hand.chaos.tell(f"{worker.name} is cut off from {whom}")
+        hand.chaos.log(f"{worker.name} is cut off from {whom}")
         lines = [hand.chaos.lines[worker.name][place] for place in which]
         for line in lines:
             line.cut()
         time.sleep(seconds)
         for line in lines:
             line.mend()
-        hand.chaos.tell(f"{worker.name} is back")
+        hand.chaos.log(f"{worker.name} is back")
 
 
 def the_connections_of_a_worker_are_lost(hand: Hand) -> None:
     with hand.busy_worker() as worker:
-        hand.chaos.tell(f"the connections of {worker.name} are lost")
+        hand.chaos.log(f"the connections of {worker.name} are lost")
         for line in hand.chaos.lines[worker.name]:
             line.lose()
 
 
 def the_scheduler_is_killed(hand: Hand) -> None:
     scheduler = hand.active_scheduler()
-    hand.chaos.tell(f"{scheduler.name} is killed")
+    hand.chaos.log(f"{scheduler.name} is killed")
     scheduler.kill()
     hand.await_takeover(scheduler)
     hand.restart(scheduler)
@@ -136,40 +136,40 @@ def the_scheduler_is_killed(hand: Hand) -> None:
 
 def the_scheduler_is_paused(hand: Hand) -> None:
     scheduler = hand.active_scheduler()
-    hand.chaos.tell(f"{scheduler.name} is paused")
+    hand.chaos.log(f"{scheduler.name} is paused")
     scheduler.pause()
     time.sleep(max(0.0, SCHEDULER_PAUSE - hand.await_takeover(scheduler)))
     scheduler.resume()
 
 
 def redis_restarts(hand: Hand) -> None:
-    hand.chaos.tell("Redis restarts")
+    hand.chaos.log("Redis restarts")
     hand.chaos.stack.redis.stop()
     time.sleep(AWAY)
     hand.chaos.stack.redis.start()
 
 
 def redis_is_killed(hand: Hand) -> None:
-    hand.chaos.tell("Redis is killed")
+    hand.chaos.log("Redis is killed")
     hand.chaos.stack.redis.kill()
     hand.chaos.stack.redis.start()
 
 
 def postgres_restarts(hand: Hand) -> None:
-    hand.chaos.tell("PostgreSQL restarts")
+    hand.chaos.log("PostgreSQL restarts")
     hand.chaos.stack.postgres.stop()
     hand.chaos.stack.postgres.start()
 
 
 def postgres_is_unavailable(hand: Hand) -> None:
-    hand.chaos.tell("PostgreSQL is away for longer than a lease lasts")
+    hand.chaos.log("PostgreSQL is away for longer than a lease lasts")
     hand.chaos.stack.postgres.stop()
     time.sleep(PAUSE)
     hand.chaos.stack.postgres.start()
 
 
 def postgres_is_killed(hand: Hand) -> None:
-    hand.chaos.tell("PostgreSQL is killed")
+    hand.chaos.log("PostgreSQL is killed")
     hand.chaos.stack.postgres.kill()
     hand.chaos.stack.postgres.start()
 

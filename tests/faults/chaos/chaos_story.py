@@ -66,7 +66,7 @@ class Chaos:
         with ExitStack() as stack:
             fleet = stack.enter_context(Fleet(self._folder, olts=6, onus=150))
             for olt, fault in SLOW.items():
-                fleet.tell(f"{olt} {fault}")
+                fleet.control(f"{olt} {fault}")
             settings = {"FACHO_LEASE_SECONDS": str(LEASE_SECONDS)}
             self.stack = stack.enter_context(Stack(self._folder, fleet, JOBS, **settings))
             self.stack.database.do(AUDIT)
@@ -182,7 +182,7 @@ class Chaos:
             )
         except Stuck as error:
             raise Stuck(f"{error}: {self._listed()}, not {living}") from None
-        self.tell("all is quiet")
+        self.log("all is quiet")
 
     def _listed(self) -> dict[str, int]:
         """Return the workers on the list, and how many pollers each has there that were written just now."""

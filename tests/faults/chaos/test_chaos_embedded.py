@@ -39,7 +39,7 @@ class Engines:
         self.log = folder / "engine.log"
         settings = {"FACHO_DATA_DIR": str(folder / "data"), "FACHO_PORT": str(free_port()), "FACHO_POLLERS": "6"}
         self.fleet = Fleet(folder, olts=6, onus=150)
-        self.fleet.tell("OLT-NORTE-02 per_pdu=0.15")
+        self.fleet.control("OLT-NORTE-02 per_pdu=0.15")
         set_up(self.fleet, JOBS, settings)
         with self.log.open("wb") as output:
             self._nursery = subprocess.Popen(

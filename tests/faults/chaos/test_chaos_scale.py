@@ -23,7 +23,7 @@ def test_nothing_is_lost_doubled_or_asked_by_two_whatever_happens(tmp_path):
             chaos.settle()
             evidence = from_postgres(chaos.stack.postgres.url, chaos.stack.fleet.log)
             found = [*chaos.wrongs(), *wrongs(evidence)]
-            chaos.tell(summary(evidence))
+            chaos.log(summary(evidence))
         finally:
             # Shown if it fails.
             sys.stdout.write("\n".join([f"seed {SEED}", *chaos.story, chaos.stack.logs()]))

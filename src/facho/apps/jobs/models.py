@@ -522,9 +522,11 @@ class WorkflowNode(models.Model):
 
         Also False if the node was disabled or deleted since it was read. `run_requested_at` is then empty.
         """
-        at = now or timezone.now()
-        # Slots are whole seconds. A request at exactly that time would take the place of the slot.
-        at = at.replace(microsecond=at.microsecond or 1)
+        at = now
+        if at is None:
+            # Slots are whole seconds. A request at exactly that time would take the place of the slot.
+            at = timezone.now()
+            at = at.replace(microsecond=at.microsecond or 1)
         row = WorkflowNode.objects.filter(pk=self.pk).order_by()
         with transaction.atomic():
             asked = bool(row.filter(run_requested_at__isnull=True).polled().update(run_requested_at=at))
