@@ -1,8 +1,8 @@
 """A large provider on one machine: many OLTs with the usual jobs, for as long as you like. It is not a test.
 
 Facho polls simulated OLTs (the C simulator, so a compiler is needed) with the usual jobs of their brand, and stores
-the values. Each minute it prints how late slots began, the CPU of Facho and of its servers, and the memory. The first
-discoveries are spread over ten minutes, so figures are steady after about fifteen.
+the values. Each minute it prints how late slots began, the CPU of Facho and of its servers, and the memory. First
+each OLT is discovered, 100 in a minute; then all jobs are spread evenly over their intervals.
 
 python tests/bench/bench_fleet.py [--olts 1000] [--ports 16] [--onus-per-port 64] [--minutes 75] [--mode MODE]
 """

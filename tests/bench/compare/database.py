@@ -13,8 +13,8 @@ from facho.runtime.cli import prepare
 
 # About as long as Facho takes to start. Slots that are due before are skipped.
 FIRST_AFTER = timedelta(seconds=5)
-# Seconds over which the first discoveries of a fleet are spread.
-FIRST_DISCOVERIES = 600
+# Seconds from one first discovery of a fleet to the next.
+SECONDS_PER_DISCOVERY = 0.6
 STORED = ("SUCCESS", "PARTIAL")
 
 
@@ -35,7 +35,7 @@ def make(olts: list[dict[str, Any]], columns: list[str], jobs: int) -> None:
 
 
 def make_usual(olts: list[dict[str, Any]]) -> None:
-    """Create the tables and the OLTs with the usual jobs. Discoveries come first, spread over some minutes."""
+    """Create the tables and the OLTs with the usual jobs. Discoveries come first, so many a second."""
     from django.core.management import call_command
     from django.db import transaction
     from django.utils import timezone
@@ -46,14 +46,15 @@ def make_usual(olts: list[dict[str, Any]]) -> None:
 
     call_command("migrate", verbosity=0, interactive=False)
     first = (timezone.now() + FIRST_AFTER).replace(microsecond=0)
+    discoveries = len(olts) * SECONDS_PER_DISCOVERY
     with transaction.atomic():
         rows = [Olt.objects.create(brand="huawei", community="public", **olt) for olt in olts]
         apply_usual_jobs("huawei", rows)
         for place, row in enumerate(rows):
             for node in WorkflowNode.objects.filter(olt=row, master=None).select_related("job"):
-                spread = min(node.job.interval_seconds, FIRST_DISCOVERIES)
-                wait = 0 if node.job.kind == "discovery" else FIRST_DISCOVERIES
-                due = first + timedelta(seconds=wait + place * spread // len(rows))
+                is_first = node.job.kind == "discovery"
+                spread = discoveries if is_first else node.job.interval_seconds
+                due = first + timedelta(seconds=(0 if is_first else discoveries) + place * spread // len(rows))
                 WorkflowNode.objects.filter(pk=node.pk).update(next_run_at=due)
 
 
