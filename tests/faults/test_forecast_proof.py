@@ -38,7 +38,7 @@ WORTH_LEARNING = {"two of six away a third of the time", "one of five hanging"}
 
 
 # All of them take minutes of the processor; these stand for the others every time.
-ALWAYS = {"a pool that is saturated", "all of that at once", "drawn by seed 1", "drawn by seed 2"}
+ALWAYS = {"all of that at once"}
 NAMES = [pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.long) for name in [*CHOSEN, *DRAWN]]
 
 

@@ -25,7 +25,7 @@ CLOCKS_DIFFER = 0.05
 
 QUESTIONS = {
     "executions": "SELECT id, olt_id, node_id, node_name, master_execution_id, trigger, slot, slots, status, cause,"
-    " claimed_at, started_at, ended_at FROM snmp_executions ORDER BY id",
+    " claimed_at, started_at, ended_at, retry_at FROM snmp_executions ORDER BY id",
     "attempts": "SELECT a.execution_id, a.started_at, a.ended_at, e.olt_id, o.name AS olt FROM execution_attempts a"
     " JOIN snmp_executions e ON e.id = a.execution_id JOIN olts o ON o.id = e.olt_id ORDER BY a.started_at",
     "nodes": "SELECT n.id, n.olt_id, n.master_id, n.next_run_at, j.name AS job,"
@@ -77,7 +77,7 @@ def _read(row: sqlite3.Row) -> Row:
     return {name: _time(row[name]) if name in TIMES and row[name] else row[name] for name in row.keys()}  # noqa: SIM118 - a row is no mapping
 
 
-TIMES = {"slot", "at", "claimed_at", "started_at", "ended_at", "next_run_at", "period_start"}
+TIMES = {"slot", "at", "claimed_at", "started_at", "ended_at", "retry_at", "next_run_at", "period_start"}
 
 
 def _time(text: str) -> datetime:
@@ -236,12 +236,24 @@ def doubled_readings(evidence: Evidence) -> list[str]:
     return [f"OLT {row['olt_id']} has the readings of {row['at']} {row['times']} times" for row in evidence.doubled]
 
 
-def left_open(evidence: Evidence, before: datetime) -> list[str]:
-    """Return the executions that were claimed before some time and are not over."""
+def left_open(evidence: Evidence) -> list[str]:
+    """Return the executions that an engine left open when it stopped.
+
+    Pending retries stay open for the next engine. Each must belong to a slot that is not over, or was not when the
+    check before its last attempt began.
+    """
+    nodes = {node["id"]: node for node in evidence.nodes}
+
+    def is_kept(row: Row) -> bool:
+        node = nodes[row["node_id"]]
+        interval = timedelta(seconds=nodes[node["master_id"] or node["id"]]["interval"])
+        ends = row["slot"] + interval + timedelta(seconds=prober.TIMEOUT + CLOCKS_DIFFER)
+        return row["status"] == "PENDING" and row["retry_at"] is not None and evidence.taken_at <= ends
+
     return [
         f"execution {row['id']} of {row['node_name']} is {row['status']}, claimed at {row['claimed_at']}"
         for row in evidence.executions
-        if row["status"] in OPEN and row["claimed_at"] < before
+        if row["status"] in OPEN and not is_kept(row)
     ]
 
 

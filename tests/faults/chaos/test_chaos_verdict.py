@@ -26,6 +26,7 @@ def execution(id_, slot, status="SUCCESS", *, slots=1, master=None, node=1, name
         "status": status,
         "cause": "",
         "claimed_at": T0 + slot * SEC if claimed else None,
+        "retry_at": None,
     }
 
 
@@ -120,6 +121,21 @@ def test_each_crime_is_seen(guilty, said):
     assert said in " ".join(wrongs(replace(INNOCENT, **guilty)))
 
 
-def test_what_was_open_before_a_time_is_named():
-    assert len(left_open(INNOCENT, T0 + 31 * SEC)) == 2
-    assert left_open(INNOCENT, T0 + 30 * SEC) == []
+RETRY = link(5, 30, 4, "PENDING") | {"retry_at": T0 + 37 * SEC}
+
+
+@pytest.mark.parametrize(
+    ("row", "taken_at", "count"),
+    [
+        pytest.param(execution(4, 30, "RUNNING"), 31, 1, id="running"),
+        pytest.param(execution(4, 30, "PENDING"), 31, 1, id="claimed and never started"),
+        pytest.param(RETRY, 39, 0, id="retry in its slot"),
+        pytest.param(RETRY, 44, 0, id="retry whose check began in its slot"),
+        pytest.param(RETRY, 46, 1, id="retry after its slot"),
+        pytest.param(RETRY | {"status": "RUNNING"}, 39, 1, id="retry that runs"),
+    ],
+)
+def test_a_stopped_engine_leaves_open_only_pending_retries(row, taken_at, count):
+    evidence = replace(INNOCENT, executions=[row], taken_at=T0 + taken_at * SEC)
+
+    assert len(left_open(evidence)) == count
