@@ -92,6 +92,8 @@ class MemoryNodes:
         self.addresses: dict[int, str] = {}
         # Hosts of OLTs; an OLT without one has its own address.
         self.hosts: dict[int, str] = {}
+        # Why nothing may be sent to an OLT.
+        self.barred: dict[int, str] = {}
         # Start times of open breakers, and times of last answers; written by the slots.
         self.breakers: dict[int, datetime] = {}
         self.answers: dict[int, datetime] = {}
@@ -166,7 +168,7 @@ class MemoryNodes:
 
     def _agent(self, olt_id: int) -> Agent:
         host = self.hosts.get(olt_id) or str(IPv4Address("127.0.0.0") + olt_id)
-        return Agent(host, 161, Version.V2C, Community("public"))
+        return Agent(host, 161, Version.V2C, Community("public"), barred=self.barred.get(olt_id, ""))
 
 
 class MemorySlots:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runner_stage import Stage
 
+from examples import examples
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.model import Cause, Status
 from facho.engine.scheduling.chores import Chore, Chores
@@ -309,7 +310,7 @@ steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(steps, st.integers(0, 1000))
 def test_whatever_the_clock_does_slots_are_taken_once_and_polling_goes_on(plan, seed):
     async def story():

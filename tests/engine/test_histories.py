@@ -10,6 +10,7 @@ from histories import Life, Plot, Step, lived
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.engine.model import Cause, Status, Trigger
 from facho.engine.scheduling.grid import next_check
 
@@ -37,7 +38,7 @@ PHASES = [phase for phase in Phase if phase is not Phase.shrink]
 
 @pytest.mark.slow
 @given(plot=plots)
-@settings(max_examples=40, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_happens_the_books_are_right(plot):
     the_books_are_right(plot)
 

@@ -7,6 +7,7 @@ from builders import HOUR, MIN, T0, make_node
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.engine.model import CompositeNode
 from facho.engine.quota.durations import Prediction
 from facho.engine.quota.hour_plan import Work
@@ -79,7 +80,7 @@ def test_the_higher_priority_goes_first_while_both_are_in_time():
     assert pollers_needed([first, long, short], T0).pollers == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(1, 8), st.floats(0.5, 200), st.integers(0, 299), st.sampled_from([1, 2, 5, 15])),

@@ -38,6 +38,21 @@ def test_an_olt_whose_name_has_no_address_is_not_asked_and_stays_unreachable(clo
     assert (world.agents.asked, set(world.nodes.breakers)) == ([], {1})
 
 
+def test_an_olt_that_nothing_may_be_sent_to_fails_with_the_reason(clock, virtually):
+    async def story():
+        world = BreakingWorld(clock, [make_node(1, next_check=T0, interval=HOUR, retries=0)])
+        world.nodes.barred[1] = "OLT 1 has no community."
+        await world.run_for(5 * MIN)
+        return world
+
+    world = virtually(story())
+
+    (row,) = world.rows
+    assert world.agents.asked == []
+    assert (row.status, row.cause) == (Status.FAILED, Cause.UNREACHABLE)
+    assert row.outcome.error == "OLT 1 has no community."
+
+
 class Gate(set):
     """OLTs that are held."""
 

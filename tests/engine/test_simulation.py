@@ -10,6 +10,7 @@ from builders import HOUR, MIN, T0, World, make_node
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.engine.model import CompositeNode
 from facho.engine.quota.durations import Prediction
@@ -103,7 +104,7 @@ def simulated(works, span, pollers):
 
 # An hour of the engine takes a second, so looking for the shortest example that fails would take minutes.
 PHASES = [phase for phase in Phase if phase is not Phase.shrink]
-SLOW = settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=examples(10), deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SLOW

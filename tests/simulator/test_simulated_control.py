@@ -159,6 +159,9 @@ EVERYTHING = Faults(
     spoiled=0.1,
     spoiling=Spoiling.HALF,
     zero_repetitions_hang=45.0,
+    invented=100,
+    name_bytes=10_000,
+    hostile_names=True,
 )
 
 
@@ -169,7 +172,7 @@ def test_every_fault_can_be_written_and_read_again():
     assert faults_from(options) == EVERYTHING
     assert to_options(WELL) == {}
     assert all(option.help for option in FAULT_OPTIONS)
-    assert [option.name for option in FAULT_OPTIONS if option.is_flag] == ["mute"]
+    assert [option.name for option in FAULT_OPTIONS if option.is_flag] == ["mute", "hostile_names"]
 
 
 async def test_a_process_takes_lines_until_they_end():

@@ -50,10 +50,6 @@ class OltUnreachable(FachoError):
     """The OLT did not answer at all."""
 
     @classmethod
-    def unresolved(cls, host: str) -> "OltUnreachable":
-        return cls(f"The name {host} could not be resolved. Check the name and the name server.")
-
-    @classmethod
     def after(cls, olt: str, pdus: int, seconds: float) -> "OltUnreachable":
         requests = "1 request" if pdus == 1 else f"{pdus} requests"
         return cls(

@@ -280,6 +280,15 @@ class Event(Enum):
         ),
     )
 
+    ONUS_OVER_LIMIT = (
+        WARNING,
+        gettext_noop(
+            "%(olt)s reports more ONUs than the limit: %(left_out)d new ones were left out. Check the OLT, or increase "
+            "FACHO_MAX_ONUS"
+        ),
+    )
+    ONUS_WITHIN_LIMIT = INFO, gettext_noop("%(olt)s: the number of ONUs is within the limit again")
+
     # Alerts and housekeeping.
     ALERT_RAISED = WARNING, gettext_noop("alert %(rule)s: %(subject)s")
     ALERT_RECOVERED = INFO, gettext_noop("alert resolved: %(rule)s: %(subject)s")

@@ -309,6 +309,8 @@ class Collected:
     failed_onus: tuple[str, ...] = ()
     # Indexes of known ONUs that a discovery should have found and did not.
     absent: tuple[str, ...] = ()
+    # Number of new ONUs beyond the limit; they are not in the readings.
+    excess: int = 0
     # For the next run on this OLT, as `Olt.learned`.
     learned: Mapping[str, Any] = field(default_factory=dict)
     # Whether each column or OID of the job had a value for any ONU; None if unknown.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from facho.engine.limits import MOST_ONUS
 from facho.engine.model import KnownOnu, Reading
 
 
@@ -27,14 +28,25 @@ class Vanishing(StrEnum):
     OVER = "over"
 
 
+class Suspicion(StrEnum):
+    """Why the ONUs that an OLT reports are in doubt."""
+
+    # A mass disappearance that is not confirmed yet.
+    VANISHING = "missing"
+    # More ONUs than the limit. The new ones beyond it are not stored.
+    TOO_MANY = "too_many"
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules for missing ONUs."""
+    """Rules for missing and for new ONUs."""
 
     # Consecutive discoveries without the ONU.
     misses: int = 2
     # Percentage of an OLT's ONUs: a larger disappearance at once is suspect. 100 turns this off.
     mass: int = 30
+    # Stored ONUs of an OLT, missing ones included.
+    most_onus: int = MOST_ONUS
 
     def is_mass(self, part: int, whole: int) -> bool:
         return part * 100 > self.mass * whole

@@ -205,11 +205,20 @@ class Agent:
     credentials: Community | User
     # IP address of a host name. Empty: unknown, or `host` is an IP address.
     address: str = ""
+    # Why nothing may be sent to it, as a sentence.
+    barred: str = ""
 
     @property
     def target(self) -> str:
         """Return the IP address for requests; empty for an unresolved name."""
         return self.address or ip_address(self.host)
+
+    @property
+    def obstacle(self) -> str:
+        """Return why no request can be sent, as a sentence; empty if it can."""
+        if self.barred or self.target:
+            return self.barred
+        return f"The name {self.host} could not be resolved. Check the name and the name server."
 
     @property
     def device(self) -> str:

@@ -12,6 +12,7 @@ from facho.engine.errors import BadAnswer
 from facho.engine.snmp import ErrorStatus, Tag, Version
 from facho.simulator.device import Device
 from facho.simulator.faults import WELL, Faults, Spoiling
+from facho.simulator.hostile import lies, pretended
 from facho.simulator.lookup import Dies, Fails, Lookup, NoReply, Poison
 
 # Maximum size of a GETBULK answer, so that it fits into one Ethernet frame.
@@ -42,7 +43,7 @@ class SimulatedAgent:
     """
 
     def __init__(self, device: Device, community: str = "public", faults: Faults = WELL, seed: int = 0) -> None:
-        self.faults = faults
+        self._faults = faults
         self.bulk_size = BULK_SIZE
         self.max_size = MAX_SIZE
         self._community = community.encode()
@@ -52,7 +53,22 @@ class SimulatedAgent:
     def install(self, device: Device) -> None:
         """Use this device from now on."""
         self.device = device
-        self._onu_numbers = {_place(onu.position): number for number, onu in enumerate(device.plant.onus)}
+        self._pretend()
+
+    @property
+    def faults(self) -> Faults:
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        before, self._faults = self._faults, faults
+        if lies(faults) != lies(before):
+            self._pretend()
+
+    def _pretend(self) -> None:
+        """Prepare the tables that are shown, which faults may change."""
+        self._shown = pretended(self.device, self._faults)
+        self._onu_numbers = {_place(onu.position): number for number, onu in enumerate(self._shown.plant.onus)}
 
     def serve(self, datagram: bytes, now: float) -> AgentReply:
         """Return the answer to a datagram, and its cost. `now` is the time that values depend on."""
@@ -68,7 +84,7 @@ class SimulatedAgent:
         poison = None
         if faults.gen_err_at is not None or faults.silent_at is not None:
             poison = Poison(self._number(faults.gen_err_at), self._number(faults.silent_at), faults.only_column)
-        lookup = Lookup(self.device.mib, request.version, faults, poison, now)
+        lookup = Lookup(self._shown.mib, request.version, faults, poison, now)
         status, index = ErrorStatus.NO_ERROR, 0
         try:
             varbinds = self._varbinds(request, lookup)
@@ -100,7 +116,7 @@ class SimulatedAgent:
             raise Fails(ErrorStatus.NO_SUCH_NAME if request.version == Version.V1 else ErrorStatus.NO_ACCESS, 1)
         read = lookup.get if request.pdu_type == PduType.GET else lookup.get_next
         varbinds = [read(number, oid) for number, oid in enumerate(request.oids, 1)]
-        if sum(map(len, varbinds)) > self.max_size - _overhead(request):
+        if sum(map(len, varbinds)) > self.max_size + self.faults.name_bytes - _overhead(request):
             raise Fails(ErrorStatus.TOO_BIG, 0)
         return varbinds
 
@@ -113,6 +129,7 @@ class SimulatedAgent:
         if faults.bulk_rows is not None:
             repetitions = min(repetitions, faults.bulk_rows)
         left = (self.bulk_size if faults.bulk_bytes is None else faults.bulk_bytes) - _overhead(request)
+        left += faults.name_bytes
         varbinds: list[bytes] = []
         try:
             for varbind in lookup.bulk(request.oids, once, repetitions):

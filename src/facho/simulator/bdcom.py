@@ -15,7 +15,7 @@ from facho.simulator.device import (
     Live,
     Maker,
     ReadLive,
-    Site,
+    TableInput,
     fixed_column,
     mixed_column,
     mixed_rows,
@@ -83,7 +83,7 @@ def _last_change(seed: int) -> ReadLive:
     return read
 
 
-def _interface_columns(site: Site) -> list[MibColumn]:
+def _interface_columns(site: TableInput) -> list[MibColumn]:
     uplinks = [f"GigaEthernet0/{number}" for number in range(1, UPLINKS + 1)]
     ports = [f"GPON{port.slot}/{port.port}" for port in site.plant.ports]
     names = [name.encode() for name in (*uplinks, *ports)]
@@ -109,7 +109,7 @@ def _interface_columns(site: Site) -> list[MibColumn]:
     ]
 
 
-def _port_columns(site: Site) -> list[MibColumn]:
+def _port_columns(site: TableInput) -> list[MibColumn]:
     """Return the number of ONUs up and down on each port, and the list of their numbers, each followed by a comma."""
     ports, onus = site.plant.ports, site.plant.onus
     rows = MibRows(((FIRST_PORT + number,), number) for number in range(len(ports)))
@@ -158,7 +158,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     descr = "BDCOM(tm) GP3600-16B Software, Version 74104\nhardware version: A"
     return [
         *system_columns(site, descr, f"{BDCOM}.1.390.0"),

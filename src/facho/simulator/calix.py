@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
-from facho.simulator.device import Fact, Live, Maker, Site, onu_table, system_columns
+from facho.simulator.device import Fact, Live, Maker, TableInput, onu_table, system_columns
 from facho.simulator.encodings import milliwatts
 from facho.simulator.life import Observed, Onu, Optics
 from facho.simulator.mib import MibColumn
@@ -61,7 +61,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     return [*system_columns(site, "Calix E7-2, AXOS R21.4.1", AXOS), *onu_table(site, onu_index, ONU_COLUMNS)]
 
 

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
-from facho.simulator.device import Fact, Interface, Live, Maker, Site, interface_columns, onu_table, system_columns
+from facho.simulator.device import (
+    Fact,
+    InterfaceRow,
+    Live,
+    Maker,
+    TableInput,
+    interface_columns,
+    onu_table,
+    system_columns,
+)
 from facho.simulator.encodings import has_name, in_charset, milliwatts, time_text
 from facho.simulator.life import Down, Observed, Onu, Optics
 from facho.simulator.mib import MibColumn
@@ -140,10 +149,10 @@ LEGACY_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _epon(site: Site) -> list[MibColumn]:
-    interfaces = [Interface(1 << 24 | port << 8, f"ge0/0/{port}", "") for port in range(1, UPLINKS + 1)]
+def _epon(site: TableInput) -> list[MibColumn]:
+    interfaces = [InterfaceRow(1 << 24 | port << 8, f"ge0/0/{port}", "") for port in range(1, UPLINKS + 1)]
     for port in site.plant.ports:
-        interfaces.append(Interface(1 << 24 | UPLINKS + port.port << 8, f"pon0/0/{port.port}", ""))
+        interfaces.append(InterfaceRow(1 << 24 | UPLINKS + port.port << 8, f"pon0/0/{port.port}", ""))
     return [
         *system_columns(site, "FD1216S-B0", OBJECT_ID),
         *interface_columns(interfaces),
@@ -152,7 +161,7 @@ def _epon(site: Site) -> list[MibColumn]:
     ]
 
 
-def _gpon(site: Site) -> list[MibColumn]:
+def _gpon(site: TableInput) -> list[MibColumn]:
     return [
         *system_columns(site, "FD1616SN-R1", OBJECT_ID),
         *onu_table(site, gpon_index, GPON_COLUMNS),
@@ -160,7 +169,7 @@ def _gpon(site: Site) -> list[MibColumn]:
     ]
 
 
-def _legacy(site: Site) -> list[MibColumn]:
+def _legacy(site: TableInput) -> list[MibColumn]:
     return [*system_columns(site, "FD1104S", OBJECT_ID), *onu_table(site, legacy_index, LEGACY_COLUMNS)]
 
 

@@ -50,7 +50,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class InterfaceRow:
     """A row of IF-MIB."""
 
     index: int
@@ -75,7 +75,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class TableInput:
     """Input of a vendor's tables."""
 
     name: str
@@ -90,7 +90,7 @@ class Maker:
 
     brand: str
     chassis: Callable[[int], Chassis]
-    columns: Callable[[Site], list[MibColumn]]
+    columns: Callable[[TableInput], list[MibColumn]]
 
     def build(self, name: str, onus: int, seed: int, dark_ports: int = 0) -> "Device":
         """Return an OLT with this many ONUs."""
@@ -98,7 +98,7 @@ class Maker:
 
     def with_plant(self, name: str, seed: int, plant: Plant) -> "Device":
         """Return an OLT with these ONUs."""
-        mib = Mib(self.columns(Site(name, seed, plant, Watch(plant.onus))))
+        mib = Mib(self.columns(TableInput(name, seed, plant, Watch(plant.onus))))
         return Device(name, self.brand, plant, mib, self, seed)
 
 
@@ -120,7 +120,7 @@ class Device:
         return self.maker.with_plant(self.name, self.seed, plant)
 
 
-def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[MibColumn]:
+def onu_table(site: TableInput, index: Callable[[Onu], Arcs], columns: Iterable[Fact | Live]) -> list[MibColumn]:
     """Return columns of all ONUs with a common index."""
     rows = MibRows(((index(onu), number) for number, onu in enumerate(site.plant.onus)), of_onus=True)
     return [
@@ -130,7 +130,7 @@ def onu_table(site: Site, index: Callable[[Onu], Arcs], columns: Iterable[Fact |
 
 
 def mixed_column(
-    site: Site, rows: MibRows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
+    site: TableInput, rows: MibRows, oid: str, tag: Tag, read: ReadLive, others: Sequence[Raw], *, optical: bool = False
 ) -> MibColumn:
     """Return a column with other rows among the ONUs: their subjects are numbered after those of ONUs."""
     onus = len(site.plant.onus)
@@ -141,7 +141,7 @@ def mixed_column(
     return MibColumn(numbers(oid), rows, tag, read_any, optical=optical)
 
 
-def mixed_rows(site: Site, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> MibRows:
+def mixed_rows(site: TableInput, index: Callable[[Onu], Arcs], others: Sequence[Arcs]) -> MibRows:
     """Return the rows of all ONUs and the other rows."""
     of_onus = [(index(onu), number) for number, onu in enumerate(site.plant.onus)]
     return MibRows([*of_onus, *((arcs, len(of_onus) + number) for number, arcs in enumerate(others))], of_onus=True)
@@ -163,7 +163,7 @@ def fixed_column(oid: str, rows: MibRows, tag: Tag, values: Sequence[Raw]) -> Mi
     return MibColumn(numbers(oid), rows, tag, lambda number, _now: values[number], fixed=True)
 
 
-def system_columns(site: Site, descr: str, object_id: str) -> list[MibColumn]:
+def system_columns(site: TableInput, descr: str, object_id: str) -> list[MibColumn]:
     """Return the system group: sysDescr, sysObjectID, sysUpTime, sysName."""
     return [
         fixed_column(f"{SYSTEM}.1", SCALAR, Tag.OCTET_STRING, [descr.encode()]),
@@ -178,7 +178,7 @@ def uptime_ticks(seed: int, now: float) -> int:
     return int((now + seed * DAY) % BETWEEN_REBOOTS * 100)
 
 
-def interface_columns(interfaces: Sequence[Interface]) -> list[MibColumn]:
+def interface_columns(interfaces: Sequence[InterfaceRow]) -> list[MibColumn]:
     """Return ifIndex, ifDescr, ifOperStatus and ifName."""
     rows = MibRows(((interface.index,), number) for number, interface in enumerate(interfaces))
     # A large ifIndex does not fit its own type: agents let it become negative.

@@ -154,6 +154,10 @@ class Faults:
     # What a C300 does to a GETBULK that asks for no repetitions: it is busy for so long, and then brings nothing.
     zero_repetitions_hang: Annotated[float, seconds, "seconds of processing for a GETBULK with 0 repetitions"] = 0.0
 
+    invented: Annotated[int, count, "number of additional ONUs that do not exist, on all ports"] = 0
+    name_bytes: Annotated[int, count, "length of the name of each ONU, in bytes"] = 0
+    hostile_names: Annotated[bool, flag, "escape sequences, line ends and a direction mark in names"] = False
+
     def __post_init__(self) -> None:
         for name in ("loss", "spoiled"):
             if not 0 <= getattr(self, name) <= 1:

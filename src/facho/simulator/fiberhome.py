@@ -7,7 +7,7 @@ from dataclasses import replace
 from facho.engine.brand import Position
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
-from facho.simulator.device import Fact, Live, Maker, Site, fixed_column, onu_table, system_columns
+from facho.simulator.device import Fact, Live, Maker, TableInput, fixed_column, onu_table, system_columns
 from facho.simulator.encodings import in_charset, serial_text
 from facho.simulator.life import Down, Observed, Onu, Optics
 from facho.simulator.mib import MibColumn, MibRows
@@ -103,7 +103,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 PON_ONU_COLUMNS = (Live(OLT_RX, Tag.INTEGER, _hundredths(lambda optics: optics.olt_rx_dbm), optical=True, sparse=True),)
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     return [
         *system_columns(site, "AN5516-01", f"{FIBERHOME}.1001.11"),
         *_port_columns(site.plant),

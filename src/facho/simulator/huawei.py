@@ -9,10 +9,10 @@ from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import (
     Fact,
-    Interface,
+    InterfaceRow,
     Live,
     Maker,
-    Site,
+    TableInput,
     date_and_time,
     fixed_column,
     interface_columns,
@@ -124,14 +124,14 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     box = "Huawei-MA5600-V800R018"
     interfaces = [
-        Interface(7 << 25 | 9 << 13 | port << 6, f"ethernet0/9/{port}", f"{box}-ETHERNET") for port in range(2)
+        InterfaceRow(7 << 25 | 9 << 13 | port << 6, f"ethernet0/9/{port}", f"{box}-ETHERNET") for port in range(2)
     ]
     for port in site.plant.ports:
         name = f"GPON {port.shelf}/{port.slot}/{port.port}"
-        interfaces.append(Interface(port_index(port), name, f"{box}-GPON_UNI"))
+        interfaces.append(InterfaceRow(port_index(port), name, f"{box}-GPON_UNI"))
     return [
         *system_columns(site, "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.123"),
         *interface_columns(interfaces),

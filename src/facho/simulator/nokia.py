@@ -11,7 +11,7 @@ from facho.simulator.device import (
     Fact,
     Live,
     Maker,
-    Site,
+    TableInput,
     mixed_column,
     mixed_rows,
     onu_table,
@@ -54,7 +54,7 @@ def _number(at: Position, level: int) -> int:
     return at.slot + 1 << 25 | level << 21 | at.port - 1 << 16
 
 
-def _interface_columns(site: Site) -> list[MibColumn]:
+def _interface_columns(site: TableInput) -> list[MibColumn]:
     # An FWLT-C card adds low bits.
     ports = [_number(port, PON_LEVEL) | 0x2000 for port in site.plant.ports]
     rows = mixed_rows(site, ont_index, [(number,) for number in ports])
@@ -100,7 +100,7 @@ ONT_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     return [
         *system_columns(site, "Nokia ISAM 7360 FX, R6.2.04", ISAM),
         *_interface_columns(site),

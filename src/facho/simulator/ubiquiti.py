@@ -8,7 +8,16 @@ from collections.abc import Callable
 
 from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
-from facho.simulator.device import Fact, Interface, Live, Maker, Site, fixed_column, interface_columns, onu_table
+from facho.simulator.device import (
+    Fact,
+    InterfaceRow,
+    Live,
+    Maker,
+    TableInput,
+    fixed_column,
+    interface_columns,
+    onu_table,
+)
 from facho.simulator.device import system_columns as system
 from facho.simulator.encodings import has_name, in_charset
 from facho.simulator.life import Observed, Onu, Optics
@@ -61,9 +70,9 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     chassis = site.plant.chassis
-    interfaces = [Interface(number, f"pon{number}", f"pon{number}") for number in range(1, chassis.ports + 1)]
+    interfaces = [InterfaceRow(number, f"pon{number}", f"pon{number}") for number in range(1, chassis.ports + 1)]
     return [
         *system(site, chassis.name, OBJECT_IDS[chassis.name]),
         *interface_columns(interfaces),

@@ -10,7 +10,7 @@ from facho.simulator.device import (
     Live,
     Maker,
     ReadLive,
-    Site,
+    TableInput,
     fixed_column,
     numbers,
     onu_table,
@@ -46,7 +46,7 @@ def onu_index(onu: Onu) -> Arcs:
     return onu.position.port, onu.position.onu or 0
 
 
-def _port_columns(site: Site) -> list[MibColumn]:
+def _port_columns(site: TableInput) -> list[MibColumn]:
     """Return the number of ONUs and of ONUs up per port, and the optics of the port, as text."""
     ports, onus = site.plant.ports, site.plant.onus
     rows = MibRows(((port.port,), number) for number, port in enumerate(ports))
@@ -122,7 +122,7 @@ ONU_COLUMNS: tuple[Fact | Live, ...] = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     return [
         *system_columns(site, "V1600D", f"{VSOL}.10.14.1"),
         *_port_columns(site),

@@ -13,10 +13,10 @@ from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import (
     Fact,
-    Interface,
+    InterfaceRow,
     Live,
     Maker,
-    Site,
+    TableInput,
     date_and_time,
     fixed_column,
     interface_columns,
@@ -155,12 +155,12 @@ TRAFFIC_COLUMNS = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     model = site.plant.chassis.name
     descr = f"{model} Version V2.1.0 Software, Copyright (c) by ZTE Corporation Compiled"
-    interfaces = [Interface(1 << 28 | 3 << 16 | port << 8, f"gei_1/4/{port + 1}", "") for port in range(2)]
+    interfaces = [InterfaceRow(1 << 28 | 3 << 16 | port << 8, f"gei_1/4/{port + 1}", "") for port in range(2)]
     for port in site.plant.ports:
-        interfaces.append(Interface(if_index(port), f"gpon_{port.shelf}/{port.slot}/{port.port}", ""))
+        interfaces.append(InterfaceRow(if_index(port), f"gpon_{port.shelf}/{port.slot}/{port.port}", ""))
     return [
         *system_columns(site, descr, f"{ZTE}.1082.1001.{model[1:]}.2.1"),
         *interface_columns(interfaces),

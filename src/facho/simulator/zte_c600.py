@@ -5,10 +5,10 @@ from facho.engine.oid import Arcs
 from facho.engine.snmp import Tag
 from facho.simulator.device import (
     Fact,
-    Interface,
+    InterfaceRow,
     Live,
     Maker,
-    Site,
+    TableInput,
     date_and_time,
     fixed_column,
     interface_columns,
@@ -107,10 +107,10 @@ OPTICS_COLUMNS = (
 )
 
 
-def _columns(site: Site) -> list[MibColumn]:
+def _columns(site: TableInput) -> list[MibColumn]:
     descr = "C600 Version V1.2.1 Software, Copyright (c) by ZTE Corporation Compiled"
     interfaces = [
-        Interface(if_index(port), f"gpon_olt-{port.shelf}/{port.slot}/{port.port}", f"GPON {port.port}")
+        InterfaceRow(if_index(port), f"gpon_olt-{port.shelf}/{port.slot}/{port.port}", f"GPON {port.port}")
         for port in site.plant.ports
     ]
     return [

@@ -9,6 +9,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
+from facho.apps.changes.actor import engine
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import write
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, log_event
 from facho.engine.model import Outcome
@@ -43,6 +46,13 @@ class Breaker:
 COLUMNS = ("pk", "name", "failures", "breaker_opened_at", "breaker_answered_at")
 
 
+ACTIONS = {
+    Event.BREAKER_OPENED: Change.Action.BREAKER_OPENED,
+    Event.BREAKER_CLOSED: Change.Action.BREAKER_CLOSED,
+    Event.BREAKER_FORGIVEN: Change.Action.BREAKER_CLOSED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BreakerTurn:
     """Change of a breaker: columns to write, and an event to log after the commit."""
@@ -50,6 +60,11 @@ class BreakerTurn:
     breaker: Breaker
     columns: dict[str, Any]
     event: Event | None = None
+
+    def record(self) -> None:
+        """Add an opened or closed breaker to the record of changes, because people close breakers too."""
+        if self.event in ACTIONS:
+            write(engine(), ACTIONS[self.event], [(Olt(pk=self.breaker.olt_id, name=self.breaker.olt), {})])
 
     def log(self) -> None:
         if self.event is not None:
@@ -92,6 +107,7 @@ def answered(olt_id: int, policy: BreakerPolicy, now: datetime) -> bool:
         probed = {"breaker_probed_at": now, "last_answer_at": now}
         came_back = _came_back(breaker, policy, now)
         Olt.objects.filter(pk=olt_id).update(**probed, **came_back.columns)
+        came_back.record()
     came_back.log()
     return breaker.opened_at is None or policy.auto_recover
 
@@ -109,6 +125,8 @@ def reset(olt_ids: Collection[int]) -> None:
         Olt.objects.filter(pk__in=[each.olt_id for each in reset_now]).update(
             **Olt.CLOSED_BREAKER, reachability=Olt.Reachability.UNKNOWN
         )
-    for each in reset_now:
-        if each.opened_at is not None:
-            log_event(logger, Event.BREAKER_FORGIVEN, olt_id=each.olt_id, olt=each.olt)
+        turns = [BreakerTurn(each, {}, Event.BREAKER_FORGIVEN) for each in reset_now if each.opened_at is not None]
+        for each in turns:
+            each.record()
+    for each in turns:
+        each.log()

@@ -30,7 +30,7 @@ from facho.apps.telemetry.models import (
 )
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import JobKind, KnownOnu, Reading
-from facho.engine.presence import Census
+from facho.engine.presence import Census, Suspicion
 from facho.store import sql
 from facho.store.sql import FILLED, PLACE, POWERS, adapted, merge_twins, normal, normals, plain_value, timestamp
 
@@ -463,8 +463,9 @@ class Inventory:
         self.olt_id = olt_id
         # Value of `olts.inventory_version` when these rows were read or written.
         self.version: int | None = None
-        # Start of an unconfirmed mass disappearance.
+        # Start and reason of a suspicion.
         self.suspect_since: datetime | None = None
+        self.suspicion: Suspicion | None = None
         self._known: list[KnownOnu] | None = None
         self.ids: list[int] = []
         self.columns: dict[str, list[Any]] = {}
@@ -482,7 +483,8 @@ class Inventory:
     def load(cls, olt_id: int, fields: Collection[str] = ()) -> "Inventory":
         """Load the ONUs and ports of an OLT with three queries: the columns of every comparison, and `fields`."""
         self = cls(olt_id)
-        self.suspect_since = Olt.objects.values_list("suspect_since", flat=True).get(pk=olt_id)
+        self.suspect_since, reason = Olt.objects.values_list("suspect_since", "suspect_reason").get(pk=olt_id)
+        self.suspicion = Suspicion(reason) if reason else None
         ports = PonPort.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "slot", "port", *TIMES)
         numbers: dict[int | None, int] = {None: NO_PORT}
         for pk, slot, port, *times in ports:
@@ -527,6 +529,11 @@ class Inventory:
         if kind is JobKind.DISCOVERY and any(any(self.column_at(name, positions)) for name in ABSENCE):
             return False
         return all(self.column_at(name, positions) == read.columns[name] for name in named)
+
+    def has_room(self, indexes: Sequence[str], most: int) -> bool:
+        """Return whether the new ones among these ONUs fit."""
+        room = most - len(self.ids)
+        return len(indexes) <= room or sum(each is None for each in self.positions_of(indexes)) <= room
 
     def known(self) -> list[KnownOnu]:
         """Return the ONUs that can be polled. The same list object while nothing changes.

@@ -10,8 +10,9 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from facho.apps.inventory import models as inventory
-from facho.apps.inventory.fields import WrongKeyError
+from facho.apps.inventory.models import SECRETS
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.apps.rest.fields import WrongKeyError
 from facho.engine import oid
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, Node, Olt, RawOid, Standing
@@ -20,8 +21,6 @@ from facho.engine.scheduling.changes import OltState, fingerprint
 from facho.store.database import DbThread
 
 logger = logging.getLogger(__name__)
-
-SECRETS = ("community", "v3_auth_key", "v3_priv_key")
 
 # Settings of an OLT. Columns that the engine writes must not be included: they are not changes.
 OLT_SETTINGS = (

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, log_event
+from facho.engine.limits import admit
 from facho.engine.model import Collected, KnownOnu, Node, Reading
-from facho.engine.presence import Census, Move, Rules, Vanishing, find_moves, take_census
+from facho.engine.presence import Census, Move, Rules, Suspicion, Vanishing, find_moves, take_census
 from facho.store.inventory import Inventory, place_name
 
 logger = logging.getLogger(__name__)
@@ -62,29 +63,69 @@ class PresenceVerdict:
     census: Census
     known: KnownOnus
     readings: Sequence[Reading]
+    # Number of new ONUs that were not stored, and whether the OLT is suspect for them now and before.
+    left_out: int = 0
+    has_too_many: bool = False
+    had_too_many: bool = False
 
 
 def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:
     """Decide from a discovery which ONUs moved, were replaced, are missing or are back."""
     known = KnownOnus.of(inventory)
-    was_suspect = inventory.suspect_since is not None
+    was_suspect = inventory.suspicion is Suspicion.VANISHING
     census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
-    since = now if census.vanishing is Vanishing.SUSPECTED else inventory.suspect_since
-    since = since if census.is_suspect else None
-    if since != inventory.suspect_since:
-        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since)
-        inventory.suspect_since = since
-    return PresenceVerdict(census, known, _proven(census, collected.readings))
+    verdict = _admitted(inventory, PresenceVerdict(census, known, collected.readings), collected.excess, rules)
+    suspicion = Suspicion.TOO_MANY if verdict.left_out else None
+    if census.is_suspect:
+        suspicion = Suspicion.VANISHING
+    is_new = suspicion is not inventory.suspicion or census.vanishing is Vanishing.SUSPECTED
+    return _suspected(inventory, verdict, suspicion, now if is_new else inventory.suspect_since)
 
 
-def follow_moves(inventory: Inventory, collected: Collected) -> PresenceVerdict:
+def follow_moves(inventory: Inventory, collected: Collected, rules: Rules, now: datetime) -> PresenceVerdict:
     """Move rows with their ONUs if a run other than a discovery reads serials.
 
     Otherwise its readings would write the serial of one ONU to the row of another.
     """
     known = KnownOnus.of(inventory)
     census = find_moves(known.onus, collected.readings)
-    return PresenceVerdict(census, known, _proven(census, collected.readings))
+    verdict = _admitted(inventory, PresenceVerdict(census, known, collected.readings), collected.excess, rules)
+    if not verdict.left_out or inventory.suspicion is not None:
+        # Only a discovery ends a suspicion.
+        return verdict
+    return _suspected(inventory, verdict, Suspicion.TOO_MANY, now)
+
+
+def _admitted(inventory: Inventory, verdict: PresenceVerdict, excess: int, rules: Rules) -> PresenceVerdict:
+    """Return a verdict without new ONUs beyond the limit, and without serials that prove nothing.
+
+    An ONU that would replace another one beyond the limit is not believed: the known one keeps its row.
+    """
+    census, readings = verdict.census, verdict.readings
+    if len(inventory.ids) + len(readings) > rules.most_onus:
+        arrived = {move.reading.index for move in census.moved}
+        held = inventory.positions.keys() | arrived
+        unknown = [each.index for each in readings if each.index not in held]
+        replacing = [index for index in census.replaced if index not in arrived]
+        admitted = admit(len(inventory.ids), unknown, replacing, rules.most_onus)
+        refused, kept = set(unknown) - admitted.unknown, set(replacing) - admitted.replacing
+        readings = [each for each in readings if each.index not in refused]
+        replaced = tuple(index for index in census.replaced if index not in kept)
+        census = replace(census, replaced=replaced, unproven=(*census.unproven, *kept))
+        excess += len(refused) + len(kept)
+    return replace(verdict, census=census, readings=_proven(census, readings), left_out=excess)
+
+
+def _suspected(
+    inventory: Inventory, verdict: PresenceVerdict, suspicion: Suspicion | None, since: datetime | None
+) -> PresenceVerdict:
+    """Store whether and why the OLT is suspect."""
+    before, since = inventory.suspicion, since if suspicion else None
+    if (since, suspicion) != (inventory.suspect_since, before):
+        Olt.objects.filter(pk=inventory.olt_id).update(suspect_since=since, suspect_reason=suspicion or "")
+        inventory.suspect_since, inventory.suspicion = since, suspicion
+    too_many = Suspicion.TOO_MANY
+    return replace(verdict, has_too_many=suspicion is too_many, had_too_many=before is too_many)
 
 
 def _proven(census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
@@ -105,6 +146,7 @@ def tell_census(node: Node, verdict: PresenceVerdict) -> None:
     """Log the changes found by a run, one event per kind. Called after the commit."""
     census, names = verdict.census, verdict.known.names
     _tell_vanishing(node, census)
+    _tell_limit(node, verdict)
     replaced = []
     if census.replaced:
         found = {reading.index: reading.values for reading in verdict.readings}
@@ -122,6 +164,15 @@ def tell_census(node: Node, verdict: PresenceVerdict) -> None:
             if len(named) > NAMED:
                 listed += f" and {len(named) - NAMED} more"
             log_event(logger, event, olt_id=node.olt_id, olt=node.olt_name, count=len(named), names=listed)
+
+
+def _tell_limit(node: Node, verdict: PresenceVerdict) -> None:
+    """Log once that there are too many ONUs, and once that there are not any more."""
+    if verdict.has_too_many and not verdict.had_too_many:
+        left_out = verdict.left_out
+        log_event(logger, Event.ONUS_OVER_LIMIT, olt_id=node.olt_id, olt=node.olt_name, left_out=left_out)
+    elif verdict.had_too_many and not verdict.has_too_many:
+        log_event(logger, Event.ONUS_WITHIN_LIMIT, olt_id=node.olt_id, olt=node.olt_name)
 
 
 def _tell_vanishing(node: Node, census: Census) -> None:

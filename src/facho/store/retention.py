@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Exists, Model, OuterRef
 from django.db.models.functions import Coalesce
 
+from facho.apps.changes.models import Change
 from facho.apps.polling.models import OPEN_STATUSES, Execution, ExecutionAttempt
 from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock
@@ -63,7 +64,7 @@ class Keep:
         return apps.get_model(self.label)
 
 
-def rules(*, logs: int, executions: int, history: int, daily: int) -> list[Keep]:
+def rules(*, logs: int, executions: int, history: int, daily: int, changes: int) -> list[Keep]:
     """Return the retention rules in days."""
     return [
         Keep("coordinator.CoordinatorLog", "timestamp", logs),
@@ -79,9 +80,14 @@ def rules(*, logs: int, executions: int, history: int, daily: int) -> list[Keep]
         Keep("coordinator.Forecast", "requested_at", history, over="ended_at"),
         Keep("polling.PollerStats", "timestamp", history),
         Keep("inventory.Question", "asked_at", 1),
+        Keep("accounts.UserSession", "expire_date", 1),
+        Keep("axes.AccessAttempt", "attempt_time", 1),
+        # Addresses of earlier logins: see `accounts/logins.py`.
+        Keep("axes.AccessLog", "attempt_time", 90),
         # Before their alerts, so that deleted rows are not searched again.
         Keep("alerts.Delivery", "created_at", history),
         Keep("alerts.Alert", "opened_at", history, over="recovered_at"),
+        Keep("changes.Change", "at", changes),
     ]
 
 
@@ -233,6 +239,10 @@ def _executions(before: datetime, size: int) -> list[int]:
 
 def _delete(model: type[Model], pks: list[Any]) -> int:
     """Delete rows with their dependents, and return the number of rows of the model itself."""
+    if model is Change:
+        # Its own `delete` refuses.
+        expired = Change.objects.filter(pk__in=pks)
+        return expired._raw_delete(expired.db)
     if model is not Execution:
         _, by_model = model._default_manager.filter(pk__in=pks).delete()
         return by_model.get(model._meta.label, 0)

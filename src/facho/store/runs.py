@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
+from facho.apps.changes.actor import acting, engine
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.jobs.templates import apply_usual_jobs
@@ -352,6 +353,7 @@ def _hear(rows: Iterable[OpenExecution], outcome: Outcome, policy: BreakerPolicy
     for each in turns:
         if each.columns or observed:
             sql.set_columns(Olt, [each.breaker.olt_id], **{**each.columns, **observed})
+        each.record()
     return turns
 
 
@@ -574,11 +576,12 @@ def write_collected(
     verdict = None
     read = Columns.of(collected.readings)
     inventory.ensure(read.columns)
-    if not inventory.is_settled(node.kind, read, collected.absent):
+    is_within = not collected.excess and inventory.has_room(read.indexes, rules.most_onus)
+    if not is_within or not inventory.is_settled(node.kind, read, collected.absent):
         if node.kind is JobKind.DISCOVERY:
             verdict = take_discovery(inventory, collected, rules, now)
         else:
-            verdict = follow_moves(inventory, collected)
+            verdict = follow_moves(inventory, collected, rules, now)
     if verdict is not None:
         # Without serials that must not overwrite known ones.
         read = Columns.of(verdict.readings)
@@ -619,9 +622,10 @@ def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:
     if olt.brand:
         return None
     olt.brand = brand_id
-    # This also removes the identification node.
-    olt.save(update_fields=["brand", "updated_at"])
-    return apply_usual_jobs(brand_id, [olt])
+    with acting(engine()):
+        # This also removes the identification node.
+        olt.save(update_fields=["brand", "updated_at"])
+        return apply_usual_jobs(brand_id, [olt])
 
 
 @transaction.atomic

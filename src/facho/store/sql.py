@@ -13,6 +13,7 @@ from django.db import connection, models
 
 from facho.apps.telemetry.models import Onu
 from facho.engine.brand import ONU_FIELDS
+from facho.engine.escapes import LONGEST_TEXT, shortened
 from facho.engine.model import Reading
 
 POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
@@ -20,6 +21,8 @@ POWERS = frozenset({"rx_dbm", "tx_dbm", "olt_rx_dbm"})
 # A counter above 9 exabytes or a port above 2 ** 31 is invalid, and fits no integer column.
 LARGEST_COUNTER = 2**63 - 1
 LARGEST_PLACE = 2**31 - 1
+# A text in `extra`.
+LONGEST_EXTRA = 1000
 
 # Columns of `Onu` that a reading may fill. All other values go into `extra`.
 FILLED = {field.name: field for field in Onu._meta.concrete_fields if field.name in ONU_FIELDS}
@@ -45,11 +48,11 @@ def timestamp(value: datetime) -> Any:
 
 
 def normal(field: "models.Field[Any, Any]", value: Any) -> Any:
-    """Return a value that fits its column. A value that does not fit is cut; the row is never lost."""
+    """Return a value that fits its column. A text that does not fit is cut and marked; the row is never lost."""
     if value is None or _is_no_number(value):
         return None
     if isinstance(field, models.CharField):
-        return _text(value)[: field.max_length]
+        return shortened(_text(value), field.max_length or LONGEST_TEXT)
     if isinstance(value, float) and isinstance(field, models.IntegerField):
         # PostgreSQL accepts no fraction in an integer column.
         value = round(value)
@@ -87,7 +90,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str):
-        return _text(value)
+        return shortened(_text(value), LONGEST_EXTRA)
     return None if _is_no_number(value) else value
 
 

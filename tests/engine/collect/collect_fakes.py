@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from facho.engine.brand import Brand, Column, IndexSpace, Manners, Position
 from facho.engine.collect import Memory, Progress, collect
 from facho.engine.errors import BadAnswer, FachoError, NoAnswer, Refused
+from facho.engine.limits import MOST_ONUS
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Node, Olt
 from facho.engine.oid import Arcs, Oid, pack, parse, unpack
 from facho.engine.snmp import Agent, Answer, Community, ErrorStatus, Missing, SendByTask, Tag, Value, Version
@@ -331,11 +332,19 @@ async def run(
     seconds: float = 300,
     onus: Sequence[KnownOnu] = (),
     watch: Callable[[Progress], None] | None = None,
+    most_onus: int = MOST_ONUS,
 ) -> Collected:
     """Collect from a fake agent. Whatever comes of it, the next run gives the same with and without its memory."""
     memory = Memory(max_unsettled=0)
     collecting = partial(
-        collect, node, brand=brand or make_brand(), snmp=agent, clock=agent.clock, known=onus, raw_decoders=RAW_DECODERS
+        collect,
+        node,
+        brand=brand or make_brand(),
+        snmp=agent,
+        clock=agent.clock,
+        known=onus,
+        raw_decoders=RAW_DECODERS,
+        most_onus=most_onus,
     )
     until = timedelta(seconds=seconds)
     olt = olt or make_olt()

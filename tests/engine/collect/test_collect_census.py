@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_collect_properties import SECONDS, faults, paths, positions, read, tables, truth
 
+from examples import examples
 from facho.engine.brand import Manners
 from facho.engine.errors import OltUnreachable
 from facho.engine.model import Completeness, JobKind
@@ -61,7 +62,7 @@ def read_twice(data, olt_drawn, kind, columns):
 
 @pytest.mark.slow
 @given(data=st.data(), olt=olts())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_discovery_invents_nobody_and_calls_nobody_absent_who_is_there(data, olt):
     onus, mib, _, _ = olt
 
@@ -78,7 +79,7 @@ def test_a_discovery_invents_nobody_and_calls_nobody_absent_who_is_there(data, o
 
 @pytest.mark.slow
 @given(data=st.data(), olt=olts(), kind=st.sampled_from([JobKind.TABLE, JobKind.WALK, JobKind.GET]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_what_was_learned_makes_no_run_invent_or_lose_anything(data, olt, kind):
     onus, mib, inventory, _ = olt
 

@@ -19,7 +19,6 @@ from collect_fakes import (
 )
 
 from facho.engine.brand import Manners
-from facho.engine.collect import column as column_module
 from facho.engine.collect.column import MAX_BARREN, ColumnWalk, is_behind
 from facho.engine.model import Completeness, JobKind
 from facho.engine.oid import Oid, parse
@@ -115,13 +114,32 @@ async def test_an_agent_that_leaves_the_column_backwards_has_not_ended_it():
     assert collected.errors == ("name: the agent returned a row before the column after ONU 0/1/10, 10 rows kept",)
 
 
-async def test_rows_without_end_meet_a_limit(monkeypatch):
-    monkeypatch.setattr(column_module, "MAX_ROWS", 20)
-
-    collected = await run(make_agent(range(30)), make_node(JobKind.TABLE, "serial"))
+async def test_rows_without_end_meet_a_limit():
+    collected = await run(make_agent(range(30)), make_node(JobKind.TABLE, "serial"), most_onus=10)
 
     assert collected.completeness is Completeness.PARTIAL
-    assert collected.errors == ("serial: the limit of 20 rows was reached after ONU 0/1/20, 20 rows kept",)
+    assert collected.errors == (
+        "serial: the limit of 20 rows was reached after ONU 0/1/20, 20 rows kept",
+        "the OLT reports more than 10 ONUs; the others were left out",
+    )
+
+
+async def test_onus_beyond_the_limit_are_left_out():
+    collected = await run(make_agent(range(15)), make_node(JobKind.DISCOVERY, "serial"), most_onus=10)
+
+    assert (len(collected.readings), collected.excess, collected.absent) == (10, 5, ())
+    assert collected.completeness is Completeness.PARTIAL
+    assert collected.errors == ("the OLT reports more than 10 ONUs; the others were left out",)
+
+
+async def test_a_long_text_is_cut_with_a_remark():
+    mib = make_mib(ONUS[:2], ["serial", "name"]) | {oid_of("name", ONUS[0]): b"n" * 10_000}
+
+    collected = await run(FakeAgent(FakeClock(), mib), make_node(JobKind.TABLE, "name"))
+
+    assert collected.readings[0].values["name"] == "n" * 254 + "…"
+    assert collected.errors == ("name: cut to 255 characters for 1 ONUs",)
+    assert collected.completeness is Completeness.COMPLETE
 
 
 def test_a_name_without_a_value_is_no_row_and_no_end():

@@ -23,6 +23,7 @@ from collect_fakes import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.engine.brand import Manners
 from facho.engine.errors import OltUnreachable
 from facho.engine.model import Completeness, JobKind
@@ -131,7 +132,7 @@ def read(collected):
 
 @pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names, repetitions=st.integers(1, 25))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_walk_ends_invents_nothing_and_complete_means_complete(data, table, asked, repetitions):
     onus, mib = table
     kind = data.draw(st.sampled_from([JobKind.TABLE, JobKind.WALK]))
@@ -162,7 +163,7 @@ def test_a_walk_ends_invents_nothing_and_complete_means_complete(data, table, as
 
 @pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_get_ends_invents_nothing_and_complete_means_complete(data, table, asked):
     onus, mib = table
     version = data.draw(st.sampled_from([Version.V2C, Version.V1]))
@@ -187,7 +188,7 @@ def test_a_get_ends_invents_nothing_and_complete_means_complete(data, table, ask
 
 @pytest.mark.slow
 @given(data=st.data(), table=tables(), asked=names)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_none_is_said_only_of_values_that_the_device_does_not_have(data, table, asked):
     onus, mib = table
     kind = data.draw(st.sampled_from([JobKind.TABLE, JobKind.GET]))

@@ -98,7 +98,7 @@ def test_answers_that_are_dropped_without_a_word_cost_no_row(seed):
     assert collected.traffic.pdus == stage.log.count()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_one_lost_answer_in_a_hundred_costs_three_requests_in_a_hundred_at_most():
     onus = [at(slot, port, onu) for slot in range(5) for port in range(8) for onu in range(1, 51)]
     dice = random.Random(7)

@@ -25,6 +25,7 @@ from collect_fakes import (
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.adapters.snmp import codec
 from facho.adapters.snmp.codec import PduType
 from facho.engine.brand import PortTable
@@ -438,7 +439,7 @@ def change(stage, what, *how):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @example(
     kind=JobKind.GET,
     over_the_wire=False,

@@ -10,9 +10,6 @@ from facho.engine.snmp import Missing, Value
 # Answers in a row without a new row before the walk stops: the agent may loop.
 MAX_BARREN = 6
 
-# More rows than any OLT has ONUs. An agent that returns more invents them.
-MAX_ROWS = 200_000
-
 # Marks the end of the agent's MIB.
 NOTHING = Oid(b"\x00")
 
@@ -202,8 +199,6 @@ class ColumnWalk:
             self.cursor = newest or lead
         if self._barren >= MAX_BARREN:
             self.stop(f"{MAX_BARREN} answers in a row had no new rows")
-        elif len(self.rows) >= MAX_ROWS:
-            self.stop(f"the limit of {MAX_ROWS:,} rows was reached")
 
 
 def is_behind(oid: Oid, other: Oid) -> bool:

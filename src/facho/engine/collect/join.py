@@ -6,6 +6,8 @@ from typing import Any
 
 from facho.engine.brand import Brand, Column, IndexSpace, Place, Position
 from facho.engine.collect.plan import decode_value
+from facho.engine.escapes import LONGEST_TEXT, shortened
+from facho.engine.limits import MOST_ONUS
 from facho.engine.model import KnownOnu, Reading
 from facho.engine.oid import pack, unpack
 from facho.engine.snmp import Missing, Value
@@ -50,13 +52,18 @@ class OnuRow:
 class Harvest:
     """All rows of a run. Each index of each space is parsed once for all columns."""
 
-    def __init__(self, brand: Brand, known: Sequence[KnownOnu] = ()) -> None:
+    def __init__(self, brand: Brand, known: Sequence[KnownOnu] = (), most_onus: int = MOST_ONUS) -> None:
         self._brand = brand
+        self._most_onus = most_onus
+        # New ONUs beyond the limit, by index.
+        self._refused: set[str] = set()
         self._known = {onu.index: onu for onu in known}
         self._needs_placing = any(column.places for column in brand.columns.values())
         self._rows: dict[Place, OnuRow] = {}
         self._spaces: dict[IndexSpace, dict[bytes, OnuRow | None]] = {}
         self._unreadable: dict[str, set[OnuRow]] = {}
+        # ONUs whose text was too long, by field.
+        self._long: dict[str, set[OnuRow]] = {}
         self._remarks: list[str] = []
         # Fields for which the agent returned any value.
         self.answered: set[str] = set()
@@ -72,17 +79,31 @@ class Harvest:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether every value was decoded, every ONU has rows, and the rules treat places alike."""
-        return not self._unreadable and not self._doubtful and len(self.placed) < 2
+        """Return whether every value was decoded and fits, every ONU has rows, and the rules treat places alike."""
+        return not self._unreadable and not self._long and not self._doubtful and len(self.placed) < 2
 
     def row_of(self, space: IndexSpace, index: bytes) -> OnuRow | None:
         """Return the row with this index in this space; None if it is not an ONU."""
         known = self._spaces.setdefault(space, {})
         if index not in known:
             row = known[index] = self.peek(space, index)
-            if row is not None:
-                self._rows[row.place] = row
+            if row is not None and row.place not in self._rows:
+                if row.index not in self._known and len(self._rows) >= self._most_onus:
+                    self._refused.add(row.index)
+                    row = known[index] = None
+                else:
+                    self._rows[row.place] = row
         return known[index]
+
+    def refusals(self) -> list[str]:
+        """Return the sentence about ONUs that were left out, if there are any."""
+        said = f"the OLT reports more than {self._most_onus:,} ONUs; the others were left out"
+        return [said] if self._refused else []
+
+    @property
+    def excess(self) -> int:
+        """Return how many new ONUs were left out because there were too many."""
+        return len(self._refused)
 
     def row_named(self, index: str) -> OnuRow | None:
         """Return the row of an ONU by the index that names it in the inventory."""
@@ -157,8 +178,10 @@ class Harvest:
                 continue
             if places:
                 _put(row, decoded)
-            else:
-                row.values[field] = decoded
+                continue
+            if decoded.__class__ is str and len(decoded) > LONGEST_TEXT:
+                decoded = self._cut(field, row, decoded)
+            row.values[field] = decoded
         if rows:
             self.answered.add(field)
         return rows
@@ -175,9 +198,14 @@ class Harvest:
             self._note_unreadable(column.field, row, error)
             return
         if not column.places:
-            row.values[column.field] = decoded
+            is_long = isinstance(decoded, str) and len(decoded) > LONGEST_TEXT
+            row.values[column.field] = self._cut(column.field, row, decoded) if is_long else decoded
         elif decoded is not None:
             _put(row, decoded)
+
+    def _cut(self, field: str, row: OnuRow, text: str) -> str:
+        self._long.setdefault(field, set()).add(row)
+        return shortened(text, LONGEST_TEXT)
 
     def _note_unreadable(self, what: str, row: OnuRow, error: Exception) -> None:
         # Once per column: an odd type usually occurs in all its values.
@@ -206,7 +234,8 @@ class Harvest:
     def remarks(self) -> list[str]:
         """Return the remarks for the operator."""
         unreadable = [f"{what}: could not be decoded for {len(rows):,} ONUs" for what, rows in self._unreadable.items()]
-        return [*self._remarks, *unreadable]
+        long = [f"{what}: cut to {LONGEST_TEXT} characters for {len(rows):,} ONUs" for what, rows in self._long.items()]
+        return [*self._remarks, *unreadable, *long]
 
     def readings(self, only: Collection[OnuRow] | None = None) -> tuple[Reading, ...]:
         """Return the ONUs with values, after the brand's rules."""

@@ -22,6 +22,7 @@ from facho.engine.collect.plan import Plan, decode_value, had_values, lit_rows
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.requester import Exchange, Repeatable, Requester, RunOver, request_key
 from facho.engine.errors import BadAnswer, NoAnswer, Refused
+from facho.engine.escapes import LONGEST_TEXT
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Olt
 from facho.engine.oid import Oid
 from facho.engine.snmp import Answer, Asked, Operation, Tag, Value, digest
@@ -519,6 +520,9 @@ class Replay:
         stop = row + len(values)
         if read[row:stop] == values:
             return
+        if any(value.__class__ is str and len(value) > LONGEST_TEXT for value in values):
+            # The full path cuts it, with a remark.
+            raise Different
         if read is self._memory.read[column]:
             read = self._read[column] = read.copy()
         read[row:stop] = values

@@ -21,6 +21,7 @@ from facho.engine.collect.replay import Memory, Replay
 from facho.engine.collect.requester import Requester, RunOver
 from facho.engine.collect.tables import Table, table_name
 from facho.engine.errors import FachoError, LeaseLost, OltUnreachable, Refused
+from facho.engine.limits import MOST_ONUS, ROWS_PER_ONU
 from facho.engine.model import Collected, Completeness, Coverage, JobKind, KnownOnu, Node, Olt, Reading
 from facho.engine.oid import Oid, pack
 from facho.engine.ports import Clock, Snmp
@@ -43,6 +44,7 @@ async def collect(
     raw_decoders: Mapping[str, Decoder],
     watch: Callable[[Progress], None] | None = None,
     memory: Memory | None = None,
+    most_onus: int = MOST_ONUS,
 ) -> Collected:
     """Read the columns of a node, as far as possible before the deadline.
 
@@ -62,7 +64,7 @@ async def collect(
                 requester.on_answer = None if watch is None else lambda: watch(replay.progress())
                 if await replay.read():
                     return replay.collected()
-        run = Run(plan, brand, known, requester)
+        run = Run(plan, brand, known, requester, most_onus)
         requester.on_answer = None if watch is None else lambda: watch(run.progress())
         await run.read()
         if requester.is_disowned and not requester.answers:
@@ -81,14 +83,22 @@ async def collect(
 class Run:
     """A plan in progress. In every case `collected` returns all rows read so far."""
 
-    def __init__(self, plan: Plan, brand: Brand, known: Sequence[KnownOnu], requester: Requester) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        brand: Brand,
+        known: Sequence[KnownOnu],
+        requester: Requester,
+        most_onus: int = MOST_ONUS,
+    ) -> None:
         self._plan = plan
+        self._most_onus = most_onus
         self._kind = plan.kind
         self._brand = brand
         self._known = known
         self._requester = requester
         self._learned = requester.learned
-        self._harvest = Harvest(brand, known)
+        self._harvest = Harvest(brand, known, most_onus)
         # Only a few values, so nothing is learned from them.
         self._scalars = BatchReader(requester, Size(brand.manners.rows_per_get, 1))
         self._tables: list[Table] = []
@@ -146,7 +156,14 @@ class Run:
                 self._begun |= set(group)
                 places = (self._harvest.place_of(onu.index) for onu in self._known)
                 known = [place for place in places if place is not None]
-                table = Table(group, self._requester, known=known, ports=self._counts, harvest=self._harvest)
+                table = Table(
+                    group,
+                    self._requester,
+                    known=known,
+                    ports=self._counts,
+                    harvest=self._harvest,
+                    most_rows=self._most_onus * ROWS_PER_ONU,
+                )
                 self._tables.append(table)
                 await table.read()
 
@@ -267,6 +284,7 @@ class Run:
         cuts += describe_gaps(failures)
         if anchor is not None:
             cuts += missing_by_count(anchor, self._counts)
+        cuts += self._harvest.refusals()
         for covered in self._covered:
             covered.fill()
         coverage = [line for covered in self._covered for line in covered.entries()]
@@ -294,6 +312,7 @@ class Run:
             failed_onus=tuple(dict.fromkeys(onu for _, onu, _ in failures)),
             absent=tuple(absent),
             learned=self._learned.as_json(),
+            excess=self._harvest.excess,
             had_values=had_values(
                 self._plan,
                 readings,

@@ -13,6 +13,7 @@ from facho.engine.collect.known_rows import Guide, find_ports, port_arcs, readab
 from facho.engine.collect.parallel import Parallel, Work
 from facho.engine.collect.requester import Requester
 from facho.engine.collect.walk import TableWalk
+from facho.engine.limits import MOST_ONUS, ROWS_PER_ONU, RowLimit
 from facho.engine.oid import Arcs, pack, text
 from facho.engine.snmp import Value
 
@@ -33,6 +34,7 @@ class Table:
         known: Iterable[Place] = (),
         ports: Iterable[Position] = (),
         harvest: Harvest | None = None,
+        most_rows: int = MOST_ONUS * ROWS_PER_ONU,
     ) -> None:
         self.columns = columns
         self.space: IndexSpace = columns[0].space
@@ -44,6 +46,7 @@ class Table:
         self._known = list(known)
         self._listed_ports = list(ports)
         self._harvest = harvest
+        self._most_rows = most_rows
         self._guide = Guide(self._indices(self._known), self._learned)
         self._pace = requester.pace(optical=any(column.optical for column in columns))
         self.parts: list[list[ColumnWalk]] = []
@@ -129,14 +132,19 @@ class Table:
                 for place, (port, after, until) in enumerate(cuts)
             ]
         self._waiting = deque(self.parts)
+        self._limit = RowLimit(self._most_rows)
         self.parts_done = 0
 
     def _next_work(self) -> Work | None:
+        if self._limit.is_reached:
+            for walk in self.walks:
+                walk.stop(self._limit.reason)
+            self._waiting.clear()
         return self._walk(self._waiting.popleft()) if self._waiting else None
 
     async def _walk(self, part: list[ColumnWalk]) -> None:
         skipper = Skipper(self._learned, self.space, self._likely_ports)
-        await TableWalk(part, self._requester, self._size, self._guide, skipper).run()
+        await TableWalk(part, self._requester, self._size, self._guide, skipper, self._limit).run()
         self.parts_done += 1
         for place, walk in enumerate(part):
             for index in walk.neighbours:

@@ -10,6 +10,7 @@ from facho.engine.collect.known_rows import Guide, position
 from facho.engine.collect.messages import describe_failure, describe_status
 from facho.engine.collect.requester import Requester
 from facho.engine.errors import BadAnswer, NoAnswer
+from facho.engine.limits import RowLimit
 from facho.engine.oid import Arcs, Oid, pack, unpack
 from facho.engine.snmp import Answer, ErrorStatus
 
@@ -26,10 +27,17 @@ class TableWalk:
     """
 
     def __init__(
-        self, columns: Sequence[ColumnWalk], requester: Requester, size: Size, guide: Guide, skipper: Skipper
+        self,
+        columns: Sequence[ColumnWalk],
+        requester: Requester,
+        size: Size,
+        guide: Guide,
+        skipper: Skipper,
+        limit: RowLimit,
     ) -> None:
         self._columns = columns
         self._requester = requester
+        self._limit = limit
         self._size = size
         self._guide = guide
         self._skipper = skipper
@@ -137,8 +145,13 @@ class TableWalk:
         width = len(together)
         # The last row of a truncated answer may lack columns. Columns in step fail together.
         end = len(answer) // width * width or len(answer)
+        before = len(together[0].rows)
         for place, walk in enumerate(together):
             walk.absorb(zip(answer.oids[place:end:width], answer.values[place:end:width], strict=True))
+        self._limit.add(len(together[0].rows) - before)
+        if self._limit.is_reached:
+            for walk in self._columns:
+                walk.stop(self._limit.reason)
         is_cut = len(answer) < rows * width and all(walk.is_open for walk in together)
         if is_cut:
             self._size.cut_short(rows, width, len(answer) // width)

@@ -34,7 +34,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OltChange:
     """One change. `details` are the values for its message and hold no secret."""
 
     kind: ChangeKind
@@ -53,21 +53,21 @@ def fingerprint(parts: Iterable[object]) -> str:
     return digest.hexdigest()
 
 
-def detect_changes(before: OltState | None, after: OltState | None) -> list[Change]:
+def detect_changes(before: OltState | None, after: OltState | None) -> list[OltChange]:
     """Return the changes between two states of one OLT. None stands for an OLT that is disabled or deleted.
 
     The nodes of an OLT that is added or removed are not listed separately.
     """
     if after is None:
-        return [] if before is None else [Change(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
+        return [] if before is None else [OltChange(ChangeKind.OLT_DISABLED, before.olt_id, before.name)]
     if before is None:
-        return [Change(ChangeKind.OLT_ENABLED, after.olt_id, after.name, details={"nodes": len(after.nodes)})]
+        return [OltChange(ChangeKind.OLT_ENABLED, after.olt_id, after.name, details={"nodes": len(after.nodes)})]
     changes = []
     if before.address != after.address:
         addresses = {"before": before.address, "after": after.address}
-        changes.append(Change(ChangeKind.ADDRESS_CHANGED, after.olt_id, after.name, details=addresses))
+        changes.append(OltChange(ChangeKind.ADDRESS_CHANGED, after.olt_id, after.name, details=addresses))
     if before.credentials != after.credentials:
-        changes.append(Change(ChangeKind.CREDENTIALS_CHANGED, after.olt_id, after.name))
+        changes.append(OltChange(ChangeKind.CREDENTIALS_CHANGED, after.olt_id, after.name))
     old = {node.id: node for node in before.nodes}
     new = {node.id: node for node in after.nodes}
     changes += [_change(ChangeKind.TASK_REMOVED, after, old[id_]) for id_ in sorted(old.keys() - new.keys())]
@@ -89,5 +89,5 @@ def _settings(node: Node) -> Node:
     )
 
 
-def _change(kind: ChangeKind, olt: OltState, node: Node, details: Mapping[str, Any] | None = None) -> Change:
-    return Change(kind, olt.olt_id, olt.name, node, details or {})
+def _change(kind: ChangeKind, olt: OltState, node: Node, details: Mapping[str, Any] | None = None) -> OltChange:
+    return OltChange(kind, olt.olt_id, olt.name, node, details or {})

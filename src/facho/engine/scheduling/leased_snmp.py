@@ -40,7 +40,7 @@ class LeasedSnmp:
     """An `Snmp` that sends only to the device of its lease.
 
     It checks the lease before each request and raises `LeaseLost` if it is over. It raises `OltUnreachable` for an
-    unresolved host name, because an unknown device cannot be leased.
+    agent that nothing may be sent to, and for an unresolved host name, because an unknown device cannot be leased.
     """
 
     def __init__(self, snmp: Snmp, lease: Lease, is_valid: Callable[[Lease], bool]) -> None:
@@ -75,8 +75,8 @@ class LeasedSnmp:
 
     def _check(self, agent: Agent) -> None:
         if agent is not self._agent:
-            if not agent.target:
-                raise OltUnreachable.unresolved(agent.host)
+            if agent.obstacle:
+                raise OltUnreachable(agent.obstacle)
             if agent.device != self._lease.device:
                 raise LeaseLost(f"the lease is for {self._lease.device} and not for {agent.device}")
             self._agent = agent

@@ -124,8 +124,7 @@ class Prober:
 
     async def _is_there(self, olt: Olt, lease: Lease) -> bool:
         """Send a request, and repeat it once if needed. An answer to either counts until the time-out."""
-        if not olt.agent.target:
-            # The host name has no address.
+        if olt.agent.obstacle:
             return False
 
         async def again() -> bool:
@@ -168,8 +167,8 @@ class Prober:
             # It has ended in the meantime.
             return [Outcome(Status.INTERRUPTED, Cause.LEASE_LOST)] * len(claim.execution_ids)
         now = self._clock.now()
-        silence, traffic = OltUnreachable.unresolved(olt.agent.host), Traffic()
-        if olt.agent.target:
+        silence, traffic = OltUnreachable(olt.agent.obstacle), Traffic()
+        if not olt.agent.obstacle:
             silence = OltUnreachable.after(olt.name, 2, seconds)
             traffic = Traffic(pdus=2, retransmissions=1, peak_in_flight=2)
         failed = Outcome(

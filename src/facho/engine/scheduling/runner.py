@@ -12,6 +12,7 @@ from facho.engine.brand import Brand, Decoder
 from facho.engine.collect import Memories, collect
 from facho.engine.detect.detect import Candidates, identify
 from facho.engine.errors import DatabaseUnavailable, FachoError, LeaseLost, OltBusy, OltGone, OltUnreachable
+from facho.engine.limits import MOST_ONUS
 from facho.engine.model import (
     Cause,
     Claim,
@@ -118,8 +119,10 @@ class Runner:
         is_away: Callable[[BaseException], bool] = lambda error: False,
         give_up: GiveUp | None = None,
         observer: Observer | None = None,
+        most_onus: int = MOST_ONUS,
     ) -> None:
         self._name = name
+        self._most_onus = most_onus
         self._nodes = nodes
         self._runs = runs
         self._snmp = snmp
@@ -263,6 +266,7 @@ class Runner:
                 known=known,
                 raw_decoders=self._raw_decoders,
                 memory=self._memories.of(node.id),
+                most_onus=self._most_onus,
             )
             return LinkRun(_outcome(collected), collected)
         except DatabaseUnavailable as error:

@@ -19,7 +19,7 @@ from facho.engine.model import (
 )
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
-from facho.engine.scheduling.changes import Change, ChangeKind, OltState, detect_changes
+from facho.engine.scheduling.changes import ChangeKind, OltChange, OltState, detect_changes
 from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, group_chains, next_check
 from facho.engine.scheduling.outages import Outages
 from facho.engine.scheduling.pollers import OltProber, PollerManager, PoolSize
@@ -380,7 +380,7 @@ class Scheduler:
             return replace(item, cause=Cause.BREAKER_OPEN)
         return replace(item, cause=self.outages.main_cause(item.slot, now) or item.cause)
 
-    async def _obey(self, changes: Sequence[Change], now: datetime) -> None:
+    async def _obey(self, changes: Sequence[OltChange], now: datetime) -> None:
         """Apply a change to open executions at once: disabling must take effect immediately."""
         disabled = {change.olt_id for change in changes if change.kind is ChangeKind.OLT_DISABLED}
         removed = [change.node.id for change in changes if change.kind is ChangeKind.TASK_REMOVED and change.node]
@@ -397,7 +397,7 @@ class Scheduler:
             log_event(logger, Event.EXECUTIONS_ABORTED, executions=aborted)
 
 
-def _tell_change(change: Change) -> None:
+def _tell_change(change: OltChange) -> None:
     details = {**change.details, **({"task": change.node.name} if change.node else {})}
     log_event(logger, Event[change.kind.name], olt_id=change.olt_id, olt=change.olt_name, **details)
 
