@@ -17,7 +17,6 @@ from unfold.contrib.filters.admin import (
     MultipleChoicesDropdownFilter,
     MultipleDropdownFilter,
     RadioFilter,
-    RelatedDropdownFilter,
 )
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
@@ -32,7 +31,7 @@ from facho.apps.coordinator.queries import EVERY, OLT_HEAVY
 from facho.apps.coordinator.text import sentence
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.inventory import formats, labels
-from facho.apps.inventory.admin_tools import EnginesAdmin, JobSearch, PeriodFilter, exactly
+from facho.apps.inventory.admin_tools import EnginesAdmin, JobSearch, PeriodFilter, ScopedDropdownFilter, exactly
 from facho.engine.events import Event
 from facho.engine.quota.quota import hour_of
 
@@ -57,6 +56,7 @@ class HourAdmin(EnginesAdmin):
     show_full_result_count = False
     list_select_related = ["olt"]
     list_per_page = 50
+    olt_path = "olt"
 
     class Media:
         css = {"all": ["coordinator/parts.css", "coordinator/admin.css"]}
@@ -105,7 +105,7 @@ class QuotaAdmin(JobHourAdmin):
     list_display = ["hour", "olt", "job", "bar", "status_badge", "risk_badge", "mean_seconds"]
     list_filter = [
         RunningHourFilter,
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("status", MultipleChoicesDropdownFilter),
         ("task_type", FieldTextFilter),
         ("period_start", PeriodFilter),
@@ -151,7 +151,7 @@ class ViolationAdmin(JobHourAdmin):
 
     list_display = ["hour", "olt", "job", "severity_badge", "numbers", "first_advice", "notified"]
     list_filter = [
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("severity", MultipleChoicesDropdownFilter),
         ("notified", BooleanRadioFilter),
         ("period_start", PeriodFilter),
@@ -205,7 +205,7 @@ class PlanAdmin(HourAdmin):
     ]
     list_filter = [
         RunningHourFilter,
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("status", ChoicesDropdownFilter),
         ("reason", ChoicesDropdownFilter),
         ("is_feasible", BooleanRadioFilter),
@@ -287,7 +287,8 @@ class LogAdmin(EnginesAdmin):
     list_display = ["time", "level_badge", "event", "olt", "said"]
     list_fullwidth = True
     list_select_related = ["olt"]
-    list_filter = [("olt", RelatedDropdownFilter), LevelFilter, EventFilter, ("timestamp", PeriodFilter)]
+    list_filter = [("olt", ScopedDropdownFilter), LevelFilter, EventFilter, ("timestamp", PeriodFilter)]
+    olt_path = "olt"
     search_fields = ["message"]
     fields = [("time", "level_name", "event"), "olt", "said", "logged", "details"]
     readonly_fields = ["time", "level_name", "event", "said", "logged"]

@@ -7,13 +7,14 @@ from django.contrib import admin, messages
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
+from facho.apps.changes.admin import RecordedAdmin
 from facho.apps.coordinator.forecasts import MOST_HOURS, MOST_OLTS, ForecastParamsSerializer
 from facho.apps.coordinator.models import Forecast
+from facho.apps.inventory.admin_tools import FleetAdmin
 
 STATUS_COLOURS = {"PENDING": "info", "RUNNING": "info", "DONE": "success", "FAILED": "danger"}
 
@@ -65,7 +66,7 @@ class WishForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
 
 @admin.register(Forecast)
-class ForecastAdmin(ModelAdmin):
+class ForecastAdmin(RecordedAdmin, FleetAdmin):
     """Forecasts. They cannot be edited."""
 
     form = WishForm

@@ -6,10 +6,10 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import viewsets
-from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from facho.apps.accounts.permissions import needs
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.filters import LogFilter, PlanFilter, QuotaFilter, ViolationFilter
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
@@ -22,6 +22,7 @@ from facho.apps.coordinator.serializers import (
     QuotaSerializer,
     ViolationSerializer,
 )
+from facho.apps.inventory.scopes import ScopedView
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 
@@ -29,7 +30,7 @@ from facho.apps.rest.strict import StrictView
 OLT_NAME = F("olt__name")
 
 
-class QuotaViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
+class QuotaViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     """Quotas: required and completed runs of each job on each OLT, per hour."""
 
     queryset = QuotaTracker.objects.annotate(olt_name=OLT_NAME, every=EVERY)
@@ -52,7 +53,7 @@ class QuotaViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
         return {**super().get_serializer_context(), "now": timezone.now()}
 
 
-class ViolationViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+class ViolationViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
     """Hours in which a job ran too rarely, with causes and advice."""
 
     queryset = QuotaViolation.objects.annotate(olt_name=OLT_NAME)
@@ -63,7 +64,7 @@ class ViolationViewSet(StrictView, viewsets.ReadOnlyModelViewSet[QuotaViolation]
     ordering_fields = ["id", "period_start", "olt__name", "task_type", "notified", "created_at"]
 
 
-class PlanViewSet(StrictView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
+class PlanViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """Plan of each OLT's hour, and the actual result."""
 
     queryset = ExecutionPlan.objects.annotate(olt_name=OLT_NAME)
@@ -80,7 +81,7 @@ class PlanViewSet(StrictView, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
         return PlanSummarySerializer if self.action == "list" else PlanSerializer
 
 
-class LogViewSet(StrictView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
+class LogViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     """Log of the engine."""
 
     queryset = CoordinatorLog.objects.annotate(olt_name=OLT_NAME)
@@ -94,8 +95,8 @@ class LogViewSet(StrictView, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
 class ExplainView(StrictView):
     """Explain a delay: last slots with the causes of their delays, next slots, and current obstacles."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs("jobs.view_workflownode"),)
 
     @extend_schema(responses={200: ExplanationSerializer, 404: OpenApiResponse(description="Unknown node.")})
     def get(self, request: Request, node_id: int) -> Response:
-        return Response(ExplanationSerializer(explain(node_id, timezone.now())).data)
+        return Response(ExplanationSerializer(explain(node_id, timezone.now(), request.user)).data)

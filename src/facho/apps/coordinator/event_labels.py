@@ -75,6 +75,8 @@ EVENT_LABELS = {
     Event.VANISHING_SUSPECTED: _("mass disappearance suspected"),
     Event.VANISHING_CONFIRMED: _("mass disappearance confirmed"),
     Event.VANISHING_OVER: _("mass disappearance not confirmed"),
+    Event.ONUS_OVER_LIMIT: _("too many ONUs"),
+    Event.ONUS_WITHIN_LIMIT: _("number of ONUs within the limit"),
     Event.ALERT_RAISED: _("alert raised"),
     Event.ALERT_RECOVERED: _("alert resolved"),
     Event.RULE_DISABLED: _("rule disabled"),

@@ -11,8 +11,9 @@ from django.utils.translation import gettext as _
 
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.coordinator.obstacles import Obstacle, in_the_way
-from facho.apps.coordinator.queries import OLT_HEAVY, active_plans
+from facho.apps.coordinator.queries import active_plans
 from facho.apps.coordinator.stories import SlotStory, last_slots
+from facho.apps.inventory.scopes import restrict
 from facho.apps.inventory.spans import interval, span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
@@ -62,12 +63,12 @@ class Explanation:
         return self.node.master or self.node
 
 
-def explain(node_id: int, now: datetime) -> Explanation:
-    """Explain a node, with three queries; 404 if it does not exist."""
-    nodes = WorkflowNode.objects.select_related("olt", "job", "master__job").defer(*OLT_HEAVY)
-    node = get_object_or_404(nodes, pk=node_id)
+def explain(node_id: int, now: datetime, user: Any) -> Explanation:
+    """Explain a node to a user, with three queries; 404 if it does not exist or is outside the user's scope."""
+    nodes = WorkflowNode.objects.select_related("olt", "job", "master__job").defer("olt__extra", "olt__learned")
+    node = get_object_or_404(restrict(nodes, user), pk=node_id)
     slots = last_slots(node.pk, now)
-    news = live.snapshot(now)
+    news = live.snapshot_for(user, now)
     obstacles = in_the_way(node, slots, news, now)
     is_off = any(each.code.endswith(("_disabled", "_reads_nothing")) for each in obstacles)
     upcoming = [] if is_off else next_slots(node, list(active_plans(node.olt_id, now)), now)

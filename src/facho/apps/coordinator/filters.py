@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.apps.rest.filters import AnyOfFilter, FilterSet, MomentFilter, YesNoFilter
+from facho.apps.inventory.filters import OltRowsFilter
+from facho.apps.rest.filters import AnyOfFilter, MomentFilter, YesNoFilter
 from facho.engine.events import Event
 from facho.engine.quota.quota import hour_of
 
@@ -16,7 +17,7 @@ LEVELS = [logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO,
 LEVELS.append(logging.getLevelName(logging.CRITICAL))
 
 
-class HourFilter(FilterSet):
+class HourFilter(OltRowsFilter):
     """Filters by hour. An hour is selected by any time in it."""
 
     hour_after = MomentFilter(field_name="period_start", lookup_expr="gte", label="hour, from")
@@ -32,7 +33,7 @@ class QuotaFilter(HourFilter):
 
     class Meta:
         model = QuotaTracker
-        fields = ["olt", "node"]
+        fields = ["node"]
 
     def by_current(self, rows: QuerySet[QuotaTracker], name: str, value: bool) -> QuerySet[QuotaTracker]:
         hour = hour_of(timezone.now())
@@ -47,7 +48,7 @@ class ViolationFilter(HourFilter):
 
     class Meta:
         model = QuotaViolation
-        fields = ["olt", "node", "notified"]
+        fields = ["node", "notified"]
 
 
 class PlanFilter(HourFilter):
@@ -58,14 +59,14 @@ class PlanFilter(HourFilter):
 
     class Meta:
         model = ExecutionPlan
-        fields = ["olt", "is_feasible"]
+        fields = ["is_feasible"]
 
     def by_current(self, rows: QuerySet[ExecutionPlan], name: str, value: bool) -> QuerySet[ExecutionPlan]:
         present = {"period_start": hour_of(timezone.now()), "status": ExecutionPlan.Status.ACTIVE}
         return rows.filter(**present) if value else rows.exclude(**present)
 
 
-class LogFilter(FilterSet):
+class LogFilter(OltRowsFilter):
     """Filters by OLT, event, minimum level and time."""
 
     event = AnyOfFilter(
@@ -79,7 +80,7 @@ class LogFilter(FilterSet):
 
     class Meta:
         model = CoordinatorLog
-        fields = ["olt"]
+        fields: tuple[str, ...] = ()
 
     def by_level(self, rows: QuerySet[CoordinatorLog], name: str, value: str) -> QuerySet[CoordinatorLog]:
         return rows.filter(level__in=LEVELS[LEVELS.index(value) :])

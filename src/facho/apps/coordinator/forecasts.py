@@ -10,8 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.apps.coordinator.models import Forecast
+from facho.apps.inventory.scopes import FleetView
 from facho.apps.rest.filters import LIST_BACKENDS
-from facho.apps.rest.strict import StrictSerializer, StrictView
+from facho.apps.rest.strict import StrictSerializer
 
 # Limits of one forecast, to bound its run time.
 MOST_OLTS = 5000
@@ -75,7 +76,7 @@ class ForecastSerializer(serializers.ModelSerializer[Forecast]):
 
 
 class ForecastViewSet(
-    StrictView,
+    FleetView,
     mixins.ListModelMixin,
     mixins.RetrieveModelMixin,
     mixins.CreateModelMixin,

@@ -34,7 +34,7 @@ def in_the_way(
     node: WorkflowNode, slots: Sequence[SlotStory], news: Mapping[str, Any], now: datetime
 ) -> list[Obstacle]:
     """Return all obstacles of a node, permanent ones first."""
-    found = [*_switched_off(node), *_breaker(node.olt, now), *_engine(news)]
+    found = [*_switched_off(node), *_barred(node.olt), *_breaker(node.olt, now), *_engine(news)]
     if not news["stale"]:
         at_work = {slot.execution.poller_id for slot in slots if slot.is_open and not slot.is_retrying}
         found += [*_busy(node, news, at_work), *_queued(node, news), *_saturated(news)]
@@ -56,6 +56,10 @@ def _switched_off(node: WorkflowNode) -> list[Obstacle]:
                 Obstacle("job_disabled", "bad", _("The job %(job)s is disabled.") % {"job": each.job}, node=each.pk)
             ]
     return []
+
+
+def _barred(olt: Olt) -> list[Obstacle]:
+    return [Obstacle("olt_barred", "bad", olt.barred_note)] if olt.barred_note else []
 
 
 def _breaker(olt: Olt, now: datetime) -> list[Obstacle]:

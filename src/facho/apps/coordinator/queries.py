@@ -4,12 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, Max, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.coordinator.progress import PARTS, QuotaProgress
+from facho.apps.inventory.scopes import restrict
 from facho.apps.jobs import in_effect
 from facho.engine.quota.quota import ENOUGH, HOUR, hour_of
 
@@ -49,11 +51,11 @@ class FleetHour:
     olts: int = 0
 
 
-def fleet_hour(now: datetime, worst: int = 6) -> FleetHour:
-    """Return the current hour in numbers, with one query."""
+def fleet_hour(now: datetime, user: Any, worst: int = 6) -> FleetHour:
+    """Return the current hour of the OLTs that a user sees in numbers, with one query."""
     start = hour_of(now)
     rows = (
-        QuotaTracker.objects.filter(period_start=start)
+        restrict(QuotaTracker.objects.filter(period_start=start), user)
         .order_by()
         .values_list("olt_id", "olt__name", "olt__breaker_opened_at")
         .annotate(**SUMS)
@@ -101,10 +103,10 @@ class Violations:
 SEVERITIES = [severity.value for severity in reversed(QuotaViolation.Severity)]
 
 
-def violations(since: datetime, limit: int = 6) -> Violations:
-    """Return the violations of hours since a time, in one query."""
+def violations(since: datetime, user: Any, limit: int = 6) -> Violations:
+    """Return the violations of hours since a time on the OLTs that a user sees, in one query."""
     rows = (
-        QuotaViolation.objects.filter(period_start__gte=since)
+        restrict(QuotaViolation.objects.filter(period_start__gte=since), user)
         .order_by()
         .values_list("olt_id", "olt__name", "severity")
         .annotate(Count("pk"), Max("period_end"))

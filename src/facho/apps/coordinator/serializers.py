@@ -220,6 +220,7 @@ class ObstacleSerializer(serializers.Serializer[Any]):
             "node_disabled",
             "job_disabled",
             "job_reads_nothing",
+            "olt_barred",
             "breaker_open",
             "breaker_waits",
             "engine_silent",

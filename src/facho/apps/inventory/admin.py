@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -12,18 +14,32 @@ from django.urls import reverse
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from import_export.admin import ImportExportModelAdmin
+from unfold.admin import StackedInline
 from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter, RadioFilter
 from unfold.contrib.import_export.forms import ExportForm
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
-from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, exactly, moment_column, tab
+from facho.apps.accounts.admin import FachoUserAdmin
+from facho.apps.inventory.admin_tools import (
+    EnablingMixin,
+    FleetAdmin,
+    PeoplesAdmin,
+    ScopedDropdownFilter,
+    SharedAdmin,
+    dialog,
+    exactly,
+    moment_column,
+    tab,
+)
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.forms import OltForm, OltImportForm
-from facho.apps.inventory.models import Olt, resolve_hosts
-from facho.apps.inventory.queries import with_onu_counts
+from facho.apps.inventory.forms import OltForm, OltImportForm, ScopeFormSet
+from facho.apps.inventory.models import Olt, Scope, Site, Tag, resolve_hosts
+from facho.apps.inventory.queries import with_olt_counts, with_onu_counts
 from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
 from facho.apps.inventory.resources import OltResource
+from facho.apps.inventory.scopes import restrict_labels, visible_ids
+from facho.apps.rest.spreadsheets import FORMATS
 
 STATE_COLOURS = {
     "reachable": "success",
@@ -67,8 +83,11 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     resource_classes = [OltResource]
     import_form_class = OltImportForm
     export_form_class = ExportForm
+    import_formats = export_formats = FORMATS
     # In two steps the file would stay on disk in between, and the community would be needed again.
     skip_import_confirm = True
+    # The change record has the imported rows.
+    skip_admin_log = True
 
     list_display = [
         "name",
@@ -76,6 +95,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         "breaker_badge",
         "brand",
         "host",
+        "site",
         "location",
         "onus",
         "data_age",
@@ -86,7 +106,12 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         ("reachability", ChoicesDropdownFilter),
         ("enabled", BooleanRadioFilter),
         BreakerFilter,
+        ("site", ScopedDropdownFilter),
+        ("tags", ScopedDropdownFilter),
     ]
+    list_select_related = ["site"]
+    autocomplete_fields = ["site", "tags"]
+    olt_path = "pk"
     search_fields = ["name", "host", "location"]
     ordering = ["name"]
     actions = ["enable_chosen", "disable_chosen", "close_breakers"]
@@ -114,7 +139,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     readonly_fields = observed
     secretless_snmp = tab(_("SNMP"), "version", "v3_user", ("v3_auth", "v3_priv"))
     fieldsets = [
-        (None, {"fields": [("name", "brand"), ("host", "port"), "location", "enabled"]}),
+        (None, {"fields": [("name", "brand"), ("host", "port"), "location", ("site", "tags"), "enabled"]}),
         tab(_("SNMP"), "version", "community", "v3_user", ("v3_auth", "v3_auth_key"), ("v3_priv", "v3_priv_key")),
         tab(_("Limits"), "max_in_flight", "max_pdus_per_second"),
         tab(_("Observed"), *observed),
@@ -133,6 +158,12 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Olt]:
         return with_onu_counts(super().get_queryset(request))
+
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        olt = super().get_object(request, *args, **kwargs)
+        if olt is not None:
+            olt.readers_olts = visible_ids(request.user)
+        return olt
 
     @display(description=_("state"), label=STATE_COLOURS, ordering="reachability")
     def state_badge(self, olt: Olt) -> tuple[str, Any]:
@@ -163,14 +194,14 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         probe = exactly(olt.breaker_probed_at) or "-"
         return sentence % {"since": exactly(olt.breaker_opened_at), "n": olt.failures, "probe": probe}
 
-    @action(description=_("Close breaker"), icon="electrical_services", permissions=["change"])
+    @action(description=_("Close breaker"), icon="electrical_services", permissions=["operate"])
     def close_breakers(self, request: HttpRequest, rows: QuerySet[Olt]) -> None:
         _close_breakers(request, list(rows))
 
     @action(
         description=_("Close breaker"),
         icon="electrical_services",
-        permissions=["change"],
+        permissions=["operate"],
         url_path="close-breaker",
         dialog=dialog(
             _("Close the breaker"),
@@ -179,7 +210,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         ),
     )
     def close_breaker(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
-        _close_breakers(request, [get_object_or_404(Olt, pk=object_id)])
+        _close_breakers(request, [get_object_or_404(self.get_queryset(request), pk=object_id)])
         return HttpResponse(headers={"HX-Redirect": reverse("admin:inventory_olt_change", args=[object_id])})
 
     @display(description=_("ONUs online"), ordering="onus_online")
@@ -189,13 +220,17 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
             return online
         return gettext("%(online)s, %(missing)d missing") % {"online": online, "missing": olt.onus_missing}
 
-    @display(description=_("ONUs that disappeared"), empty_value="-")
+    @display(description=_("ONUs in doubt"), empty_value="-")
     def suspicion(self, olt: Olt) -> str | None:
         if olt.suspect_since is None:
             return None
-        return gettext(
-            "Too many ONUs disappeared at once at %(time)s; waiting for the next discovery to confirm it."
-        ) % {"time": exactly(olt.suspect_since)}
+        if olt.suspect_reason == Olt.Suspect.TOO_MANY:
+            sentence = gettext("The OLT reports too many ONUs since %(time)s; new ones are not stored.")
+        else:
+            sentence = gettext(
+                "Too many ONUs disappeared at once at %(time)s; waiting for the next discovery to confirm it."
+            )
+        return sentence % {"time": exactly(olt.suspect_since)}
 
     @display(description=_("same device"), empty_value="-")
     def device_remark(self, olt: Olt) -> str | None:
@@ -221,7 +256,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         olt = kwargs.get("obj")
         if request.method == "GET" and olt is not None:
             # Their fields are in a tab that is closed at first.
-            for note in filter(None, [olt.device_note, self.remarks(olt)]):
+            for note in filter(None, [olt.barred_note, olt.device_note, self.remarks(olt)]):
                 messages.warning(request, note)
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -238,7 +273,12 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
 
     def get_import_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         form = kwargs.get("form")
-        return {"community": form.cleaned_data.get("community", "") if form and form.is_valid() else ""}
+        community = form.cleaned_data.get("community", "") if form and form.is_valid() else ""
+        return {"community": community, "user": request.user}
+
+    def add_data_read_fail_error_to_form(self, form: Any, e: Exception) -> None:
+        said = gettext("The file could not be read. Choose a CSV file in UTF-8 or an XLSX file, and its format.")
+        form.add_error("import_file", e if isinstance(e, ValidationError) else said)
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return bool(self.has_add_permission(request) and self.has_change_permission(request))
@@ -262,3 +302,74 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
         }
         forbidden = set() if self.has_delete_permission(request) else {str(Olt._meta.verbose_name)}
         return [*map(str, objs)], {rows: count for rows, count in counts.items() if count}, forbidden, []
+
+
+class LabelAdmin(SharedAdmin, PeoplesAdmin):
+    """Sites or tags. Users with a scope only read those that they see."""
+
+    search_fields = ["name"]
+    ordering = ["name"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        user = request.user
+        return with_olt_counts(restrict_labels(super().get_queryset(request), user), user)
+
+    @display(description=_("OLTs"), ordering="olts_total")
+    def olt_count(self, label: Any) -> int:
+        return int(label.olts_total)
+
+
+@admin.register(Site)
+class SiteAdmin(LabelAdmin):
+    """Sites. A site with OLTs cannot be deleted."""
+
+    list_display = ["name", "description", "olt_count"]
+    search_fields = ["name", "description"]
+
+
+@admin.register(Tag)
+class TagAdmin(LabelAdmin):
+    """Tags of OLTs."""
+
+    list_display = ["name", "olt_count"]
+
+
+class ScopeInline(StackedInline):
+    """OLTs that a user sees. Only superusers set their own."""
+
+    model = Scope
+    formset = ScopeFormSet
+    autocomplete_fields = ["sites", "tags"]
+    verbose_name_plural = _("Scope")
+    max_num = 1
+    hide_title = True
+    can_delete = False
+
+    def get_extra(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> int:
+        return int(self.has_add_permission(request, obj))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_set_scope(request.user, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_set_scope(request.user, obj)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+
+def may_set_scope(user: Any, other: Any) -> bool:
+    """Return whether a user may set the scope of another one."""
+    return bool(user.is_superuser or (user.has_perm("auth.change_user") and other != user))
+
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class ScopedUserAdmin(FleetAdmin, FachoUserAdmin):
+    """Users with their scopes. A user with a scope manages no users, because new ones would see all OLTs."""
+
+    def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
+        # A new user has only a name and a role; the next page has the rest.
+        return [*super().get_inlines(request, obj), *([ScopeInline] if obj else [])]

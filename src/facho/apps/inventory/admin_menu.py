@@ -7,11 +7,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.changes.models import Change
+
+ACCESS = _("Access")
+
 # Title, then each page: name, icon, model.
 SECTIONS: list[tuple[Any, ...]] = [
     (
         _("Network"),
         (_("OLTs"), "dns", "inventory.olt"),
+        (_("Sites"), "location_on", "inventory.site"),
+        (_("Tags"), "sell", "inventory.tag"),
         (_("ONUs"), "router", "telemetry.onu"),
         (_("ONU events"), "swap_vert", "telemetry.onuevent"),
     ),
@@ -43,10 +49,11 @@ SECTIONS: list[tuple[Any, ...]] = [
         (_("Deliveries"), "outbox", "alerts.delivery"),
     ),
     (
-        _("Access"),
+        ACCESS,
         (_("Users"), "person", "auth.user"),
         (_("Groups"), "group", "auth.group"),
         (_("API tokens"), "key", "accounts.apitoken"),
+        (_("Failed logins"), "lock_clock", "accounts.failedlogin"),
     ),
 ]
 
@@ -67,6 +74,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             app, model = label.split(".")
             if any(request.user.has_perm(f"{app}.{right}_{model}") for right in ("view", "change")):
                 items.append({"title": name, "icon": icon, "link": reverse(f"admin:{app}_{model}_changelist")})
+        if title == ACCESS and request.user.has_perm(Change.VIEW_PERMISSION):
+            items.append({"title": _("Changes"), "icon": "history", "link": reverse("dashboard:changes")})
         if items:
             menu.append({"title": title, "separator": True, "items": items})
     return menu

@@ -11,13 +11,17 @@ from django.forms import DateTimeField
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
-from unfold.contrib.filters.admin import RangeDateTimeFilter
+from unfold.contrib.filters.admin import RangeDateTimeFilter, RelatedDropdownFilter
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
+from facho.apps.changes.admin import RecordedAdmin
 from facho.apps.inventory import labels
 from facho.apps.inventory.changes import save_changes
 from facho.apps.inventory.formats import moment
+from facho.apps.inventory.scopes import restrict, restrict_related, visible_ids
+from facho.apps.rest.admin_search import LimitedSearchAdmin
+from facho.apps.rest.filters import search_problem
 
 
 def exactly(at: datetime | None) -> str | None:
@@ -50,7 +54,62 @@ def dialog(title: Any, description: Any, submit: Any, form: type[BaseDialogForm]
     return {"title": title, "description": description, "form_class": form, "form_submit_text": submit}
 
 
-class PeoplesAdmin(ModelAdmin):
+class ScopedAdmin(RecordedAdmin, LimitedSearchAdmin):
+    """A table that obeys the scope of the user: rows, choices of forms and filters."""
+
+    # Lookup from a row to its OLT, "pk" for OLTs themselves. Empty for tables without OLTs.
+    olt_path = ""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return restrict(rows, request.user, self.olt_path) if self.olt_path else rows
+
+    def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> Any:
+        rows = super().get_field_queryset(db, db_field, request)
+        if visible_ids(request.user) is None:
+            return rows
+        choices = db_field.remote_field.model._default_manager.all() if rows is None else rows
+        return restrict_related(choices, request.user)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        # A class of this request only.
+        form = super().get_form(request, *args, **kwargs)
+        form.user = request.user
+        return form
+
+
+class SharedAdmin(ModelAdmin):
+    """A table that all users share: users with a scope only read it."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return visible_ids(request.user) is None and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return visible_ids(request.user) is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return visible_ids(request.user) is None and super().has_delete_permission(request, obj)
+
+
+class FleetAdmin(SharedAdmin):
+    """A table about the whole installation: hidden from users with a scope."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return visible_ids(request.user) is None and super().has_view_permission(request, obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return visible_ids(request.user) is None and super().has_module_permission(request)
+
+
+class ScopedDropdownFilter(RelatedDropdownFilter):
+    """Filter by an OLT, site or tag: only those that the user sees."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
+        rows = restrict_related(field.related_model._default_manager.order_by("name"), request.user)
+        return list(rows.values_list("pk", "name"))
+
+
+class PeoplesAdmin(ScopedAdmin):
     """A table that users edit, with columns that the engine writes."""
 
     warn_unsaved_form = True
@@ -61,9 +120,13 @@ class PeoplesAdmin(ModelAdmin):
             save_changes(obj, form.changed_data)
         else:
             super().save_model(request, obj, form, change)
+        if dropped := getattr(obj, "dropped_secrets", ()):
+            names = ", ".join(str(field.verbose_name) for field in obj._meta.concrete_fields if field.name in dropped)
+            said = _("The address or port changed, so stored secrets were deleted: %(names)s. Write them again.")
+            messages.warning(request, said % {"names": names})
 
 
-class JobSearch(ModelAdmin):
+class JobSearch(LimitedSearchAdmin):
     """A list that also finds jobs by the names that it shows, which are translated."""
 
     # Lookup of the name of the job.
@@ -73,11 +136,11 @@ class JobSearch(ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         found, may_repeat = super().get_search_results(request, queryset, search_term)
-        names = labels.jobs_labelled(search_term)
+        names = [] if search_problem(search_term) else labels.jobs_labelled(search_term)
         return (found | queryset.filter(**{f"{self.job_name}__in": names}) if names else found), may_repeat
 
 
-class EnginesAdmin(ModelAdmin):
+class EnginesAdmin(ScopedAdmin):
     """A table of the engine, read-only for users."""
 
     list_filter_submit = True
@@ -119,11 +182,18 @@ class EnginesInline(TabularInline):
 class EnablingMixin:
     """Actions that enable and disable rows one by one, so that each is recorded."""
 
-    @action(description=_("Enable"), icon="play_arrow", permissions=["change"])
+    model: Any
+
+    def has_operate_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
+        """Check the permission to operate the model, or to change it if there is no such permission."""
+        change = f"{self.model._meta.app_label}.change_{self.model._meta.model_name}"
+        return request.user.has_perm(getattr(self.model, "OPERATE_PERMISSION", change))
+
+    @action(description=_("Enable"), icon="play_arrow", permissions=["operate"])
     def enable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self._set_enabled(request, rows, True)
 
-    @action(description=_("Disable"), icon="pause", permissions=["change"])
+    @action(description=_("Disable"), icon="pause", permissions=["operate"])
     def disable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         self._set_enabled(request, rows, False)
 

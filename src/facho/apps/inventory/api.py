@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import ProtectedError, QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import generics, mixins, status, viewsets
@@ -14,27 +14,34 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from facho.apps.accounts.permissions import needs
+from facho.apps.changes.api import ChangeViewSet
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.filters import OltFilter
-from facho.apps.inventory.models import Olt, Question, resolve_hosts
-from facho.apps.inventory.queries import with_onu_counts, with_sharing
+from facho.apps.inventory.filters import LabelFilter, OltFilter
+from facho.apps.inventory.models import Olt, Question, Site, Tag, resolve_hosts
+from facho.apps.inventory.queries import with_olt_counts, with_onu_counts, with_sharing
 from facho.apps.inventory.remarks import with_remarks
+from facho.apps.inventory.scopes import ScopedView, SharedView, restrict_labels
 from facho.apps.inventory.serializers import (
     BrandSerializer,
     DecoderSerializer,
     OltSerializer,
     QuestionSerializer,
+    SiteSerializer,
+    TagSerializer,
 )
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 from facho.brands import BRANDS
 from facho.brands.decode import RAW_DECODERS
 
+OLTS = with_sharing(with_onu_counts(Olt.objects.select_related("site"))).prefetch_related(with_remarks(), "tags")
 
-class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
+
+class OltViewSet(ScopedView, viewsets.ModelViewSet[Olt]):
     """OLTs. SNMP secrets can be written and are never returned."""
 
-    queryset = with_sharing(with_onu_counts(Olt.objects.all())).prefetch_related(with_remarks())
+    queryset = OLTS
+    olt_path = "pk"
     serializer_class = OltSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OltFilter
@@ -45,6 +52,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         "brand",
         "host",
         "location",
+        "site__name",
         "enabled",
         "reachability",
         "onus_total",
@@ -55,6 +63,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         "created_at",
         "updated_at",
     ]
+    operated_fields = ["enabled"]
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         _resolve_host(request)
@@ -67,13 +76,13 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
             return super().update(request, *args, **kwargs)
 
     def perform_create(self, serializer: BaseSerializer[Olt]) -> None:
-        # Read again, for the counters of the query.
-        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+        # Read again, for the counters of the query. A new OLT is not among those that the scope had before.
+        serializer.instance = OLTS.get(pk=serializer.save().pk)
 
     perform_update = perform_create
 
     @extend_schema(request=None, responses={202: OltSerializer})
-    @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
+    @action(detail=True, methods=["post"], permission_classes=[needs(Olt.OPERATE_PERMISSION)])
     def enable(self, request: Request, pk: str) -> Response:
         """Enable polling of this OLT. Its nodes start within about one minute, spread over time."""
         olt = self.get_object()
@@ -81,7 +90,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: OltSerializer})
-    @action(detail=True, methods=["post"], permission_classes=[needs("inventory.change_olt")])
+    @action(detail=True, methods=["post"], permission_classes=[needs(Olt.OPERATE_PERMISSION)])
     def disable(self, request: Request, pk: str) -> Response:
         """Disable polling of this OLT from the next tick on."""
         olt = self.get_object()
@@ -97,7 +106,7 @@ class OltViewSet(StrictView, viewsets.ModelViewSet[Olt]):
         methods=["post"],
         url_path="close-breaker",
         url_name="close-breaker",
-        permission_classes=[needs("inventory.change_olt")],
+        permission_classes=[needs(Olt.OPERATE_PERMISSION)],
     )
     def close_breaker(self, request: Request, pk: str) -> Response:
         """Close the breaker, although the OLT has not answered. It opens again if the OLT stays unreachable."""
@@ -115,7 +124,57 @@ def _resolve_host(request: Request) -> None:
         resolve_hosts([host.strip()])
 
 
-class QuestionViewSet(StrictView, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Question]):
+class LabelViewSet(SharedView, viewsets.ModelViewSet[Any]):
+    """Sites or tags."""
+
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
+    filter_backends = LIST_BACKENDS
+    filterset_class = LabelFilter
+    search_fields = ["name"]
+    ordering_fields = ["id", "name", "olts_total"]
+
+    def get_queryset(self) -> QuerySet[Any]:
+        user = self.request.user
+        return with_olt_counts(restrict_labels(super().get_queryset(), user), user)
+
+    def perform_create(self, serializer: BaseSerializer[Any]) -> None:
+        # Read again, for the number of OLTs.
+        serializer.instance = self.get_queryset().get(pk=serializer.save().pk)
+
+    perform_update = perform_create
+
+
+class SiteViewSet(LabelViewSet):
+    """Sites of OLTs."""
+
+    queryset = Site.objects.all()
+    serializer_class = SiteSerializer
+    search_fields = ["name", "description"]
+
+    @extend_schema(responses={204: None, 409: OpenApiResponse(description="OLTs are at this site; see `detail`.")})
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete a site without OLTs."""
+        try:
+            return super().destroy(request, *args, **kwargs)
+        except ProtectedError as error:
+            names = ", ".join(sorted(map(str, error.protected_objects)))
+            detail = _("These OLTs are at this site: %(olts)s. Move them to another site first.") % {"olts": names}
+            return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
+
+
+class TagViewSet(LabelViewSet):
+    """Tags of OLTs. A deleted tag is removed from its OLTs."""
+
+    queryset = Tag.objects.all()
+    serializer_class = TagSerializer
+
+
+class ScopedChangeViewSet(ScopedView, ChangeViewSet):
+    __doc__ = ChangeViewSet.__doc__
+    olt_path = "olt_id"
+
+
+class QuestionViewSet(ScopedView, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Question]):
     """Requests to OLTs, such as the trial of a job. Only the user who sent one can read it, for one day."""
 
     queryset = Question.objects.select_related("olt").defer("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")

@@ -2,10 +2,22 @@
 
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views import defaults
+
+from facho.apps.rest.parsers import too_large
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return a 400 for requests that Django refuses before a view sees them, such as thousands of parameters."""
+    if not is_for_programs(request):
+        return defaults.bad_request(request, exception)
+    if isinstance(exception, RequestDataTooBig):
+        return _refusal(too_large(), 400)
+    return _refusal(_("The request was refused: it has too many parameters, or its host is not allowed."), 400)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -3,22 +3,24 @@
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.import_export.forms import ImportForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from facho.apps.inventory.models import Olt
-
-SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt
+from facho.apps.inventory.scopes import check_place, visible_ids
+from facho.apps.rest.spreadsheets import MOST_BYTES
 
 
 class SecretFormField(forms.CharField):
     """An input that is always empty; left empty, the stored secret is kept."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, max_length: int = MOST_SECRET_BYTES, **kwargs: Any) -> None:
         # Without this, browsers fill in the user's own password.
         widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
-        super().__init__(required=False, strip=False, widget=widget, **kwargs)
+        super().__init__(required=False, strip=False, widget=widget, max_length=max_length, **kwargs)
 
 
 class SecretsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -42,6 +44,9 @@ class SecretsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
 class OltForm(SecretsForm):
     """Settings of an OLT."""
 
+    # The user who edits it: see `ScopedAdmin`.
+    user: Any = None
+
     community = SecretFormField(label=_("Community"))
     v3_auth_key = SecretFormField(label=_("V3 authentication password"))
     v3_priv_key = SecretFormField(label=_("V3 privacy password"))
@@ -50,11 +55,56 @@ class OltForm(SecretsForm):
         model = Olt
         exclude: tuple[str, ...] = ()
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.instance.readers_olts = visible_ids(self.user)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if "site" in cleaned and "tags" in cleaned:
+            check_place(self.user, cleaned["site"], cleaned["tags"])
+        return cleaned
+
 
 class OltImportForm(ImportForm):
-    """A file of OLTs, and the community of new ones: files have no secrets."""
+    """A file of OLTs, and the community of new and moved ones: files have no secrets."""
 
     community = SecretFormField(
         label=_("Community of new OLTs"),
-        help_text=_("Existing OLTs keep their community. SNMPv3 users must be set on each OLT."),
+        help_text=_(
+            "Also of OLTs whose address or port changes: a stored community is not sent to another address. Other OLTs "
+            "keep theirs. SNMPv3 users must be set on each OLT."
+        ),
     )
+
+    def clean_import_file(self) -> Any:
+        file = self.cleaned_data["import_file"]
+        if file.size > MOST_BYTES:
+            said = _("The file is larger than %(most)d MB. Split it.") % {"most": MOST_BYTES // 1024**2}
+            raise forms.ValidationError(said)
+        return file
+
+
+class ScopeFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic only in the stubs
+    """The scope of a user. Without sites and tags there is no scope."""
+
+    def clean(self) -> None:
+        super().clean()
+        if self.instance.is_superuser and any(map(self._is_chosen, self.forms)):
+            raise ValidationError(
+                gettext("A superuser sees all OLTs. Remove the sites and tags, or the superuser status.")
+            )
+
+    def save_new(self, form: Any, commit: bool = True) -> Any:
+        return super().save_new(form, commit) if self._is_chosen(form) else form.instance
+
+    def save_existing(self, form: Any, obj: Any, commit: bool = True) -> Any:
+        if self._is_chosen(form):
+            return super().save_existing(form, obj, commit)
+        obj.delete()
+        return obj
+
+    @staticmethod
+    def _is_chosen(form: Any) -> bool:
+        chosen = getattr(form, "cleaned_data", {})
+        return bool(chosen.get("sites") or chosen.get("tags"))

@@ -10,22 +10,29 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.db.models import F, Q
+from django.db.models.functions import Lower
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from facho.adapters.resolver import RESOLVER
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record
 from facho.apps.inventory import paces
-from facho.apps.inventory.fields import SecretField
+from facho.apps.inventory.bound_secrets import BoundSecrets
+from facho.apps.rest.fields import SecretField
+from facho.apps.rest.names import validate_name
 from facho.brands import BRANDS
 from facho.engine import questions
 from facho.engine.brand import Brand
 from facho.engine.device import HostAddress, device_at, host_name, ip_address
 from facho.engine.events import Event, log_event
 from facho.engine.model import QuestionKind
+from facho.engine.presence import Suspicion
 from facho.engine.snmp import Agent, Community, User
 from facho.engine.snmp import Version as WireVersion
 
@@ -55,11 +62,25 @@ def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str],
         arguments["update_fields"] = [field.name for field in columns]
 
 
+# A community or password. An SNMP message has 1,472 bytes of room for everything.
+MOST_SECRET_BYTES = 255
+
 # An address or a host name with a port.
 DEVICE_LENGTH = 260
 
 # Seconds that a form waits for DNS. An unresolved name is accepted.
 RESOLVE_TIMEOUT = 2.0
+
+SECRETS = ("community", "v3_auth_key", "v3_priv_key")
+
+# Why nothing is sent to an OLT.
+NO_SECRET = gettext_noop(
+    "%(olt)s has no community or SNMPv3 password, so nothing is sent to it. Write it in the settings of the OLT."
+)
+NOT_ALLOWED = gettext_noop(
+    "%(olt)s has the address %(address)s, which is not in FACHO_OLT_NETWORKS, so nothing is sent to it. Correct the "
+    "address, or add its network to the setting and start Facho again."
+)
 
 # Columns of a `HostAddress` in the table of OLTs.
 HOST_ADDRESS = ("host", "port", "resolved_name", "addresses")
@@ -74,6 +95,15 @@ def resolve_hosts(hosts: Iterable[str]) -> None:
 def host_address(host: str, port: int, resolved_name: str, addresses: str) -> HostAddress:
     """Return the address of an OLT, from its columns."""
     return HostAddress(host, port, resolved_name, tuple(addresses.split()))
+
+
+def is_olt_address(address: str) -> bool:
+    """Return whether requests may be sent to an address: see FACHO_OLT_NETWORKS."""
+    parsed = ipaddress.ip_address(address)
+    if parsed.is_multicast or address == "255.255.255.255":
+        return False
+    networks = settings.FACHO_OLT_NETWORKS
+    return not networks or any(parsed in network for network in networks)
 
 
 # Labels of letters, digits, - and _, separated by dots.
@@ -91,7 +121,62 @@ def validate_host(text: str) -> None:
             raise ValidationError(message) from error
 
 
-class Olt(models.Model):
+class Site(models.Model):
+    """A place with OLTs."""
+
+    name = models.CharField(_("name"), max_length=100, validators=[validate_name])
+    description = models.TextField(_("description"), blank=True, max_length=2000)
+
+    class Meta:
+        db_table = "sites"
+        ordering = ["name"]
+        verbose_name = _("site")
+        verbose_name_plural = _("sites")
+        constraints = [
+            models.UniqueConstraint(
+                Lower("name"), name="site_name_once", violation_error_message=_("A site with this name exists already.")
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tag(models.Model):
+    """A label of OLTs, in lower case."""
+
+    name = models.CharField(
+        _("name"),
+        max_length=50,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"^[^\W_][\w.-]*\Z",
+                _("Write letters, digits, - . or _ without spaces, beginning with a letter or digit."),
+            )
+        ],
+        error_messages={"unique": _("A tag with this name exists already.")},
+    )
+
+    class Meta:
+        db_table = "tags"
+        ordering = ["name"]
+        verbose_name = _("tag")
+        verbose_name_plural = _("tags")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.name = self.name.lower()
+        super().save(*args, **kwargs)
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        self.name = self.name.lower()
+        super().clean_fields(exclude)
+
+
+class Olt(BoundSecrets):
     """An OLT. Users edit everything above `reachability`; the engine writes the rest."""
 
     class Version(models.TextChoices):
@@ -119,7 +204,11 @@ class Olt(models.Model):
         SLOW = "slow", _("slow")
         UNREACHABLE = "unreachable", _("unreachable")
 
-    name = models.CharField(_("name"), max_length=100, unique=True)
+    class Suspect(models.TextChoices):
+        VANISHING = Suspicion.VANISHING.value, _("many ONUs disappeared at once")
+        TOO_MANY = Suspicion.TOO_MANY.value, _("more ONUs than the limit")
+
+    name = models.CharField(_("name"), max_length=100, unique=True, validators=[validate_name])
     brand = models.CharField(
         _("brand"),
         max_length=40,
@@ -134,14 +223,16 @@ class Olt(models.Model):
     port = models.PositiveIntegerField(
         _("SNMP port"), default=161, validators=[MinValueValidator(1), MaxValueValidator(65535)]
     )
-    location = models.CharField(_("location"), max_length=200, blank=True)
+    location = models.CharField(_("location"), max_length=200, blank=True, validators=[validate_name])
+    site = models.ForeignKey(Site, models.PROTECT, null=True, blank=True, related_name="olts", verbose_name=_("site"))
+    tags = models.ManyToManyField(Tag, blank=True, related_name="olts", verbose_name=_("tags"))
     enabled = models.BooleanField(
         _("enabled"), default=True, help_text=_("Polling starts one minute after an OLT is enabled.")
     )
 
     version = models.CharField(_("SNMP version"), max_length=2, choices=Version.choices, default=Version.V2C)
     community = SecretField(_("community"), blank=True, default="")
-    v3_user = models.CharField(_("v3 user"), max_length=100, blank=True)
+    v3_user = models.CharField(_("v3 user"), max_length=100, blank=True, validators=[validate_name])
     v3_auth = models.CharField(_("v3 authentication"), max_length=10, choices=Auth.choices, blank=True)
     v3_auth_key = SecretField(_("v3 authentication password"), blank=True, default="")
     v3_priv = models.CharField(_("v3 privacy"), max_length=10, choices=Priv.choices, blank=True)
@@ -171,8 +262,17 @@ class Olt(models.Model):
     last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
     last_error = models.TextField(_("last error"), blank=True, editable=False)
     extra = models.JSONField(_("values of the OLT itself"), default=dict, editable=False)
-    # Start of an unconfirmed mass disappearance; the next discovery decides.
+    # Since when, and why, its ONUs are in doubt. The next discovery decides.
     suspect_since = models.DateTimeField(_("suspect since"), null=True, editable=False)
+    suspect_reason = models.CharField(
+        _("suspect because of"),
+        max_length=10,
+        choices=Suspect.choices,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+    )
     # The breaker opens at FACHO_BREAKER_AFTER of them.
     failures = models.PositiveIntegerField(_("attempts in a row without an answer"), default=0, editable=False)
     # While open, the OLT is only probed. Independent of the admin's `enabled`.
@@ -204,6 +304,7 @@ class Olt(models.Model):
         ordering = ["name"]
         verbose_name = _("OLT")
         verbose_name_plural = _("OLTs")
+        permissions = [("operate_olt", "Can enable and disable OLT and close its breaker")]
         constraints = [
             models.CheckConstraint(name="olt_port_range", condition=Q(port__gte=1, port__lte=65535)),
             models.CheckConstraint(name="olt_in_flight_positive", condition=Q(max_in_flight__gte=1)),
@@ -212,6 +313,9 @@ class Olt(models.Model):
             models.Index(name="olt_by_resolved_name", fields=["resolved_name"], condition=~Q(resolved_name="")),
         ]
 
+    # Permission to enable and disable an OLT and to close its breaker, without permission to change its settings.
+    OPERATE_PERMISSION = "inventory.operate_olt"
+
     ENGINE_OWNED = frozenset(
         {
             "reachability",
@@ -219,6 +323,7 @@ class Olt(models.Model):
             "last_error",
             "extra",
             "suspect_since",
+            "suspect_reason",
             "failures",
             "breaker_opened_at",
             "breaker_probed_at",
@@ -232,8 +337,13 @@ class Olt(models.Model):
         }
     )
 
+    DESTINATION = frozenset({"host", "port"})
+
     # Values of the breaker columns when it is closed.
     CLOSED_BREAKER = MappingProxyType({"failures": 0, "breaker_opened_at": None, "breaker_answered_at": None})
+
+    # Ids of the OLTs that the reader of its messages sees; None for all. See `scopes.py`.
+    readers_olts: frozenset[int] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -263,6 +373,8 @@ class Olt(models.Model):
         if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
             raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Remove them first.")})
         self._clean_device()
+        self._clean_lengths()
+        self.ask_for_secrets()
         if self.version != self.Version.V3:
             if not self.community:
                 raise ValidationError({"community": _("SNMP v1 and v2c need a community.")})
@@ -275,8 +387,27 @@ class Olt(models.Model):
             if chosen and len(getattr(self, name).reveal()) < 8:
                 raise ValidationError({name: _("SNMPv3 passwords must have at least 8 characters.")})
 
+    def _clean_lengths(self) -> None:
+        """Refuse a secret that no agent has. One that is stored already is kept."""
+        for name in SECRETS:
+            secret = getattr(self, name)
+            if len(secret.reveal().encode()) <= MOST_SECRET_BYTES:
+                continue
+            stored = Olt.objects.filter(pk=self.pk).only(name).first()
+            if stored is None or getattr(stored, name) != secret:
+                said = _("Write at most %(most)d bytes.") % {"most": MOST_SECRET_BYTES}
+                raise ValidationError({name: said})
+
+    def destinations(self) -> dict[str, tuple[str, int]]:
+        return dict.fromkeys(SECRETS, (self.host, self.port))
+
+    def used_secrets(self) -> list[str]:
+        if self.version != self.Version.V3:
+            return ["community"]
+        return [name for name, chosen in (("v3_auth_key", self.v3_auth), ("v3_priv_key", self.v3_priv)) if chosen]
+
     def _clean_device(self) -> None:
-        """Refuse the device of another OLT. An OLT that shares its device already can still be changed."""
+        """Refuse a forbidden address and the device of another OLT, unless the OLT has it already."""
         try:
             validate_host(self.host)
             port = int(self.port)
@@ -285,18 +416,24 @@ class Olt(models.Model):
             return
         if self.pk is not None and Olt.objects.filter(pk=self.pk, host=self.host, port=port).exists():
             return
-        other = self._same_device(port)
+        name = "" if ip_address(self.host) else host_name(self.host)
+        addresses = RESOLVER.resolve(name, timeout=RESOLVE_TIMEOUT) if name else (ip_address(self.host),)
+        if outside := [address for address in addresses if not is_olt_address(address)]:
+            message = _("%(address)s may not be polled. Allowed networks (FACHO_OLT_NETWORKS): %(networks)s.")
+            networks = ", ".join(map(str, settings.FACHO_OLT_NETWORKS)) or _("all, except multicast addresses")
+            raise ValidationError({"host": message % {"address": outside[0], "networks": networks}})
+        other = self._same_device(name, addresses, port)
         if other is not None:
+            if self.readers_olts is not None and other.pk not in self.readers_olts:
+                raise ValidationError({"host": _("An OLT outside your scope already has this device.")})
             message = _(
                 "%(olt)s already has this device, at %(host)s port %(port)d. Change that OLT, or correct the "
                 "address and port of this one."
             )
             raise ValidationError({"host": message % {"olt": other.name, "host": other.host, "port": other.port}})
 
-    def _same_device(self, port: int) -> "Olt | None":
-        """Return another OLT with this port and one of the addresses of this host, or with the same name."""
-        name = "" if ip_address(self.host) else host_name(self.host)
-        addresses = RESOLVER.resolve(name, timeout=RESOLVE_TIMEOUT) if name else (ip_address(self.host),)
+    def _same_device(self, name: str, addresses: Collection[str], port: int) -> "Olt | None":
+        """Return another OLT with this port and one of these addresses, or with the same name."""
         devices = [device_at(each, port) for each in (*addresses, name) if each]
         # The same name, or an address of a name that is not the polled one.
         alike = Q(resolved_name=name)
@@ -328,9 +465,12 @@ class Olt(models.Model):
     @property
     def device_note(self) -> str:
         """Return a remark on other OLTs with this device, or nothing."""
-        names = list(self.same_device.values_list("name", flat=True))
-        if not names:
+        others = self.same_device.values_list("pk", "name")
+        names = [name for pk, name in others if self.readers_olts is None or pk in self.readers_olts]
+        if not others:
             return ""
+        if len(names) < len(others):
+            names.append(gettext("an OLT outside your scope"))
         return gettext(
             "This is the same device as %(olts)s: %(device)s. Only one of them is polled at a time. Delete one "
             "of them or correct its address."
@@ -362,6 +502,8 @@ class Olt(models.Model):
         with transaction.atomic():
             closed = Olt.objects.filter(pk=self.pk, breaker_opened_at__isnull=False).update(**self.CLOSED_BREAKER)
             Olt.touch([self.pk] if closed else [])
+            if closed:
+                record(Change.Action.BREAKER_CLOSED, self)
         if closed:
             log_event(logger, Event.BREAKER_CLOSED_BY_HAND, olt_id=self.pk, olt=self.name, by=str(by))
         self.refresh_from_db(fields=self.CLOSED_BREAKER)
@@ -387,8 +529,26 @@ class Olt(models.Model):
     def host_address(self) -> HostAddress:
         return host_address(self.host, self.port, self.resolved_name, self.addresses)
 
+    @property
+    def barred(self) -> tuple[str, dict[str, str]] | None:
+        """Return why nothing is sent to the OLT, as a sentence and its values; None if it is polled."""
+        if not all(getattr(self, name) for name in self.used_secrets()):
+            return NO_SECRET, {"olt": self.name}
+        address = self.host_address.address
+        if address and not is_olt_address(address):
+            return NOT_ALLOWED, {"olt": self.name, "address": address}
+        return None
+
+    @property
+    def barred_note(self) -> str:
+        """Return why nothing is sent to the OLT, in the user's language, or nothing."""
+        sentence, values = self.barred or ("", {})
+        return gettext(sentence) % values if sentence else ""
+
     def agent(self) -> Agent:
         """Return the agent with its secrets in the clear. For the engine only."""
+        sentence, values = self.barred or ("", {})
+        where, barred = self.host_address.address, sentence % values
         if self.version == self.Version.V3:
             user = User(
                 name=self.v3_user,
@@ -397,9 +557,42 @@ class Olt(models.Model):
                 priv=self.v3_priv,
                 priv_key=self.v3_priv_key.reveal(),
             )
-            return Agent(self.host, self.port, WireVersion.V3, user, self.host_address.address)
+            return Agent(self.host, self.port, WireVersion.V3, user, where, barred)
         version = WireVersion.V1 if self.version == self.Version.V1 else WireVersion.V2C
-        return Agent(self.host, self.port, version, Community(self.community.reveal()), self.host_address.address)
+        return Agent(self.host, self.port, version, Community(self.community.reveal()), where, barred)
+
+
+class Scope(models.Model):
+    """OLTs that a user sees: those at one of the sites or with one of the tags. Users without a scope see all.
+
+    A scope that lost its last site or tag shows nothing, rather than everything.
+    """
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="scope", verbose_name=_("user"))
+    sites = models.ManyToManyField(
+        Site,
+        blank=True,
+        related_name="scopes",
+        verbose_name=_("sites"),
+        help_text=_(
+            "The user sees only OLTs at these sites or with these tags. Without sites and tags, the user sees all OLTs."
+        ),
+    )
+    tags = models.ManyToManyField(Tag, blank=True, related_name="scopes", verbose_name=_("tags"))
+
+    class Meta:
+        db_table = "scopes"
+        verbose_name = _("scope")
+        verbose_name_plural = _("scopes")
+
+    def __str__(self) -> str:
+        return gettext("scope of %(user)s") % {"user": self.user}
+
+    @cached_property
+    def olt_ids(self) -> frozenset[int]:
+        """Return the ids of its OLTs. Read once; an instance lives for one request, with its user."""
+        found = Olt.objects.filter(Q(site__scopes=self) | Q(tags__scopes=self)).order_by()
+        return frozenset(found.values_list("pk", flat=True))
 
 
 class Question(models.Model):
@@ -449,9 +642,11 @@ class Question(models.Model):
     def ask(cls, olt: Olt, kind: QuestionKind, body: dict[str, Any], by: Any) -> "Question":
         """Store a question for the engine."""
         now = timezone.now()
-        return cls.objects.create(
-            olt=olt, kind=kind, body=body, asked_by=by, asked_at=now, expires_at=questions.expiry(now)
-        )
+        with transaction.atomic():
+            record(Change.Action.TRIED, olt)
+            return cls.objects.create(
+                olt=olt, kind=kind, body=body, asked_by=by, asked_at=now, expires_at=questions.expiry(now)
+            )
 
     @property
     def current_state(self) -> str:

@@ -3,16 +3,25 @@
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.models import Olt
+from facho.apps.inventory.scopes import visible_ids
 
 # Columns of an OLT that lists do not need: its secrets, and large values of the engine.
 OLT_HEAVY = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key", "olt__extra", "olt__learned")
 
 # Whether another OLT has the same device.
 SHARES_DEVICE = Exists(Olt.objects.filter(device=OuterRef("device")).exclude(pk=OuterRef("pk")).exclude(device=""))
+
+
+def with_olt_counts(labels: QuerySet[Any], user: Any) -> QuerySet[Any]:
+    """Add to sites or tags the number of their OLTs that the user sees. Sorted by name."""
+    ids = visible_ids(user)
+    seen = None if ids is None else Q(olts__in=ids)
+    counted: QuerySet[Any] = labels.annotate(olts_total=Count("olts", filter=seen)).order_by("name")
+    return counted
 
 
 def with_sharing(olts: QuerySet[Olt]) -> QuerySet[Olt]:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.apps.inventory import labels
+from facho.apps.inventory.scopes import restrict
 from facho.engine.remarks import blank_columns
 
 HELP = "Columns and OIDs without values in the last runs, one sentence each. Empty if there are none."
@@ -24,9 +25,10 @@ def nodes_with_blanks() -> QuerySet[Any]:
     return nodes.select_related("olt").only("olt__name", "job_id", "blank_runs").order_by("olt__name", "pk")
 
 
-def with_remarks() -> "Prefetch[str]":
-    """Return the prefetch of the remarks of many OLTs or jobs, with one query."""
-    return Prefetch("nodes", nodes_with_blanks(), to_attr="nodes_with_blanks")
+def with_remarks(user: Any = None) -> "Prefetch[str]":
+    """Return the prefetch of the remarks of many OLTs or jobs, with one query, for a user if they name other OLTs."""
+    nodes = nodes_with_blanks() if user is None else restrict(nodes_with_blanks(), user)
+    return Prefetch("nodes", nodes, to_attr="nodes_with_blanks")
 
 
 def remarks_on(nodes: Iterable[Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.exceptions import ValidationError as ModelError
+from django.db import transaction
 from django.db.models import Model
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -16,10 +17,11 @@ from rest_framework import serializers
 
 from facho.apps.inventory import paces
 from facho.apps.inventory.changes import save_changes
-from facho.apps.inventory.models import Olt, Question
+from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt, Question, Site, Tag
 from facho.apps.inventory.queries import SHARES_DEVICE
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
+from facho.apps.inventory.scopes import check_place, restrict_labels, visible_ids
 from facho.apps.rest.strict import StrictSerializer
 from facho.brands import BRANDS
 
@@ -47,6 +49,8 @@ class CheckedSerializer(StrictSerializer, serializers.ModelSerializer[Row]):
         columns = {field.name for field in model._meta.concrete_fields}
         for name in columns & attrs.keys():
             setattr(row, name, attrs[name])
+        if isinstance(row, Olt):
+            row.readers_olts = visible_ids(self.context["request"].user)
         with refusals():
             # The fields have already checked uniqueness.
             row.full_clean(validate_unique=False)
@@ -74,8 +78,9 @@ class BrandField(serializers.CharField):
 class SecretInput(serializers.CharField):
     """A secret that can be written and is never returned. If omitted, the stored one is kept."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, max_length: int = MOST_SECRET_BYTES, **kwargs: Any) -> None:
         super().__init__(
+            max_length=max_length,
             write_only=True,
             required=False,
             allow_blank=True,
@@ -123,6 +128,58 @@ class OltNameSerializer(serializers.Serializer[Olt]):
     name = serializers.CharField()
 
 
+class LabelField(serializers.SlugRelatedField[Any]):
+    """A site or tag by name, in upper or lower case. Users with a scope see only theirs."""
+
+    default_error_messages = {
+        "does_not_exist": _("“{value}” does not exist, or is outside your scope. Create it first."),
+        "invalid": _("Write a name."),
+    }
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(slug_field="name", **kwargs)
+
+    def get_queryset(self) -> Any:
+        labels: Any = super().get_queryset()
+        return restrict_labels(labels, self.context["request"].user)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        found = self.get_queryset().filter(name__iexact=data).first()
+        if found is None:
+            self.fail("does_not_exist", value=data)
+        return found
+
+
+class SiteSerializer(CheckedSerializer[Site]):
+    """A site. Names are unique, in upper or lower case."""
+
+    olts_total = serializers.IntegerField(read_only=True, help_text="Number of OLTs at the site that you see.")
+
+    class Meta:
+        model = Site
+        fields = ["id", "name", "description", "olts_total"]
+        # The model has a better message.
+        validators: list[Any] = []
+
+
+class TagSerializer(CheckedSerializer[Tag]):
+    """A tag of OLTs, stored in lower case."""
+
+    olts_total = serializers.IntegerField(read_only=True, help_text="Number of OLTs with the tag that you see.")
+
+    class Meta:
+        model = Tag
+        fields = ["id", "name", "olts_total"]
+
+    def to_internal_value(self, data: Any) -> Any:
+        # Before its validators, which compare with stored names.
+        if isinstance(data, dict) and isinstance(data.get("name"), str):
+            data = {**data, "name": data["name"].lower()}
+        return super().to_internal_value(data)
+
+
 class OltSerializer(CheckedSerializer[Olt]):
     """An OLT. Fields up to `max_pdus_per_second` are settings; the others are observed."""
 
@@ -133,6 +190,10 @@ class OltSerializer(CheckedSerializer[Olt]):
     )
     brand_label = serializers.CharField(source="get_brand_display", read_only=True)
     brand_note = serializers.CharField(read_only=True, help_text="Warning about an experimental brand, or empty.")
+    site = LabelField(
+        queryset=Site.objects.all(), required=False, allow_null=True, help_text="Name of a site, or null."
+    )
+    tags = LabelField(queryset=Tag.objects.all(), many=True, required=False, help_text="Names of tags.")
     community = SecretInput()
     v3_auth_key = SecretInput()
     v3_priv_key = SecretInput()
@@ -169,6 +230,8 @@ class OltSerializer(CheckedSerializer[Olt]):
             "host",
             "port",
             "location",
+            "site",
+            "tags",
             "enabled",
             "version",
             "community",
@@ -188,6 +251,7 @@ class OltSerializer(CheckedSerializer[Olt]):
             "last_error",
             "extra",
             "suspect_since",
+            "suspect_reason",
             "breaker",
             "onus_total",
             "onus_online",
@@ -200,15 +264,45 @@ class OltSerializer(CheckedSerializer[Olt]):
             "created_at",
             "updated_at",
         ]
-        read_only_fields = ["reachability", "last_answer_at", "last_error", "extra", "suspect_since", "device"]
+        read_only_fields = [
+            "reachability",
+            "last_answer_at",
+            "last_error",
+            "extra",
+            "suspect_since",
+            "suspect_reason",
+            "device",
+        ]
         extra_kwargs = {
             "device": {
                 "help_text": "IP address and port used for polling; host name and port while the name is not resolved."
             },
             "suspect_since": {
-                "help_text": "Time since when too many ONUs are missing at once and the next discovery must confirm it."
+                "help_text": "Time since when the ONUs that the OLT reports are in doubt. The next discovery decides."
+            },
+            "suspect_reason": {
+                "help_text": "`missing`: too many ONUs are missing at once. `too_many`: the OLT reports more ONUs "
+                "than the limit, and new ones are not stored."
             },
         }
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        olt = self.instance if isinstance(self.instance, Olt) else None
+        with refusals():
+            check_place(
+                self.context["request"].user,
+                attrs.get("site", olt and olt.site),
+                attrs.get("tags", olt.tags.all() if olt else []),
+            )
+        return super().validate(attrs)
+
+    @transaction.atomic
+    def update(self, instance: Olt, validated_data: dict[str, Any]) -> Olt:
+        tags = validated_data.pop("tags", None)
+        olt = super().update(instance, validated_data)
+        if tags is not None:
+            olt.tags.set(tags)
+        return olt
 
     @extend_schema_field(LearnedPaceSerializer(many=True))
     def get_learned_pace(self, olt: Olt) -> list[dict[str, Any]]:
@@ -218,7 +312,12 @@ class OltSerializer(CheckedSerializer[Olt]):
     def get_shares_device_with(self, olt: Any) -> list[dict[str, Any]]:
         if not olt.shares_device:
             return []
-        others = [each for each in self._sharing if each["device"] == olt.device and each["id"] != olt.pk]
+        seen = visible_ids(self.context["request"].user)
+        others = [
+            each
+            for each in self._sharing
+            if each["device"] == olt.device and each["id"] != olt.pk and (seen is None or each["id"] in seen)
+        ]
         return [{"id": each["id"], "name": each["name"]} for each in others]
 
     @cached_property

@@ -1,16 +1,19 @@
-"""URLs of OLTs, brands and the API schema."""
+"""URLs of OLTs, sites, tags, brands and the API schema."""
 
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from facho.apps.inventory import api
 
-# The page does not support OPTIONS and would fail.
-docs = SpectacularSwaggerView.as_view(url_name="api-schema", http_method_names=["get", "head"])
+# Its script is not in the page, which the policy of the headers forbids. It does not support OPTIONS and would fail.
+docs = SpectacularSwaggerSplitView.as_view(url_name="api-schema", http_method_names=["get", "head"])
 
 router = SimpleRouter()
 router.register("olts", api.OltViewSet, basename="api-olt")
+router.register("sites", api.SiteViewSet, basename="api-site")
+router.register("tags", api.TagViewSet, basename="api-tag")
+router.register("changes", api.ScopedChangeViewSet, basename="api-change")
 router.register("questions", api.QuestionViewSet, basename="api-question")
 
 urlpatterns = [

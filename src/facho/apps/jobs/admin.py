@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Count, QuerySet
+from django.contrib.admin.utils import flatten_fieldsets
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -18,12 +19,12 @@ from unfold.decorators import action, display
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.admin_tools import EnablingMixin, JobSearch, PeoplesAdmin, dialog, tab
-from facho.apps.inventory.models import Olt
 from facho.apps.inventory.remarks import remarks_on, with_remarks
+from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
 from facho.apps.jobs import admin_workflows as admin_workflows  # registers workflows and nodes
 from facho.apps.jobs.columns import span
-from facho.apps.jobs.forms import JobForm, OidFormSet, ProposeJobsForm
-from facho.apps.jobs.models import SnmpJob, SnmpJobOid
+from facho.apps.jobs.forms import JobForm, OidFormSet, OperatedJobForm, ProposeJobsForm
+from facho.apps.jobs.models import SnmpJob, SnmpJobOid, shared_refusal
 from facho.apps.jobs.templates import propose
 
 # Every kind is listed: a badge without a colour would show the key.
@@ -44,6 +45,11 @@ def try_text() -> dict[str, Any]:
         "noOlt": gettext("There is no enabled OLT of this brand."),
         "offline": gettext("Facho could not be reached. Try again."),
     }
+
+
+def may_change(request: HttpRequest) -> bool:
+    """Return whether the user may change all of a job, and not only operate it."""
+    return bool(request.user.has_perm("jobs.change_snmpjob"))
 
 
 class OidInline(TabularInline):
@@ -103,16 +109,37 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[SnmpJob]:
         jobs: QuerySet[SnmpJob] = super().get_queryset(request)
         ordered = jobs.select_related("follows").order_by("brand", "-priority", "name")
-        return ordered.annotate(olt_count=Count("nodes")).prefetch_related(with_remarks())
+        ids = visible_ids(request.user)
+        seen = None if ids is None else Q(nodes__olt__in=ids)
+        return ordered.annotate(olt_count=Count("nodes", filter=seen)).prefetch_related(with_remarks(request.user))
+
+    def has_delete_permission(self, request: HttpRequest, obj: SnmpJob | None = None) -> bool:
+        is_shared = obj is not None and obj.is_applied_beyond(visible_ids(request.user))
+        return not is_shared and super().has_delete_permission(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_shared = obj is not None and obj.is_applied_beyond(visible_ids(request.user))
+        is_allowed = self.has_operate_permission(request) or super().has_change_permission(request, obj)
+        return is_allowed and not is_shared
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if change and not may_change(request):
+            kwargs["form"] = OperatedJobForm
+        return super().get_form(request, obj, change, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: SnmpJob | None = None) -> Any:
-        if obj is None or not self.has_change_permission(request, obj):
+        if obj is None or not may_change(request):
             return self.add_fieldsets
         return self.remarked_fieldsets if self.remarks(obj) else self.fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: SnmpJob | None = None) -> list[str]:
+        if obj is None:
+            return []
+        if not may_change(request):
+            fields = flatten_fieldsets(self.get_fieldsets(request, obj))
+            return [name for name in fields if name not in SnmpJob.OPERATED_FIELDS]
         # Its columns, its chain and its OLTs are all of this brand.
-        return [] if obj is None else ["brand", "remarks"]
+        return ["brand", "remarks"]
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         # An error about the raw OIDs as a whole is shown in their tab, which may be closed.
@@ -120,19 +147,23 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
             for error in inline.formset.non_form_errors():
                 messages.error(request, error)
         job = context.get("original")
-        may_try = request.user.has_perm("jobs.change_snmpjob") and not (job and job.kind == SnmpJob.Kind.IDENTIFY)
-        olts = Olt.objects.filter(enabled=True).exclude(brand="").only("name", "brand").order_by("name")
+        may_try = may_change(request) and not (job and job.kind == SnmpJob.Kind.IDENTIFY)
+        olts = visible_olts(request.user).filter(enabled=True).exclude(brand="").only("name", "brand").order_by("name")
         context |= {"try_olts": olts if may_try else None, "try_text": try_text()}
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def save_related(self, request: HttpRequest, form: JobForm, formsets: Any, change: bool) -> None:
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        form.apply()
+        if isinstance(form, JobForm):
+            form.apply()
         for warning in form.instance.warnings:
             messages.warning(request, warning)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], Any, set[str], list[Any]]:
-        """Keep followers until the user has chosen what to do with them."""
+        """Keep shared jobs, and followers until the user has chosen what to do with them."""
+        ids = visible_ids(request.user)
+        if shared := [shared_refusal(job) for job in objs if job.is_applied_beyond(ids)]:
+            return [], {}, set(), shared
         followers = list(SnmpJob.followers_left_by(objs))
         if followers and request.POST.get("followers") not in SnmpJob.Followers:
             said = gettext("%(job)s, which follows %(master)s")
@@ -192,10 +223,23 @@ class JobAdmin(EnablingMixin, JobSearch, PeoplesAdmin):
     def remarks(self, job: Any) -> str:
         return " ".join(remarks_on(job.nodes_with_blanks))
 
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        job: Any = super().get_object(request, *args, **kwargs)
+        if job is not None:
+            job.seen_nodes = restrict(job.nodes.all(), request.user)
+        return job
+
     @display(description=_("OLTs"))
-    def olts(self, job: SnmpJob) -> str:
+    def olts(self, job: Any) -> str:
         """List the OLTs for users with read-only access."""
-        return ", ".join(job.nodes.values_list("olt__name", flat=True))
+        return ", ".join(job.seen_nodes.values_list("olt__name", flat=True))
+
+    def _set_enabled(self, request: HttpRequest, rows: QuerySet[Any], enabled: bool) -> None:
+        ids = visible_ids(request.user)
+        shared = [job for job in rows if job.is_applied_beyond(ids)]
+        for job in shared:
+            messages.error(request, shared_refusal(job))
+        super()._set_enabled(request, rows.exclude(pk__in=[job.pk for job in shared]), enabled)
 
     @display(description=_("OLTs"), ordering="olt_count")
     def olt_count(self, job: Any) -> int:

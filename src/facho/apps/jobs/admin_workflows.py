@@ -25,8 +25,16 @@ from unfold.widgets import BUTTON_CLASSES
 from facho.apps.accounts.permissions import missing
 from facho.apps.inventory import labels
 from facho.apps.inventory.admin import STATE_COLOURS, STATE_NAMES
-from facho.apps.inventory.admin_tools import JobSearch, PeoplesAdmin, dialog, moment_column, never
+from facho.apps.inventory.admin_tools import (
+    JobSearch,
+    PeoplesAdmin,
+    ScopedDropdownFilter,
+    dialog,
+    moment_column,
+    never,
+)
 from facho.apps.inventory.models import brand_label
+from facho.apps.inventory.scopes import restrict
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.forms import ApplyJobsForm, NodeForm, NodeFormSet
 from facho.apps.jobs.models import Workflow, WorkflowNode
@@ -57,6 +65,17 @@ def warn_of_paces(request: HttpRequest, nodes: Iterable[WorkflowNode]) -> None:
             messages.warning(request, f"{node}: {warning}")
 
 
+def may_operate(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm(WorkflowNode.OPERATE_PERMISSION))
+
+
+def not_operated(request: HttpRequest) -> list[str]:
+    """Return the settings of a node that this user cannot change although others can be changed."""
+    if request.user.has_perm("jobs.change_workflownode"):
+        return []
+    return [name for name in NodeForm.Meta.fields if name not in WorkflowNode.OPERATED_FIELDS]
+
+
 class NodeInline(TabularInline):
     """Nodes of an OLT, each master followed by its chain."""
 
@@ -84,6 +103,12 @@ class NodeInline(TabularInline):
     next_run = moment_column("next_run_at", _("next run"))
     last_run = moment_column("last_run_at", _("last run"))
     asked_for = moment_column("run_requested_at", _("run requested"))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_operate(request) or super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*self.readonly_fields, *not_operated(request)]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         nodes: QuerySet[WorkflowNode] = super().get_queryset(request).select_related("job", "olt", "master__job")
@@ -134,6 +159,7 @@ class WorkflowAdmin(PeoplesAdmin):
     list_display = ["name", "state_badge", "brand", "node_count", "next_run", "last_run"]
     list_filter = [("brand", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
     search_fields = ["name", "host", "location"]
+    olt_path = "pk"
     actions = ["apply_usual"]
     actions_detail = ["apply_jobs"]
     fields = [("name", "brand", "state_name")]
@@ -148,6 +174,13 @@ class WorkflowAdmin(PeoplesAdmin):
             node_count=Count("nodes"), next_run=Min("nodes__next_run_at"), last_run=Max("nodes__last_run_at")
         ).order_by("name")
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # The page shows an OLT read-only, and its nodes.
+        return may_operate(request) or super().has_change_permission(request, obj)
+
+    def has_apply_permission(self, request: HttpRequest, _object_id: Any = None) -> bool:
+        return bool(request.user.has_perm("jobs.change_workflow"))
+
     def get_urls(self) -> list[URLPattern]:
         run = self.admin_site.admin_view(self.run_node)
         return [path("<int:olt_id>/run/<int:node_id>/", run, name="jobs_workflow_run"), *super().get_urls()]
@@ -158,8 +191,9 @@ class WorkflowAdmin(PeoplesAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not request.user.has_perm(WorkflowNode.RUN_PERMISSION):
             return HttpResponseForbidden(missing(WorkflowNode.RUN_PERMISSION))
-        get_object_or_404(WorkflowNode, pk=node_id, olt_id=olt_id)
-        ask_for_runs(request, WorkflowNode.objects.filter(pk=node_id))
+        nodes = restrict(WorkflowNode.objects.filter(pk=node_id, olt_id=olt_id), request.user)
+        get_object_or_404(nodes)
+        ask_for_runs(request, nodes)
         return redirect("admin:jobs_workflow_change", olt_id)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
@@ -169,7 +203,7 @@ class WorkflowAdmin(PeoplesAdmin):
     @action(
         description=_("Apply jobs"),
         icon="add",
-        permissions=["change"],
+        permissions=["apply"],
         dialog=dialog(
             _("Apply jobs"),
             _("Jobs of this brand that the OLT does not have yet. Jobs that follow them are included."),
@@ -178,13 +212,13 @@ class WorkflowAdmin(PeoplesAdmin):
         ),
     )
     def apply_jobs(self, request: HttpRequest, form: ApplyJobsForm, object_id: str) -> HttpResponse:
-        workflow = get_object_or_404(Workflow, pk=object_id)
+        workflow = get_object_or_404(self.get_queryset(request), pk=object_id)
         for job in form.cleaned_data["jobs"]:
             job.apply_to([workflow])
         messages.success(request, gettext("Applied. The first run starts in about one minute."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:jobs_workflow_change", args=[object_id])})
 
-    @action(description=_("Apply the default jobs"), icon="playlist_add", permissions=["change"])
+    @action(description=_("Apply the default jobs"), icon="playlist_add", permissions=["apply"])
     def apply_usual(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
         """Apply the proposed jobs of its brand to each OLT. Existing nodes are not changed."""
         by_brand: defaultdict[str, list[Workflow]] = defaultdict(list)
@@ -232,7 +266,8 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
         "values",
     ]
     list_select_related = ["job", "olt"]
-    list_filter = [("olt", RelatedDropdownFilter), ("job", RelatedDropdownFilter)]
+    list_filter = [("olt", ScopedDropdownFilter), ("job", RelatedDropdownFilter)]
+    olt_path = "olt"
     search_fields = ["olt__name", "job__name"]
     job_name = "job__name"
     actions = ["run_chosen"]
@@ -248,6 +283,12 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
     last_run = moment_column("last_run_at", _("last run"))
     asked_for = moment_column("run_requested_at", _("run requested"))
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return may_operate(request) or super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return [*self.readonly_fields, *not_operated(request)]
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         warn_of_paces(request, [obj])
@@ -256,7 +297,7 @@ class NodeAdmin(JobSearch, PeoplesAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         node = self.get_object(request, object_id)
-        if node is not None and node.master_id is not None:
+        if node is not None and node.master_id is not None and self.has_delete_permission(request, node):
             messages.error(
                 request, gettext("%(node)s is deleted together with the node that it follows.") % {"node": node}
             )

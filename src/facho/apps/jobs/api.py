@@ -19,6 +19,7 @@ from facho.adapters.clock import SystemClock
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.changes import one_at_a_time
 from facho.apps.inventory.models import Question
+from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer, refusals
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.filters import JobFilter, NodeFilter
@@ -31,6 +32,7 @@ from facho.apps.jobs.serializers import (
     NodeSerializer,
     NodesSerializer,
     TrySerializer,
+    check_shared,
 )
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
@@ -48,18 +50,20 @@ NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetc
 class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     """Jobs: columns to read, and the default interval."""
 
-    queryset = SnmpJob.objects.select_related("follows").prefetch_related(
-        "oids", "followers", Prefetch("nodes", WorkflowNode.objects.select_related("olt").order_by("olt__name"))
-    )
+    queryset = SnmpJob.objects.select_related("follows").prefetch_related("oids", "followers")
     serializer_class = JobSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = JobFilter
     search_fields = ["name"]
     ordering_fields = ["id", "name", "brand", "kind", "interval_seconds", "priority", "enabled", "updated_at"]
+    operated_fields = SnmpJob.OPERATED_FIELDS
 
     def get_queryset(self) -> QuerySet[SnmpJob]:
         # Applying a job to one OLT must not read its nodes on all others.
-        return SnmpJob.objects.select_related("follows") if self.action == "apply" else super().get_queryset()
+        if self.action == "apply":
+            return SnmpJob.objects.select_related("follows")
+        nodes = restrict(WorkflowNode.objects.select_related("olt").order_by("olt__name"), self.request.user)
+        return super().get_queryset().prefetch_related(Prefetch("nodes", nodes))
 
     def known_parameters(self) -> list[str]:
         own = list(FollowersWish().fields) if self.action == "destroy" else []
@@ -91,6 +95,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete a job and its nodes. Readings and executions are kept. For followers see `followers`."""
         job = self.get_object()
+        check_shared(job, request.user)
         wish = FollowersWish(data=request.query_params)
         wish.is_valid(raise_exception=True)
         followers = list(SnmpJob.followers_left_by([job]))
@@ -118,7 +123,9 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
     def apply(self, request: Request, pk: str) -> Response:
         """Apply this job and its followers to these OLTs. Existing nodes are not changed."""
         job = self.get_object()
-        olts = self.validated_body()["olts"]
+        body = ApplySerializer(data=request.data, context=self.get_serializer_context())
+        body.is_valid(raise_exception=True)
+        olts = body.validated_data["olts"]
         with refusals():
             masters = job.apply_to(olts)
         nodes = NODES.filter(pk__in=[node.pk for node in masters]) | NODES.filter(master__in=masters)
@@ -137,7 +144,7 @@ class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
 
         Responds as soon as the OLT has answered, or after 20 seconds with 202.
         """
-        job = TrySerializer(data=request.data)
+        job = TrySerializer(data=request.data, context=self.get_serializer_context())
         job.is_valid(raise_exception=True)
         question = job.ask(by=request.user)
         answer = QuestionSerializer(question, context=self.get_serializer_context())
@@ -179,7 +186,7 @@ def _answer(request: HttpRequest, question_id: int) -> bytes | None:
     return JSONRenderer().render(QuestionSerializer(question, context=context).data)
 
 
-class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
+class NodeViewSet(ScopedView, viewsets.ModelViewSet[WorkflowNode]):
     """Nodes: one job on one OLT each. Followers are created and deleted with their master."""
 
     queryset = NODES
@@ -188,6 +195,7 @@ class NodeViewSet(StrictView, viewsets.ModelViewSet[WorkflowNode]):
     filterset_class = NodeFilter
     search_fields = ["olt__name", "job__name"]
     ordering_fields = ["id", "olt__name", "job__name", "next_run_at", "last_run_at", "run_requested_at"]
+    operated_fields = WorkflowNode.OPERATED_FIELDS
     # No PUT: all editable fields are optional.
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
 

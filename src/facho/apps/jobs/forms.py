@@ -20,6 +20,7 @@ from unfold.widgets import (
 from facho.apps.inventory import labels
 from facho.apps.inventory.changes import save_changes
 from facho.apps.inventory.models import Olt, brand_choices
+from facho.apps.inventory.scopes import visible_ids, visible_olts
 from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.brands import BRANDS
@@ -52,12 +53,28 @@ class OltsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # ge
         return f"{obj.name} ({obj.get_brand_display()})" if self.shows_brand else str(obj.name)
 
 
+class OperatedJobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+    """A job for users who may operate it and not change it."""
+
+    class Meta:
+        model = SnmpJob
+        fields = SnmpJob.OPERATED_FIELDS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "interval_seconds" in self.fields:
+            self.fields["interval_seconds"].help_text = " ".join(self.instance.warnings)
+
+
 class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
     """A job, its columns by name, and its OLTs.
 
     An OLT that another user added since the page was opened would look like one to remove, so removing needs a
     separate checkbox.
     """
+
+    # The user who edits it: see `ScopedAdmin`.
+    user: Any = None
 
     columns = forms.MultipleChoiceField(
         label=_("Columns"),
@@ -86,7 +103,7 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         is_new = self.instance._state.adding
-        olts = Olt.objects.all() if is_new else Olt.objects.filter(brand=self.instance.brand)
+        olts = visible_olts(self.user) if is_new else visible_olts(self.user).filter(brand=self.instance.brand)
         # Without secrets: only names are shown.
         self.fields["olts"].queryset = olts.only("name", "brand").order_by("name")  # type: ignore[attr-defined]  # it is our OltsField
         self.fields["olts"].shows_brand = is_new  # type: ignore[attr-defined]  # as above
@@ -104,6 +121,9 @@ class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the
         if "follows" in self.fields:
             follows: Any = self.fields["follows"]
             follows.queryset = SnmpJob.objects.filter(follows__isnull=True)
+            if (ids := visible_ids(self.user)) is not None:
+                beyond = WorkflowNode.objects.exclude(olt__in=ids).order_by()
+                follows.queryset = follows.queryset.exclude(pk__in=beyond.values("job"))
             if not is_new:
                 follows.queryset = follows.queryset.filter(brand=self.instance.brand).exclude(pk=self.instance.pk)
             # Two brands may have jobs of the same name.
@@ -179,7 +199,8 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         # A read-only user gets a form without fields, and the formset creates an empty form as a template.
         if self.fields and self.instance.job_id is not None:
             job, interval = self.instance.job, self.fields["own_interval_seconds"]
-            self.fields["own_priority"].widget.attrs["placeholder"] = job.priority
+            if "own_priority" in self.fields:
+                self.fields["own_priority"].widget.attrs["placeholder"] = job.priority
             interval.help_text = " ".join(self.instance.warnings) or interval.help_text
             if self.instance.master_id is None:
                 interval.widget.attrs["placeholder"] = job.interval_seconds
@@ -220,7 +241,7 @@ class ApplyJobsForm(BaseDialogForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        olt = Olt.objects.filter(pk=self.object_id).first()
+        olt = visible_olts(self.request.user).filter(pk=self.object_id).first()
         jobs = SnmpJob.objects.filter(brand=olt.brand if olt else "", follows__isnull=True)
         missing = jobs.exclude(nodes__olt=olt)
         self.fields["jobs"].queryset = missing

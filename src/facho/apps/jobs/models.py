@@ -16,11 +16,14 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record, record_created, recorded
 from facho.apps.inventory import labels
 from facho.apps.inventory.models import Olt, brand_choices, keep_what_the_engine_wrote
 from facho.apps.inventory.remarks import remarks_on
 from facho.apps.jobs.columns import floor_warnings, raw_decoder_choices, reads_nothing, validate_oid
 from facho.apps.jobs.querysets import NodeQuerySet, TouchingQuerySet
+from facho.apps.rest.names import validate_name
 from facho.brands import BRANDS
 from facho.engine.model import JobKind, default_priority
 
@@ -48,7 +51,7 @@ class SnmpJob(models.Model):
         DELETE = "delete", _("delete them too")
         DETACH = "detach", _("keep them, each with its own schedule")
 
-    name = models.CharField(_("name"), max_length=100)
+    name = models.CharField(_("name"), max_length=100, validators=[validate_name])
     # Empty for the identification job.
     brand = models.CharField(_("brand"), max_length=40, choices=brand_choices)
     kind = models.CharField(_("type"), max_length=12, choices=Kind.choices)
@@ -107,11 +110,16 @@ class SnmpJob(models.Model):
         ordering = ["brand", "-priority", "name"]
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
+        permissions = [("operate_snmpjob", "Can enable and disable job and change its interval")]
         constraints = [
             models.UniqueConstraint(name="job_name_once_per_brand", fields=["brand", "name"]),
             models.CheckConstraint(name="job_interval_positive", condition=Q(interval_seconds__gte=SHORTEST_INTERVAL)),
             models.CheckConstraint(name="job_not_its_own_chain", condition=~Q(follows=F("id"))),
         ]
+
+    # Permission to change these fields and no others.
+    OPERATE_PERMISSION = "jobs.operate_snmpjob"
+    OPERATED_FIELDS = ("interval_seconds", "enabled")
 
     def __str__(self) -> str:
         return labels.job(self.name)
@@ -229,7 +237,9 @@ class SnmpJob(models.Model):
         if self.follows is None:
             return
         masters = WorkflowNode.objects.filter(pk=OuterRef("master_id")).order_by()
-        self.nodes.all().update(own_interval_seconds=Subquery(masters.values("own_interval_seconds")))
+        nodes = self.nodes.all()
+        with recorded(nodes, "own_interval_seconds"):
+            nodes.update(own_interval_seconds=Subquery(masters.values("own_interval_seconds")))
         self.interval_seconds, self.follows = self.follows.interval_seconds, None
         self.save(update_fields=["interval_seconds", "follows", "updated_at"])
 
@@ -242,6 +252,12 @@ class SnmpJob(models.Model):
 
     def olt_ids(self) -> list[int]:
         return list(self.nodes.values_list("olt_id", flat=True))
+
+    def is_applied_beyond(self, olt_ids: Collection[int] | None) -> bool:
+        """Return whether it has nodes on other OLTs than these. None stands for all OLTs."""
+        # Not `self.nodes`, which may hold those of a user's scope only.
+        nodes = WorkflowNode.objects.filter(job=self)
+        return olt_ids is not None and nodes.exclude(olt__in=olt_ids).exists()
 
     @property
     def reads_nothing(self) -> bool:
@@ -291,6 +307,7 @@ class SnmpJob(models.Model):
         created = WorkflowNode.objects.bulk_create(
             missing, update_conflicts=True, unique_fields=["olt", "job"], update_fields=["job"]
         )
+        record_created(created)
         return found | {node.olt_id: node for node in created}
 
     def _chain_behind(self, masters: Mapping[int, int]) -> None:
@@ -300,6 +317,11 @@ class SnmpJob(models.Model):
         for link in moved:
             link.master_id, link.next_run_at = masters[link.olt_id], None
         WorkflowNode.objects.bulk_update(moved, ["master", "next_run_at"])
+
+
+def shared_refusal(job: SnmpJob) -> str:
+    """Return why a user with a scope cannot change a job."""
+    return gettext("%(job)s is applied to OLTs outside your scope, so you cannot change it.") % {"job": job}
 
 
 class SnmpJobOid(models.Model):
@@ -401,7 +423,10 @@ class WorkflowNode(models.Model):
         ordering = ["olt", "job"]
         verbose_name = _("node")
         verbose_name_plural = _("nodes")
-        permissions = [("run_workflownode", "Can run node now")]
+        permissions = [
+            ("run_workflownode", "Can run node now"),
+            ("operate_workflownode", "Can enable and disable node and change its interval"),
+        ]
         indexes = [models.Index(name="node_next_run", fields=["next_run_at"])]
         constraints = [
             models.UniqueConstraint(name="job_once_per_olt", fields=["olt", "job"]),
@@ -417,8 +442,10 @@ class WorkflowNode(models.Model):
             ),
         ]
 
-    # Permission to request a run, without permission to change the node.
+    # Permission to request a run, and to change these fields and no others.
     RUN_PERMISSION = "jobs.run_workflownode"
+    OPERATE_PERMISSION = "jobs.operate_workflownode"
+    OPERATED_FIELDS = ("own_interval_seconds", "own_enabled")
 
     ENGINE_OWNED = frozenset({"next_run_at", "last_run_at", "run_requested_at", "durations", "blank_runs"})
 
@@ -489,6 +516,7 @@ class WorkflowNode(models.Model):
                 cls(olt=olt, job=job, run_requested_at=now if olt.enabled and job.enabled else None) for olt in unknown
             ]
             cls.objects.bulk_create(nodes, ignore_conflicts=True)
+            record_created(cls.objects.filter(olt__in=unknown, job=job))
             Olt.touch([olt.pk for olt in unknown])
 
     @classmethod
@@ -532,5 +560,6 @@ class WorkflowNode(models.Model):
             asked = bool(row.filter(run_requested_at__isnull=True).polled().update(run_requested_at=at))
             if asked:
                 Olt.touch([self.olt_id])
+                record(Change.Action.RUN_REQUESTED, self)
         self.run_requested_at = at if asked else row.values_list("run_requested_at", flat=True).first()
         return asked

@@ -7,13 +7,15 @@ from uuid import uuid4
 from django.db import transaction
 from django.utils.translation import gettext as _
 from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
 
 from facho.apps.inventory.models import Olt, Question
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
+from facho.apps.inventory.scopes import OltChoice, visible_ids
 from facho.apps.inventory.serializers import BrandField, CheckedSerializer, refusals
 from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal, validate_oid
-from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode, shared_refusal
 from facho.apps.rest.strict import StrictSerializer
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import QuestionKind
@@ -113,6 +115,9 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
+        for shared in (self.instance, attrs.get("follows")):
+            if isinstance(shared, SnmpJob):
+                check_shared(shared, self.context["request"].user)
         job = self.instance if isinstance(self.instance, SnmpJob) else SnmpJob()
         if attrs.keys() & {"kind", "columns", "oids"}:
             oids = attrs.get("oids", () if job.pk is None else job.oids.all())
@@ -136,6 +141,12 @@ class JobSerializer(CheckedSerializer[SnmpJob]):
         return job
 
 
+def check_shared(job: SnmpJob, user: Any) -> None:
+    """Refuse to change a job that is applied to OLTs outside the scope of the user."""
+    if job.is_applied_beyond(visible_ids(user)):
+        raise PermissionDenied(shared_refusal(job))
+
+
 def _replace_oids(job: SnmpJob, oids: list[dict[str, Any]]) -> None:
     """Make these the raw OIDs of the job. One that keeps its name keeps its id."""
     for gone in job.oids.exclude(name__in=[oid["name"] for oid in oids]):
@@ -148,9 +159,7 @@ class TrySerializer(JobSerializer):
     """A job to try, with the fields of a new job, and the OLT. The name is optional and need not be unique."""
 
     name = serializers.CharField(max_length=100, required=False, default="Try")
-    olt: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
-        queryset=Olt.objects.defer("community", "v3_auth_key", "v3_priv_key")
-    )
+    olt = OltChoice()
 
     class Meta(JobSerializer.Meta):
         fields = ["olt", *JobSerializer.Meta.fields]
@@ -203,14 +212,13 @@ class FollowersSerializer(serializers.Serializer[Any]):
 class ApplySerializer(StrictSerializer):
     """OLTs to apply a job to."""
 
-    olts: serializers.PrimaryKeyRelatedField[Olt] = serializers.PrimaryKeyRelatedField(
-        many=True, queryset=Olt.objects.all(), allow_empty=False
-    )
+    olts = OltChoice(many=True, allow_empty=False)
 
 
 class NodeSerializer(CheckedSerializer[WorkflowNode]):
     """One job on one OLT. Its own settings are null where those of the job apply."""
 
+    olt = OltChoice()
     olt_name = serializers.CharField(source="olt.name", read_only=True)
     job_name = serializers.CharField(source="job.name", read_only=True)
     kind = serializers.ChoiceField(source="job.kind", choices=SnmpJob.Kind.choices, read_only=True)

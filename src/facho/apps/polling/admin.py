@@ -7,13 +7,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 from unfold.contrib.filters.admin import (
     ChoicesRadioFilter,
     MultipleChoicesDropdownFilter,
     RadioFilter,
-    RelatedDropdownFilter,
     SingleNumericFilter,
 )
 from unfold.decorators import display
@@ -21,7 +20,14 @@ from unfold.paginator import InfinitePaginator
 from unfold.sections import TableSection
 
 from facho.apps.inventory import labels
-from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, JobSearch, PeriodFilter, exactly
+from facho.apps.inventory.admin_tools import (
+    EnginesAdmin,
+    EnginesInline,
+    JobSearch,
+    PeriodFilter,
+    ScopedDropdownFilter,
+    exactly,
+)
 from facho.apps.inventory.formats import decimal
 from facho.apps.polling.errors import error_type, in_words
 from facho.apps.polling.lateness import PART_LABELS
@@ -155,13 +161,14 @@ class ExecutionAdmin(ExactTimes, RunNames, JobSearch, EnginesAdmin):
     list_sections = [ChainSection]
     list_filter = [
         ChainFilter,
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("status", MultipleChoicesDropdownFilter),
         ("trigger", ChoicesRadioFilter),
         ("poller_id", SingleNumericFilter),
         RetryFilter,
         ("slot", PeriodFilter),
     ]
+    olt_path = "olt"
     search_fields = ["node_name", "olt__name", "error"]
     job_name = "node_name"
     list_per_page = 50
@@ -309,7 +316,7 @@ class PollerAdmin(EnginesAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Poller]:
         pollers: QuerySet[Poller] = super().get_queryset(request)
-        return with_names(pollers)
+        return with_names(pollers, request.user)
 
     @display(description=_("status"), label={"FREE": "success", "BUSY": "info"}, ordering="status")
     def status_badge(self, poller: Poller) -> tuple[str, Any]:
@@ -318,7 +325,7 @@ class PollerAdmin(EnginesAdmin):
     @display(description=_("OLT"), ordering="olt_name", empty_value="-")
     def olt(self, poller: Any) -> str | None:
         name: str | None = poller.olt_name
-        return name
+        return gettext("another OLT") if name is None and poller.current_olt_id is not None else name
 
     @display(description=_("node"), ordering="job_name", empty_value="-")
     def node(self, poller: Any) -> str | None:

@@ -7,13 +7,12 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
-from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from facho.apps.accounts.permissions import needs
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.scopes import ScopedView, restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.filters import ExecutionFilter
@@ -44,33 +43,33 @@ EXECUTIONS = with_parts(Execution.objects.annotate(olt_name=F("olt__name")))
 LONG_COLUMNS = ("coverage", "failed_onus")
 
 
-def _news() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the last snapshot, and how old it is."""
-    snapshot = live.snapshot()
+def _news(request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the last snapshot as the user may see it, and how old it is."""
+    snapshot = live.snapshot_for(request.user)
     return snapshot, {name: snapshot[name] for name in ("at", "age", "stale")}
 
 
 class PollersView(StrictView):
     """State of each poller, as last reported by the engine."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs(live.POOL_PERMISSION),)
 
     @extend_schema(responses=PollersSerializer, operation_id="pollers_list")
     def get(self, request: Request) -> Response:
-        snapshot, age = _news()
+        snapshot, age = _news(request)
         return Response(PollersSerializer({**age, **snapshot["stats"], "pollers": snapshot["pollers"]}).data)
 
 
 class QueueView(StrictView):
     """Queued composites, the most urgent first."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs(live.POOL_PERMISSION),)
     query_serializer = QueueQuerySerializer
 
     @extend_schema(parameters=[QueueQuerySerializer], responses=QueueSerializer)
     def get(self, request: Request) -> Response:
         limit = self.validated_query()["limit"]
-        snapshot, age = _news()
+        snapshot, age = _news(request)
         queue = snapshot["queue"]
         return Response(QueueSerializer({**age, **queue, "next_nodes": queue["next"][:limit]}).data)
 
@@ -78,18 +77,18 @@ class QueueView(StrictView):
 class StatsView(StrictView):
     """Load of the pollers, and whether they are saturated."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs("polling.view_pollerstats"),)
 
     @extend_schema(responses=StatsSerializer)
     def get(self, request: Request) -> Response:
-        snapshot, age = _news()
+        snapshot, age = _news(request)
         return Response(StatsSerializer({**age, **snapshot["stats"]}).data)
 
 
 class StatsHistoryView(StrictView):
     """Load of the pollers over time, in at most a few hundred points."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs("polling.view_pollerstats"),)
     query_serializer = PeriodSerializer
 
     @extend_schema(
@@ -109,7 +108,7 @@ class StatsHistoryView(StrictView):
 class OltStatsView(StrictView):
     """Statistics of an OLT over time: success, durations, round trips, retries and lost slots."""
 
-    permission_classes = (IsAuthenticated,)
+    permission_classes = (needs("inventory.view_olt"),)
     query_serializer = OltStatsQuerySerializer
 
     @extend_schema(
@@ -122,7 +121,7 @@ class OltStatsView(StrictView):
     )
     def get(self, request: Request, olt_id: int) -> Response:
         query = self.validated_query()
-        olt = get_object_or_404(Olt.objects.only("name"), pk=olt_id)
+        olt = get_object_or_404(visible_olts(request.user).only("name"), pk=olt_id)
         answer = {**query, "olt": olt.pk, "olt_name": olt.name, "points": olt_stats(olt_id, **query)}
         return Response(OltStatsSerializer(answer).data)
 
@@ -141,7 +140,8 @@ class RunNodeView(StrictView):
         },
     )
     def post(self, request: Request, node_id: int) -> Response:
-        node = get_object_or_404(WorkflowNode.objects.select_related("olt", "job"), pk=node_id)
+        nodes = restrict(WorkflowNode.objects.select_related("olt", "job"), request.user)
+        node = get_object_or_404(nodes, pk=node_id)
         if reason := node.why_not_runnable():
             return Response({"detail": reason}, status=status.HTTP_409_CONFLICT)
         is_new = node.request_run()
@@ -154,7 +154,7 @@ class RunNodeView(StrictView):
         return Response(answer.data, status=status.HTTP_202_ACCEPTED)
 
 
-class ExecutionViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Execution]):
+class ExecutionViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Execution]):
     """Executions with their results. The detail view includes the chain and the attempts."""
 
     queryset = EXECUTIONS

@@ -12,9 +12,12 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.formats import decimal
+from facho.apps.inventory.models import NO_SECRET, NOT_ALLOWED
 
 # Whole lines, and reasons within them. The order counts, because a later one may be part of an earlier pattern.
 SENTENCES = (
+    NO_SECRET,
+    NOT_ALLOWED,
     gettext_noop(
         "%(olt)s did not answer 1 request in %(seconds)s s. Check the address, the community and the OLT's "
         "SNMP access list."
@@ -29,6 +32,8 @@ SENTENCES = (
     gettext_noop("%(fields)s: %(reason)s after %(where)s, the rest of the port was skipped"),
     gettext_noop("%(fields)s: %(reason)s with %(unread)s of %(wanted)s ONUs not read yet"),
     gettext_noop("%(fields)s of %(where)s: %(reason)s"),
+    gettext_noop("%(fields)s: cut to %(longest)s characters for %(n)s ONUs"),
+    gettext_noop("the OLT reports more than %(n)s ONUs; the others were left out"),
     gettext_noop("and %(n)s more like these"),
     gettext_noop("%(host)s did not answer within %(seconds)s s"),
     gettext_noop("the name %(host)s could not be resolved"),
@@ -37,6 +42,7 @@ SENTENCES = (
     gettext_noop("OLT %(olt)s was deleted before the run started"),
     gettext_noop("the agent answered error %(n)s"),
     gettext_noop("the agent answered %(status)s"),
+    gettext_noop("the limit of %(n)s rows was reached"),
     gettext_noop("the time limit was reached"),
     gettext_noop("no usable answer"),
     gettext_noop("no answer"),

@@ -1,10 +1,11 @@
 """Filters of executions."""
 
+from facho.apps.inventory.filters import OltRowsFilter
 from facho.apps.polling.models import STATUS_CHOICES, Execution
-from facho.apps.rest.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
+from facho.apps.rest.filters import AnyOfFilter, IdFilter, MomentFilter, YesNoFilter
 
 
-class ExecutionFilter(FilterSet):
+class ExecutionFilter(OltRowsFilter):
     """Filters by OLT, node, time, result and position in a chain."""
 
     node = IdFilter(field_name="node_id", label="node")
@@ -20,4 +21,4 @@ class ExecutionFilter(FilterSet):
 
     class Meta:
         model = Execution
-        fields = ["olt", "trigger"]
+        fields = ["trigger"]

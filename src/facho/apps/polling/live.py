@@ -20,16 +20,21 @@ Topic "worker": {worker, host, draining, cut_off, spooled, pollers} from each wo
 Topic "interrupt": {olt_id} to all of them, when its runs must be interrupted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
+from facho.apps.inventory.scopes import visible_ids
 from facho.engine.ports import EventBus
 
 # Twice the tick and a little: an older snapshot is stale.
 STALE_AFTER = timedelta(seconds=5)
+
+# Permission to see pollers and queue.
+POOL_PERMISSION = "polling.view_poller"
 
 EMPTY: Mapping[str, Any] = {
     "at": None,
@@ -65,6 +70,35 @@ def bus() -> EventBus | None:
 def snapshot(now: datetime | None = None) -> dict[str, Any]:
     """Return the last snapshot that this process has heard of, as `snapshot_of` does."""
     return snapshot_of(_bus, now or timezone.now())
+
+
+def without_pool(snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    """Return only the time of a snapshot, which shows that the engine is running."""
+    return {**EMPTY, **{name: snapshot[name] for name in ("at", "age", "stale") if name in snapshot}}
+
+
+def snapshot_for(user: Any, now: datetime | None = None) -> dict[str, Any]:
+    """Return the last snapshot as a user may see it."""
+    latest, ids = snapshot(now), visible_ids(user)
+    return latest if ids is None else hide_others(latest, ids, gettext("another OLT"))
+
+
+def hide_others(latest: Mapping[str, Any], ids: Collection[int], label: str) -> dict[str, Any]:
+    """Replace the names and ids of other OLTs in a snapshot. The numbers of the pool stay."""
+    hidden = {"olt_id": None, "olt": label, "node_id": None}
+    busy: dict[str, Any] = {**hidden, "node": None, "current_execution_id": None, "active_executions": []}
+    queued = {**hidden, "node": ""}
+    queue = latest["queue"]
+    return {
+        **latest,
+        "pollers": [
+            each if each["olt_id"] is None or each["olt_id"] in ids else {**each, **busy} for each in latest["pollers"]
+        ],
+        "queue": {
+            **queue,
+            "next": [each if each["olt_id"] in ids else {**each, **queued} for each in queue["next"]],
+        },
+    }
 
 
 def snapshot_of(bus: EventBus | None, now: datetime) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Queries on executions and pollers, shared by API, admin and pages."""
 
+from typing import Any
+
 from django.db.models import Count, F, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt, Poller
 
@@ -22,10 +24,10 @@ def with_parts(executions: QuerySet[Execution]) -> QuerySet[Execution]:
     )
 
 
-def with_names(pollers: QuerySet[Poller]) -> QuerySet[Poller]:
-    """Add the names of a poller's OLT and node."""
-    olts = Olt.objects.filter(pk=OuterRef("current_olt_id")).order_by()
-    nodes = WorkflowNode.objects.filter(pk=OuterRef("current_node_id")).order_by()
+def with_names(pollers: QuerySet[Poller], user: Any) -> QuerySet[Poller]:
+    """Add the names of a poller's OLT and node, if the user sees the OLT."""
+    olts = visible_olts(user).filter(pk=OuterRef("current_olt_id")).order_by()
+    nodes = restrict(WorkflowNode.objects.filter(pk=OuterRef("current_node_id")).order_by(), user)
     return pollers.annotate(
         olt_name=Subquery(olts.values("name")[:1]), job_name=Subquery(nodes.values("job__name")[:1])
     )

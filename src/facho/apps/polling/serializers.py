@@ -225,9 +225,9 @@ class PollersSerializer(TotalsSerializer):
 class QueuedSerializer(serializers.Serializer[Any]):
     """A queued composite."""
 
-    node_id = serializers.IntegerField()
+    node_id = serializers.IntegerField(allow_null=True, help_text="Null for an OLT outside your scope.")
     node = serializers.CharField()
-    olt_id = serializers.IntegerField()
+    olt_id = serializers.IntegerField(allow_null=True, help_text="Null for an OLT outside your scope.")
     olt = serializers.CharField()
     slot = serializers.DateTimeField()
     late = serializers.FloatField(help_text="Delay after its slot, in seconds.")

@@ -9,12 +9,42 @@ from django.core.exceptions import ValidationError as InvalidValue
 from django.core.validators import MaxValueValidator
 from django.db.models import BooleanField, F, QuerySet
 from django.db.models.expressions import OrderBy
+from django.utils.text import smart_split
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django_filters.fields import IsoDateTimeField
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import OrderingFilter, SearchFilter
 from rest_framework.request import Request
+
+# A longer search makes a statement that a database refuses.
+MOST_SEARCH_CHARACTERS, MOST_SEARCH_TERMS = 200, 10
+# Fields of `ordering`.
+MOST_ORDERING_FIELDS = 10
+
+
+def search_problem(text: str) -> str:
+    """Return why a search is refused; empty if it is not."""
+    if len(text) <= MOST_SEARCH_CHARACTERS and len(list(smart_split(text))) <= MOST_SEARCH_TERMS:
+        return ""
+    limits = {"terms": MOST_SEARCH_TERMS, "characters": MOST_SEARCH_CHARACTERS}
+    return gettext("Search for at most %(terms)d words and %(characters)d characters.") % limits
+
+
+class LimitedSearch(SearchFilter):
+    """Search by words, not too many."""
+
+    def get_search_terms(self, request: Request) -> list[str]:
+        if problem := search_problem(request.query_params.get(self.search_param, "")):
+            raise ValidationError({self.search_param: [problem]})
+        return super().get_search_terms(request)
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        described = super().get_schema_operation_parameters(view)
+        for each in described:
+            each["schema"] = {"type": "string", "maxLength": MOST_SEARCH_CHARACTERS}
+        return described
 
 
 class NullsLastOrdering(OrderingFilter):
@@ -31,11 +61,16 @@ class NullsLastOrdering(OrderingFilter):
         self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request
     ) -> list[str]:
         """Refuse unknown ordering fields instead of ignoring them."""
+        fields = list(fields)
+        if len(fields) > MOST_ORDERING_FIELDS:
+            many = _("Order by at most %(most)d fields.") % {"most": MOST_ORDERING_FIELDS}
+            raise ValidationError({"ordering": [many]})
         known = [name for name, _label in self.get_valid_fields(queryset, view, {"request": request})]
         if unknown := [name for name in fields if name.removeprefix("-") not in known]:
+            shown = unknown[0][:MOST_SEARCH_CHARACTERS]
             said = _("Cannot order by “%(field)s”. Valid fields, each also with a - before it: %(known)s.")
-            raise ValidationError({"ordering": [said % {"field": unknown[0], "known": ", ".join(known)}]})
-        return list(fields)
+            raise ValidationError({"ordering": [said % {"field": shown, "known": ", ".join(known)}]})
+        return fields
 
     @staticmethod
     def _nulls_last(name: str) -> OrderBy:
@@ -110,4 +145,4 @@ class AnyOfFilter(django_filters.MultipleChoiceFilter):
 
 
 # Filters of every list: by column, `search`, and `ordering`.
-LIST_BACKENDS = (DjangoFilterBackend, SearchFilter, NullsLastOrdering)
+LIST_BACKENDS = (DjangoFilterBackend, LimitedSearch, NullsLastOrdering)

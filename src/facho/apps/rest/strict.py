@@ -18,6 +18,9 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
+# Values of one parameter that may be given several times.
+MOST_VALUES = 100
+
 # Generic actions validate the body with the serializer of the view.
 GENERIC = ("create", "update", "partial_update", "destroy")
 
@@ -43,6 +46,9 @@ class StrictView(APIView):
         repeated = [name for name, values in request.query_params.lists() if len(values) > 1 and name not in several]
         if repeated:
             raise serializers.ValidationError({name: [_("Give this parameter once.")] for name in repeated})
+        if crowded := [name for name, values in request.query_params.lists() if len(values) > MOST_VALUES]:
+            said = _("Give this parameter at most %(most)d times.") % {"most": MOST_VALUES}
+            raise serializers.ValidationError({name: [said] for name in crowded})
         takes_body = getattr(self, "action", None) in GENERIC or self.body_serializer is not None
         if request.method == "POST" and not takes_body and request.data:
             raise serializers.ValidationError({"detail": _("This request takes no body.")})

@@ -17,17 +17,23 @@ from unfold.contrib.filters.admin import (
     MultipleChoicesDropdownFilter,
     RadioFilter,
     RangeNumericFilter,
-    RelatedDropdownFilter,
     SingleNumericFilter,
 )
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from facho.apps.inventory.admin_tools import EnginesAdmin, PeriodFilter, exactly, moment_column, tab
+from facho.apps.inventory.admin_tools import (
+    EnginesAdmin,
+    PeriodFilter,
+    ScopedDropdownFilter,
+    exactly,
+    moment_column,
+    tab,
+)
 from facho.apps.inventory.formats import decimal
 from facho.apps.inventory.queries import OLT_HEAVY
 from facho.apps.telemetry.history import series
-from facho.apps.telemetry.models import Onu, OnuEvent, OnuQuerySet
+from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.engine.chunks import FIELDS
 
 # As many as fit on a screen; the ONU page and the API have the others.
@@ -94,13 +100,14 @@ class OnuAdmin(EnginesAdmin):
     list_fullwidth = True
     list_select_related = ["olt"]
     list_filter = [
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("state", MultipleChoicesDropdownFilter),
         PresenceFilter,
         ("slot", SingleNumericFilter),
         ("port", SingleNumericFilter),
         ("rx_dbm", RangeNumericFilter),
     ]
+    olt_path = "olt"
     search_fields = ["name", "serial", "mac", "description"]
     list_per_page = 50
     readonly_fields = [
@@ -155,8 +162,9 @@ class OnuAdmin(EnginesAdmin):
     power_at = moment_column("power_at", _("power read"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
-        onus: OnuQuerySet = super().get_queryset(request)
-        return onus.with_freshness().defer(*OLT_HEAVY)
+        onus: Any = super().get_queryset(request)
+        fresh: QuerySet[Onu] = onus.with_freshness().defer(*OLT_HEAVY)
+        return fresh
 
     @display(description=_("name"), ordering="name")
     def name_or_index(self, onu: Onu) -> str:
@@ -211,10 +219,11 @@ class OnuEventAdmin(EnginesAdmin):
     list_display = ["exact_time", "olt", "onu", "field", "before", "after", "why"]
     list_select_related = ["olt", "onu"]
     list_filter = [
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("field", MultipleChoicesDropdownFilter),
         ("at", PeriodFilter),
     ]
+    olt_path = "olt"
     search_fields = ["onu__name", "onu__serial"]
     list_per_page = 50
     fields = [("exact_time", "olt", "onu"), ("field", "before", "after"), "why"]

@@ -10,8 +10,8 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.rest.filters import LIST_BACKENDS
-from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent
@@ -32,7 +32,7 @@ EVENTS = OnuEvent.objects.annotate(
 ).order_by("-at", "-id")
 
 
-class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
+class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     """ONUs with their last values."""
 
     # By place; the id keeps ONUs without a place in a stable order across pages.
@@ -99,8 +99,8 @@ class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
     )
     def events(self, request: Request, pk: str) -> Response:
         """Return the changes of this ONU: presence, place, serial, MAC, state and down cause, the latest first."""
-        onu = get_object_or_404(Onu.objects.only("pk"), pk=pk)
-        events: Any = EVENTS.filter(onu=onu)
+        onu = get_object_or_404(restrict(Onu.objects.only("pk"), request.user), pk=pk)
+        events: Any = self.get_queryset().filter(onu=onu)
         page: Any = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response(EventSerializer(page, many=True).data)
 
@@ -108,10 +108,10 @@ class OnuViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Onu]):
     @action(detail=False, pagination_class=None, filter_backends=[], filterset_class=None)
     def summary(self, request: Request) -> Response:
         """Count the ONUs by state, in all and on each OLT."""
-        return Response(SummarySerializer(summary()).data)
+        return Response(SummarySerializer(summary(request.user)).data)
 
 
-class EventViewSet(StrictView, viewsets.ReadOnlyModelViewSet[OnuEvent]):
+class EventViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[OnuEvent]):
     """Events of ONUs, the latest first."""
 
     queryset = EVENTS

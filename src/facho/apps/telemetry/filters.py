@@ -2,11 +2,12 @@
 
 import django_filters
 
-from facho.apps.rest.filters import AnyOfFilter, FilterSet, IdFilter, MomentFilter, YesNoFilter
+from facho.apps.inventory.filters import OltRowsFilter
+from facho.apps.rest.filters import AnyOfFilter, IdFilter, MomentFilter, YesNoFilter
 from facho.apps.telemetry.models import Onu, OnuEvent
 
 
-class OnuFilter(FilterSet):
+class OnuFilter(OltRowsFilter):
     """Filters by place, state, serial and received power."""
 
     state = AnyOfFilter(choices=Onu.State.choices, label="state, may be repeated")
@@ -31,7 +32,6 @@ class OnuFilter(FilterSet):
     class Meta:
         model = Onu
         fields = {
-            "olt": ["exact"],
             "slot": ["exact"],
             "port": ["exact"],
             "onu": ["exact"],
@@ -42,7 +42,7 @@ class OnuFilter(FilterSet):
         }
 
 
-class OnuEventFilter(FilterSet):
+class OnuEventFilter(OltRowsFilter):
     """Filters by OLT, ONU, current port of the ONU, changed field and time."""
 
     onu = IdFilter(label="the id of the ONU")
@@ -54,4 +54,4 @@ class OnuEventFilter(FilterSet):
 
     class Meta:
         model = OnuEvent
-        fields = ["olt"]
+        fields: tuple[str, ...] = ()

@@ -5,16 +5,17 @@ from typing import Any
 
 from django.db.models import Case, Count, F, Value, When
 
+from facho.apps.inventory.scopes import restrict
 from facho.apps.telemetry.models import Onu
 
 # Not a state of an ONU.
 MISSING = "missing"
 
 
-def summary() -> dict[str, Any]:
-    """Return the number of ONUs by state, in total and per OLT, with one query."""
+def summary(user: Any) -> dict[str, Any]:
+    """Return the number of ONUs by state that a user sees, in total and per OLT, with one query."""
     rows = (
-        Onu.objects.order_by("olt__name")
+        restrict(Onu.objects.order_by("olt__name"), user)
         .annotate(counts_as=Case(When(missing_since__isnull=False, then=Value(MISSING)), default=F("state")))
         .values_list("olt_id", "olt__name", "counts_as")
         .annotate(Count("id"))

@@ -1,5 +1,5 @@
 import django.core.validators
-import facho.apps.inventory.fields
+import facho.apps.rest.fields
 import facho.apps.inventory.models
 from django.db import migrations, models
 
@@ -23,12 +23,12 @@ class Migration(migrations.Migration):
                 ('location', models.CharField(blank=True, max_length=200, verbose_name='location')),
                 ('enabled', models.BooleanField(default=True, help_text='Polling starts one minute after an OLT is enabled.', verbose_name='enabled')),
                 ('version', models.CharField(choices=[('1', 'v1'), ('2c', 'v2c'), ('3', 'v3')], default='2c', max_length=2, verbose_name='SNMP version')),
-                ('community', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='community')),
+                ('community', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='community')),
                 ('v3_user', models.CharField(blank=True, max_length=100, verbose_name='v3 user')),
                 ('v3_auth', models.CharField(blank=True, choices=[('', 'none'), ('SHA1', 'SHA-1'), ('SHA224', 'SHA-224'), ('SHA256', 'SHA-256'), ('SHA384', 'SHA-384'), ('SHA512', 'SHA-512')], max_length=10, verbose_name='v3 authentication')),
-                ('v3_auth_key', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='v3 authentication password')),
+                ('v3_auth_key', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='v3 authentication password')),
                 ('v3_priv', models.CharField(blank=True, choices=[('', 'none'), ('AES128', 'AES-128'), ('AES192', 'AES-192'), ('AES256', 'AES-256')], max_length=10, verbose_name='v3 privacy')),
-                ('v3_priv_key', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='v3 privacy password')),
+                ('v3_priv_key', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='v3 privacy password')),
                 ('max_in_flight', models.PositiveSmallIntegerField(default=1, help_text='How many requests the OLT may have to answer at once. Most want one.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(64)], verbose_name='requests in flight')),
                 ('max_pdus_per_second', models.FloatField(blank=True, help_text='Maximum number of requests per second. Empty: no limit.', null=True, validators=[django.core.validators.MinValueValidator(0.1)], verbose_name='requests per second')),
                 ('reachability', models.CharField(choices=[('unknown', 'not polled yet'), ('reachable', 'reachable'), ('slow', 'slow'), ('unreachable', 'unreachable')], default='unknown', editable=False, max_length=12, verbose_name='reachability')),

@@ -62,7 +62,12 @@ class Secret:
         return bool(self._token)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self.reveal() == other.reveal()
+        if not isinstance(other, Secret):
+            return False
+        try:
+            return self.reveal() == other.reveal()
+        except WrongKeyError:
+            return self._token == other._token
 
     def __hash__(self) -> int:
         # Equal secrets have different ciphertexts.
@@ -83,6 +88,9 @@ class SecretAttribute(DeferredAttribute):
 
 class SecretField(models.TextField):  # type: ignore[type-arg]  # generic only in the stubs
     """Accepts a str or a `Secret`, returns a `Secret`. It cannot be searched, and is left out of dumps."""
+
+    # The record of changes leaves out its values.
+    is_secret = True
 
     descriptor_class = SecretAttribute
 

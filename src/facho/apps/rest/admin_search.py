@@ -1,0 +1,23 @@
+"""Search in lists of the admin."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from facho.apps.rest.filters import search_problem
+
+
+class LimitedSearchAdmin(ModelAdmin):
+    """A list whose search has the limits of the API. A longer one finds nothing, and a message tells why."""
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if problem := search_problem(search_term):
+            messages.error(request, problem)
+            return queryset.none(), False
+        found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
+        return found
