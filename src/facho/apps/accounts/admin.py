@@ -1,25 +1,38 @@
-"""Users, groups and API tokens in the admin."""
+"""Users, groups, API tokens and failed logins in the admin."""
 
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import Model
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import formats, timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from unfold.admin import ModelAdmin
+from unfold.admin import TabularInline
 from unfold.decorators import action, display
-from unfold.forms import AdminPasswordChangeForm, BaseDialogForm, UserChangeForm, UserCreationForm
+from unfold.forms import AdminPasswordChangeForm, BaseDialogForm
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from facho.apps.accounts.forms import NETWORKS_HELP, NetworksField
-from facho.apps.accounts.models import ApiToken, check_expiry
+from facho.apps.accounts.logins import forget
+from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin, TwoFactor, UserSession, check_expiry
+from facho.apps.accounts.roles import Role, role_of, set_role, users_within
+from facho.apps.accounts.user_forms import NewUserForm, UserForm
+from facho.apps.changes.admin import RecordedAdmin
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record, recorded
+from facho.apps.rest.admin_search import LimitedSearchAdmin
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -30,6 +43,7 @@ PERMISSIONS = {
     "add": pgettext_lazy("permission", "add"),
     "change": pgettext_lazy("permission", "change"),
     "delete": pgettext_lazy("permission", "delete"),
+    "operate": pgettext_lazy("permission", "operate"),
     "run": pgettext_lazy("permission", "run now"),
     "view": pgettext_lazy("permission", "view"),
 }
@@ -48,21 +62,212 @@ class PermissionLabels:
         field: Any = super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # of an admin
         if field is not None and db_field.related_model is Permission:
             field.label_from_instance = permission_label
+            # Tables of a library, which no page shows.
+            field.queryset = field.queryset.exclude(content_type__app_label="axes")
         return field
 
 
-@admin.register(User)
-class FachoUserAdmin(PermissionLabels, UserAdmin, ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
-    """Users."""
+class ExternalIdentityInline(TabularInline):
+    """The login server that keeps the password of a user. Without this row, the account is a local one."""
 
-    form = UserChangeForm
-    add_form = UserCreationForm
+    model = ExternalIdentity
+    fields = readonly_fields = ["provider", "subject", "created_at"]
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_active_superuser(request)
+
+
+@admin.register(User)
+class FachoUserAdmin(RecordedAdmin, PermissionLabels, UserAdmin, LimitedSearchAdmin):  # type: ignore[type-arg]  # in stubs
+    """Users. Nobody gives rights that they do not have, or changes users with more rights.
+
+    Flags, groups and single permissions are for superusers. Others choose a role.
+    """
+
+    form = UserForm
+    add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
+    actions_detail = ["end_sessions", "remove_two_factor"]
+    list_display = ["username", "role_name", "first_name", "last_name", "email", "is_active", "last_login"]
+    list_filter = ["groups", "is_active", "is_superuser"]
+    person = (_("Person"), {"classes": ["tab"], "fields": [("first_name", "last_name"), "email"]})
+    rights = (
+        _("Own groups and permissions"),
+        {"classes": ["tab"], "fields": [("is_staff", "is_superuser"), "groups", "user_permissions"]},
+    )
+    dates = (_("Dates"), {"classes": ["tab"], "fields": ["last_login", "date_joined"]})
+    add_fieldsets = [(None, {"fields": ["username", "role", "usable_password", "password1", "password2"]})]
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        if obj is None:
+            return self.add_fieldsets
+        role = "role" if self._may_set_role(request, obj) else "role_name"
+        account = (None, {"fields": ["username", "password", role, "is_active"]})
+        return [account, self.person, *([self.rights] if is_active_superuser(request) else []), self.dates]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> list[str]:
+        fields = ["role_name", "last_login", "date_joined"]
+        return fields if obj is None or self._may_set_role(request, obj) else [*fields, "is_active"]
+
+    def get_inlines(self, request: HttpRequest, obj: User | None) -> Any:
+        return [ExternalIdentityInline] if obj is not None and hasattr(obj, "external_identity") else []
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        users: QuerySet[User] = super().get_queryset(request)
+        return users.prefetch_related("groups")
+
+    def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.editor = request.user
+        if obj is not None and not self._may_set_role(request, obj):
+            # A declared field is part of the form even if no fieldset has it.
+            del form.base_fields["role"]
+        return form
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "groups":
+            kwargs["queryset"] = Group.objects.exclude(name__in=Role)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may_change: bool = super().has_change_permission(request, obj)
+        return may_change and (obj is None or users_within(request.user).filter(pk=obj.pk).exists())
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may_delete: bool = super().has_delete_permission(request, obj)
+        is_within = obj is None or (obj != request.user and users_within(request.user).filter(pk=obj.pk).exists())
+        return may_delete and is_within
+
+    def _may_set_role(self, request: HttpRequest, user: User) -> bool:
+        """Return whether this user can change the role of another one. Only superusers change their own."""
+        return self.has_change_permission(request, user) and (is_active_superuser(request) or user != request.user)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        if id == str(request.user.pk):
+            # This page asks for the present password.
+            return redirect("dashboard:password")
+        user: Any = self.get_object(request, id)
+        is_allowed = user is not None and self.has_change_permission(request, user)
+        if is_allowed and (refusal := ExternalIdentity.password_refusal(user)):
+            messages.warning(request, refusal)
+            return redirect("admin:auth_user_change", user.pk)
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        return response
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        user, is_staff = form.instance, form.cleaned_data.get("is_staff")
+        if "role" in form.cleaned_data and form.cleaned_data["role"] != role_of(user):
+            set_role(user, form.cleaned_data["role"])
+            if "is_staff" in form.changed_data:
+                row = User.objects.filter(pk=user.pk)
+                with recorded(row, "is_staff"):
+                    row.update(is_staff=is_staff)
+
+    @admin.display(description=_("role"))
+    def role_name(self, user: User) -> str:
+        if user.is_superuser:
+            return gettext("Superuser")
+        role = role_of(user)
+        return role.label if role else "-"
+
+    def save_model(self, request: Any, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            # They would be valid again, if the user is enabled later.
+            UserSession.of(obj).delete()
+
+    def has_end_sessions_permission(self, request: HttpRequest, object_id: str) -> bool:
+        return self._may_protect(request, object_id)
+
+    @action(
+        description=_("End sessions and revoke tokens"),
+        icon="logout",
+        permissions=["end_sessions"],
+        dialog={
+            "title": _("End sessions and revoke tokens"),
+            "description": _("The user must log in again, and programs with a token of this user lose access."),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("End and revoke"),
+        },
+    )
+    def end_sessions(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        user = get_object_or_404(User, pk=object_id)
+        with transaction.atomic():
+            UserSession.of(user).delete()
+            ApiToken.objects.filter(user=user).revoke()
+            record(Change.Action.SESSIONS_ENDED, user)
+        messages.success(request, gettext("All sessions were ended and all tokens revoked."))
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:auth_user_change", args=[user.pk])})
+
+    def has_remove_two_factor_permission(self, request: HttpRequest, object_id: str) -> bool:
+        # One's own page asks for the password, so that an open session is not enough.
+        is_own = object_id == str(request.user.pk)
+        return (
+            not is_own
+            and self._may_protect(request, object_id)
+            and TwoFactor.objects.filter(pk=int(object_id)).exists()
+        )
+
+    @action(
+        description=_("Remove two-factor authentication"),
+        icon="phonelink_erase",
+        permissions=["remove_two_factor"],
+        dialog={
+            "title": _("Remove two-factor authentication"),
+            "description": _(
+                "For a user who lost the phone and the recovery codes. The password alone is then enough."
+            ),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("Remove"),
+        },
+    )
+    def remove_two_factor(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        get_object_or_404(TwoFactor, pk=object_id).turn_off()
+        messages.success(request, gettext("Two-factor authentication was removed."))
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:auth_user_change", args=[object_id])})
+
+    def _may_protect(self, request: HttpRequest, object_id: str) -> bool:
+        """Return whether this admin may change the access of a user."""
+        user = self.get_object(request, object_id)
+        return user is not None and self.has_change_permission(request, user)
 
 
 @admin.register(Group)
-class FachoGroupAdmin(PermissionLabels, GroupAdmin, ModelAdmin):  # type: ignore[misc]  # signatures of the stubs
-    """Groups of permissions."""
+class FachoGroupAdmin(RecordedAdmin, PermissionLabels, GroupAdmin, LimitedSearchAdmin):  # type: ignore[misc]  # of the stubs
+    """Groups of permissions. A group gives rights, so only superusers change one, and nobody that of a role."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_active_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_active_superuser(request) and not is_of_role(obj)
+
+    has_delete_permission = has_change_permission
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if not is_of_role(obj):
+            return super().get_fieldsets(request, obj)
+        said = _("This is the group of a role. Each version of Facho sets its permissions, so it cannot be changed.")
+        return [(None, {"fields": ["name", "permission_list"], "description": said})]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["permission_list"] if is_of_role(obj) else []
+
+    @admin.display(description=_("permissions"))
+    def permission_list(self, group: Group) -> str:
+        permissions = group.permissions.select_related("content_type")
+        return format_html_join(mark_safe("<br>"), "{}", ((permission_label(each),) for each in permissions))
+
+
+def is_of_role(group: Any) -> bool:
+    return isinstance(group, Group) and group.name in set(Role)
 
 
 class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -85,7 +290,7 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only i
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ModelAdmin):
+class ApiTokenAdmin(RecordedAdmin, LimitedSearchAdmin):
     """API tokens. A token gives rights of its user, so only superusers create and change them. A key is shown once."""
 
     form = ApiTokenForm
@@ -129,6 +334,10 @@ class ApiTokenAdmin(ModelAdmin):
         is_over = isinstance(obj, ApiToken) and obj.revoked_at is not None
         return is_active_superuser(request) and not is_over
 
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may_delete: bool = super().has_delete_permission(request, obj)
+        return may_delete and (obj is None or users_within(request.user).filter(pk=obj.user_id).exists())
+
     def save_model(self, request: Any, obj: ApiToken, form: Any, change: bool) -> None:
         if change:
             # Not a whole row: it may have been revoked since it was read.
@@ -171,10 +380,76 @@ class ApiTokenAdmin(ModelAdmin):
     )
     def revoke(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         token = get_object_or_404(ApiToken, pk=object_id)
-        if token.revoke():
-            self.log_change(request, token, [{"changed": {"fields": ["revoked_at"]}}])
+        if not self.has_delete_permission(request, token):
+            raise PermissionDenied
+        token.revoke()
         messages.success(request, gettext("The token was revoked."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:accounts_apitoken_changelist")})
+
+
+@admin.register(FailedLogin)
+class FailedLoginAdmin(RecordedAdmin, LimitedSearchAdmin):
+    """Recent failed logins. Unlocking deletes them."""
+
+    list_display = ["user", "address", "failures", "last_failure", "lock"]
+    search_fields = ["username", "ip_address"]
+    actions = ["unlock_selected"]
+    actions_row = ["unlock"]
+    list_display_links = None
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {name: each for name, each in super().get_actions(request).items() if name != "delete_selected"}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    @admin.display(description=_("user"), ordering="username")
+    def user(self, failed: FailedLogin) -> str:
+        return str(failed.username)
+
+    @admin.display(description=_("address"), ordering="ip_address")
+    def address(self, failed: FailedLogin) -> str:
+        return str(failed.ip_address or "")
+
+    @admin.display(description=_("last failure"), ordering="attempt_time")
+    def last_failure(self, failed: FailedLogin) -> Any:
+        return failed.attempt_time
+
+    @admin.display(description=_("failures"), ordering="failures_since_start")
+    def failures(self, failed: FailedLogin) -> int:
+        return int(failed.failures_since_start)
+
+    @display(description=_("lock"), label={"locked": "danger", "open": "info"})
+    def lock(self, failed: FailedLogin) -> tuple[str, str]:
+        ends_at = failed.attempt_time + settings.AXES_COOLOFF_TIME
+        if failed.failures_since_start < settings.AXES_FAILURE_LIMIT or ends_at < timezone.now():
+            return "open", gettext("not locked")
+        return "locked", gettext("until %(time)s") % {"time": formats.time_format(timezone.localtime(ends_at))}
+
+    @admin.action(description=_("Unlock"), permissions=["delete"])
+    def unlock_selected(self, request: HttpRequest, chosen: QuerySet[FailedLogin]) -> None:
+        forget(chosen)
+        messages.success(request, gettext("Unlocked."))
+
+    @action(
+        description=_("Unlock"),
+        icon="lock_open",
+        permissions=["delete"],
+        dialog={
+            "title": _("Unlock"),
+            "description": _("The user can try again from this address immediately."),
+            "form_class": BaseDialogForm,
+            "form_submit_text": _("Unlock"),
+        },
+    )
+    def unlock(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
+        failed = get_object_or_404(FailedLogin, pk=object_id)
+        forget(FailedLogin.objects.filter(pk=failed.pk))
+        messages.success(request, gettext("Unlocked."))
+        return HttpResponse(headers={"HX-Redirect": reverse("admin:accounts_failedlogin_changelist")})
 
 
 def is_active_superuser(request: HttpRequest) -> bool:

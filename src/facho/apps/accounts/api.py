@@ -10,7 +10,6 @@ from rest_framework import status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ValidationError
-from rest_framework.throttling import ScopedRateThrottle
 
 from facho.apps.accounts.filters import ApiTokenFilter
 from facho.apps.accounts.models import ApiToken
@@ -21,16 +20,19 @@ from facho.apps.rest.strict import StrictView
 
 
 class TokenLogin(StrictView):
-    """Exchange name and password for the key of a new token. The number of attempts is limited."""
+    """Exchange name and password for the key of a new token. After several failed attempts the user is locked."""
 
     # A login may carry an old token or session; both are ignored.
     authentication_classes = ()
     permission_classes = ()
-    throttle_classes = (ScopedRateThrottle,)
-    throttle_scope = "login"
     body_serializer = LoginSerializer
 
-    @extend_schema(auth=[], request=LoginSerializer, responses=TokenAnswer, tags=["auth"])
+    @extend_schema(
+        auth=[],
+        request=LoginSerializer,
+        responses={200: TokenAnswer, 429: OpenApiResponse(description="Locked. `Retry-After` is in seconds.")},
+        tags=["auth"],
+    )
     def post(self, request: Request) -> Response:
         login = LoginSerializer(data=request.data, context={"request": request._request})
         login.is_valid(raise_exception=True)

@@ -8,7 +8,8 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from facho.apps.accounts.models import ApiToken
-from facho.apps.accounts.networks import client_address
+from facho.apps.changes import actor
+from facho.apps.rest.addresses import client_address
 
 
 class ApiTokenAuthentication(BaseAuthentication):
@@ -27,6 +28,7 @@ class ApiTokenAuthentication(BaseAuthentication):
         if token.is_read_only and request.method not in SAFE_METHODS:
             raise PermissionDenied(_("This token is read-only. Use a token with full access."))
         token.record_use(address)
+        actor.use_token(str(token))
         return token.effective_user(), token
 
     def authenticate_header(self, request: Request) -> str:

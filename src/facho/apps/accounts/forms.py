@@ -1,4 +1,4 @@
-"""Forms for API tokens and passwords."""
+"""Forms for the login, API tokens, passwords and two-factor authentication."""
 
 import re
 from collections.abc import Iterable
@@ -6,13 +6,19 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth import authenticate
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.models import User
+from django.db import transaction
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from facho.apps.accounts.models import ApiToken
+from facho.apps.accounts import two_factor
+from facho.apps.accounts.logins import lock_of
+from facho.apps.accounts.models import ApiToken, TwoFactor
 from facho.apps.accounts.networks import clean_networks
+from facho.apps.accounts.roles import groups_within, label_of
 
 # Days until a token expires.
 LIFETIMES = [("30", _("in 30 days")), ("90", _("in 90 days")), ("365", _("in a year")), ("", _("never"))]
@@ -46,7 +52,9 @@ class OwnTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only i
 
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(data, instance=ApiToken(user=user))
-        self.fields["role"].empty_label = _("all my permissions")  # type: ignore[attr-defined]  # a choice of models
+        role: Any = self.fields["role"]
+        role.empty_label, role.queryset = _("all my permissions"), groups_within(user)
+        role.label_from_instance = label_of
 
     def clean(self) -> dict[str, Any] | None:
         if days := self.cleaned_data.get("lifetime"):
@@ -54,7 +62,60 @@ class OwnTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only i
         return super().clean()
 
 
-class OwnPasswordForm(PasswordChangeForm):
+class LoginForm(AuthenticationForm):
+    """User name and password. A locked user learns how long the lock lasts."""
+
+    def get_invalid_login_error(self) -> forms.ValidationError:
+        if self.request and (lock := lock_of(self.request, self.cleaned_data["username"])):
+            return lock.error
+        return super().get_invalid_login_error()
+
+
+class CodeField(forms.CharField):
+    """A code of an authenticator app, or a recovery code."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        attributes = {"autocomplete": "one-time-code", "inputmode": "text", "autocapitalize": "none", "autofocus": True}
+        super().__init__(label=_("Code"), max_length=50, widget=forms.TextInput(attributes), **kwargs)
+
+
+class LoginCodeForm(forms.Form):
+    """The second step of a login."""
+
+    code = CodeField()
+
+    def __init__(self, request: HttpRequest, factor: TwoFactor, data: Any = None) -> None:
+        super().__init__(data)
+        self.request = request
+        self.factor = factor
+
+    def clean_code(self) -> str:
+        code = str(self.cleaned_data["code"])
+        if refusal := two_factor.refusal(self.request, self.factor, code):
+            raise refusal
+        return code
+
+
+class FirstCodeForm(forms.Form):
+    """The first code of a new authenticator app."""
+
+    code = CodeField(help_text=_("The 6 digits that the app shows now."))
+
+
+class OwnPassword:
+    """A form with a field for the user's own password. Wrong ones are counted as failed logins."""
+
+    request: HttpRequest
+
+    def check_own(self, password: str) -> str:
+        user: Any = self.request.user
+        if authenticate(self.request, username=user.get_username(), password=password) is None:
+            lock = lock_of(self.request, user.get_username())
+            raise lock.error if lock else forms.ValidationError(_("This is not your password."))
+        return password
+
+
+class OwnPasswordForm(OwnPassword, PasswordChangeForm):
     """A new password, and optionally the end of all tokens."""
 
     revoke_tokens = forms.BooleanField(
@@ -65,8 +126,34 @@ class OwnPasswordForm(PasswordChangeForm):
 
     field_order: Iterable[str] = ["old_password", "new_password1", "new_password2", "revoke_tokens"]
 
+    def __init__(self, request: HttpRequest, data: Any = None) -> None:
+        self.request = request
+        user: Any = request.user
+        super().__init__(user, data)
+
+    def clean_old_password(self) -> str:
+        return self.check_own(self.cleaned_data["old_password"])
+
+    @transaction.atomic
     def save(self, commit: bool = True) -> User:
         user = super().save(commit)
         if self.cleaned_data["revoke_tokens"]:
             ApiToken.objects.filter(user=user).revoke()
         return user
+
+
+class ConfirmForm(OwnPassword, forms.Form):
+    """The user's password, before a change of two-factor authentication."""
+
+    password = forms.CharField(
+        label=_("Your password"),
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, request: HttpRequest, data: Any = None) -> None:
+        super().__init__(data)
+        self.request = request
+
+    def clean_password(self) -> str:
+        return self.check_own(self.cleaned_data["password"])

@@ -1,20 +1,33 @@
-"""API tokens."""
+"""API tokens, sessions, two-factor authentication, and accounts of other login servers."""
 
+import base64
 import hashlib
 import secrets
 import string
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
+from axes.models import AccessAttempt
+from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
+from pyotp import random_base32
+from pyotp.totp import TOTP
 
-from facho.apps.accounts.networks import Address, clean_networks, is_within
+from facho.apps.accounts.networks import clean_networks, is_within
+from facho.apps.accounts.roles import label_of
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record, recorded
+from facho.apps.rest.addresses import Address
+from facho.apps.rest.fields import SecretField
+from facho.apps.rest.names import validate_name
 
 # 48 letters and digits are 285 random bits. No other characters, so that a double click selects the whole key.
 ALPHABET = string.ascii_letters + string.digits
@@ -27,6 +40,24 @@ MOST_TOKENS = 50
 
 # The time of the last use is written at most this often.
 USE_INTERVAL = timedelta(minutes=1)
+
+# A code of an authenticator app is valid for 30 seconds. Clocks may differ by one such step.
+CODE_STEPS = (-1, 0, 1)
+
+RECOVERY_CODES = 10
+# 16 letters and digits of base32 are 80 random bits, so a fast hash is enough.
+RECOVERY_CODE_BYTES = 10
+
+# Parts of the text with which a browser introduces itself. Some contain the names of others, so the order matters.
+BROWSERS = {"Edg": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
 
 # Revoked and expired tokens are listed this long.
 KEPT_AFTER_END = timedelta(days=90)
@@ -96,7 +127,9 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), revoked_at=None)
 
     def revoke(self) -> int:
-        return self.filter(revoked_at=None).update(revoked_at=timezone.now())
+        valid = self.filter(revoked_at=None)
+        with recorded(valid, "revoked_at", action=Change.Action.REVOKED):
+            return valid.update(revoked_at=timezone.now())
 
 
 class ApiToken(models.Model):
@@ -114,7 +147,10 @@ class ApiToken(models.Model):
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
     name = models.CharField(
-        _("name"), max_length=100, help_text=_("The program or person that uses the token, such as “Grafana”.")
+        _("name"),
+        max_length=100,
+        validators=[validate_name],
+        help_text=_("The program or person that uses the token, such as “Grafana”."),
     )
     key_hash = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(_("key"), max_length=20, editable=False)
@@ -193,7 +229,7 @@ class ApiToken(models.Model):
     @classmethod
     def find(cls, key: str) -> "ApiToken | None":
         # By hash: the time of the lookup reveals nothing about a key.
-        return cls.objects.select_related("user", "role").filter(key_hash=hash_key(key)).first()
+        return cls.objects.select_related("user__scope", "role").filter(key_hash=hash_key(key)).first()
 
     @property
     def is_expired(self) -> bool:
@@ -204,6 +240,10 @@ class ApiToken(models.Model):
         if self.revoked_at is not None:
             return self.State.REVOKED
         return self.State.EXPIRED if self.is_expired else self.State.VALID
+
+    @property
+    def role_label(self) -> str:
+        return "" if self.role is None else label_of(self.role)
 
     def get_state_display(self) -> str:
         return str(self.State(self.state).label)
@@ -239,3 +279,232 @@ class ApiToken(models.Model):
     def revoke(self) -> bool:
         """Revoke this token; return whether it was not revoked before."""
         return bool(ApiToken.objects.filter(pk=self.pk).revoke())
+
+
+class UserSession(AbstractBaseSession):
+    """A session of a browser. It ends without activity, and at the latest some days after the login.
+
+    Both limits are in `expire_date`, which each activity moves.
+    """
+
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="sessions")
+    created_at = models.DateTimeField(default=timezone.now)
+    last_activity_at = models.DateTimeField(default=timezone.now)
+    last_address = models.CharField(max_length=45, null=True)
+    user_agent = models.CharField(max_length=255, default="")
+
+    class Meta:
+        db_table = "user_sessions"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        # Not the key, which opens the session.
+        return f"session {self.reference}"
+
+    @classmethod
+    def get_session_store_class(cls) -> Any:
+        from facho.apps.accounts.sessions import SessionStore
+
+        return SessionStore
+
+    def save(self, *args: Any, force_update: bool = False, **kwargs: Any) -> None:
+        """Store the content of a session. An existing one keeps its times and address."""
+        if force_update:
+            kwargs["update_fields"] = ["session_data", "user"]
+        super().save(*args, force_update=force_update, **kwargs)
+
+    @property
+    def reference(self) -> str:
+        """Return a name of this session that does not open it."""
+        return hashlib.sha256(self.session_key.encode()).hexdigest()[:32]
+
+    @property
+    def device(self) -> str:
+        """Return browser and system in words."""
+        browser = next((name for part, name in BROWSERS.items() if part in self.user_agent), "")
+        system = next((name for part, name in SYSTEMS.items() if part in self.user_agent), "")
+        if browser and system:
+            return gettext("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+        return browser or system or gettext("unknown browser")
+
+    def set_expiry(self) -> None:
+        lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+        self.expire_date = self.created_at + lifetime
+        if settings.FACHO_SESSION_IDLE:
+            # The last activity may be younger than stored: see `record_activity`.
+            idle = settings.FACHO_SESSION_IDLE + USE_INTERVAL
+            self.expire_date = min(self.expire_date, self.last_activity_at + idle)
+
+    def record_activity(self, address: Address | None, user_agent: str) -> None:
+        """Store time, address and browser, unless that was done within the last minute."""
+        now = timezone.now()
+        if self.user_agent and self.last_activity_at > now - USE_INTERVAL:
+            return
+        self.last_activity_at = now
+        self.set_expiry()
+        self.record_client(address, user_agent, "last_activity_at", "expire_date")
+
+    def record_client(self, address: Address | None, user_agent: str, *more: str) -> None:
+        """Store address and browser, and more columns that were set."""
+        self.last_address = None if address is None else str(address)
+        self.user_agent = user_agent[:255].replace("\0", "") or "-"
+        names = ("last_address", "user_agent", *more)
+        UserSession.objects.filter(pk=self.pk).update(**{name: getattr(self, name) for name in names})
+
+    @classmethod
+    def of(cls, user: Any) -> "models.QuerySet[UserSession]":
+        """Return the open sessions of a user, the latest first."""
+        return cls.objects.filter(user=user.pk, expire_date__gt=timezone.now()).order_by("-last_activity_at")
+
+
+class TwoFactor(models.Model):
+    """The authenticator app of a user. It counts from the moment when its first code was entered."""
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="two_factor", primary_key=True)
+    secret = SecretField()
+    confirmed_at = models.DateTimeField(null=True)
+    # Step of the last accepted code. A code is accepted once.
+    last_step = models.BigIntegerField(default=0)
+
+    class Meta:
+        db_table = "two_factor"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"two-factor authentication of {self.user_id}"
+
+    @classmethod
+    def of(cls, user: Any) -> "TwoFactor | None":
+        """Return the second factor of a user, if it was confirmed."""
+        return cls.objects.filter(user=user.pk, confirmed_at__isnull=False).first()
+
+    @classmethod
+    def begin(cls, user: User) -> "TwoFactor":
+        """Return a second factor to be confirmed, with a new secret."""
+        factor, _is_new = cls.objects.get_or_create(user=user, defaults={"secret": random_base32()})
+        return factor
+
+    @property
+    def uri(self) -> str:
+        """Return the text of the QR code."""
+        return TOTP(self.secret.reveal()).provisioning_uri(name=self.user.get_username(), issuer_name="Facho")
+
+    def confirm(self, code: str) -> list[str] | None:
+        """Turn this on with a first code, and return recovery codes; None if the code is wrong."""
+        if not self._accept_app_code(code):
+            return None
+        with transaction.atomic():
+            TwoFactor.objects.filter(pk=self.pk).update(confirmed_at=timezone.now())
+            record(Change.Action.TWO_FACTOR_ON, self.user)
+            return self.renew_recovery_codes()
+
+    @transaction.atomic
+    def renew_recovery_codes(self) -> list[str]:
+        """Replace all recovery codes. Only hashes are stored."""
+        codes = [_recovery_code() for _number in range(RECOVERY_CODES)]
+        RecoveryCode.objects.filter(user=self.user_id).delete()
+        RecoveryCode.objects.bulk_create(
+            RecoveryCode(user_id=self.user_id, code_hash=hash_code(code)) for code in codes
+        )
+        return codes
+
+    def accept(self, code: str) -> bool:
+        """Return whether this is a code of the app or a recovery code, neither of them used before."""
+        if self._accept_app_code(code):
+            return True
+        deleted, _by_model = RecoveryCode.objects.filter(user=self.user_id, code_hash=hash_code(code)).delete()
+        return deleted == 1
+
+    def _accept_app_code(self, code: str) -> bool:
+        app = TOTP(self.secret.reveal())
+        step, written = app.timecode(timezone.now()), plain_code(code)
+        for each in (step + difference for difference in CODE_STEPS):
+            if secrets.compare_digest(app.generate_otp(each), written):
+                # Conditional: of two requests with the same code one is refused.
+                return bool(TwoFactor.objects.filter(pk=self.pk, last_step__lt=each).update(last_step=each))
+        return False
+
+    @property
+    def remaining_codes(self) -> int:
+        return RecoveryCode.objects.filter(user=self.user_id).count()
+
+    @transaction.atomic
+    def turn_off(self) -> None:
+        RecoveryCode.objects.filter(user=self.user_id).delete()
+        record(Change.Action.TWO_FACTOR_OFF, self.user)
+        self.delete()
+
+
+class RecoveryCode(models.Model):
+    """A code that replaces the authenticator app once. It is deleted when it is used."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="recovery_codes")
+    code_hash = models.CharField(max_length=64)
+
+    class Meta:
+        db_table = "recovery_codes"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "code_hash"], name="one_recovery_code")]
+
+    def __str__(self) -> str:
+        return f"recovery code {self.pk}"
+
+
+def plain_code(code: str) -> str:
+    """Return a code as it is compared: without spaces and dashes, in ASCII."""
+    return "".join(each for each in code.lower() if each.isascii() and each.isalnum())
+
+
+def hash_code(code: str) -> str:
+    return hash_key(plain_code(code))
+
+
+def _recovery_code() -> str:
+    text = base64.b32encode(secrets.token_bytes(RECOVERY_CODE_BYTES)).decode().lower()
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+class FailedLogin(AccessAttempt):
+    """Recent failed logins of a user name from an address. Deleting the row ends a lock."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ("view", "delete")
+        verbose_name = _("failed login")
+        verbose_name_plural = _("failed logins")
+
+
+class ExternalIdentity(models.Model):
+    """The person at an OIDC provider or in the LDAP directory who a user is. That server keeps the password."""
+
+    # Value of `provider`; that of OIDC is the URL of the issuer.
+    LDAP = "ldap"
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="external_identity", verbose_name=_("user"))
+    provider = models.TextField(_("login server"))
+    subject = models.TextField(_("subject"), help_text=_("The permanent id of the person at the login server."))
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+
+    class Meta:
+        db_table = "external_identities"
+        constraints = [models.UniqueConstraint(fields=["provider", "subject"], name="external_identity_once")]
+        verbose_name = _("external login")
+        verbose_name_plural = _("external logins")
+
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.server})"
+
+    @property
+    def server(self) -> str:
+        """Return the name of the login server for texts."""
+        return gettext("the LDAP directory") if self.provider == self.LDAP else str(urlsplit(self.provider).hostname)
+
+    @classmethod
+    def password_refusal(cls, user: User) -> str | None:
+        """Return why a user's password cannot be changed in Facho."""
+        identity = cls.objects.filter(user=user).first()
+        if identity is None:
+            return None
+        return gettext("The password of this account is kept by %(server)s. Change it there.") % {
+            "server": identity.server
+        }

@@ -1,15 +1,49 @@
-"""Permissions of the API. Logged-in users may read; writing needs the permissions of the admin."""
+"""Permissions of the API: the same as in the admin, and `view` for reading."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
-from rest_framework.permissions import SAFE_METHODS, IsAuthenticated
+from rest_framework.permissions import SAFE_METHODS, DjangoModelPermissions, IsAuthenticated
 from rest_framework.request import Request
+
+from facho.apps.accounts.roles import lowest_role_with
 
 
 def missing(permission: str) -> str:
-    """Return the message for a missing permission."""
-    return _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
+    """Return the message for a missing permission, with the lowest role that has it."""
+    role = lowest_role_with(permission)
+    if role is None:
+        return _("This needs the permission %(permission)s. An admin can grant it.") % {"permission": permission}
+    said = _("This needs the permission %(permission)s, which the role %(role)s has. An admin can grant it.")
+    return said % {"permission": permission, "role": role.label}
+
+
+class ModelPermissions(DjangoModelPermissions):
+    """The permissions on the model of the view set: view, add, change and delete.
+
+    A PATCH of nothing but `operated_fields` of the view set also passes with the permission to operate the row.
+    """
+
+    view = ["%(app_label)s.view_%(model_name)s"]
+    perms_map = {**DjangoModelPermissions.perms_map, "GET": view, "HEAD": view, "OPTIONS": view}
+    message = ""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if not (request.user and request.user.is_authenticated):
+            return False
+        model = self._queryset(view).model
+        needed = self.get_required_permissions(request.method or "", model)
+        lacking = [name for name in needed if not request.user.has_perm(name)]
+        if lacking and request.method == "PATCH" and _changes_only(request, getattr(view, "operated_fields", ())):
+            operate = f"{model._meta.app_label}.operate_{model._meta.model_name}"
+            lacking = [] if request.user.has_perm(operate) else [operate]
+        self.message = missing(lacking[0]) if lacking else ""
+        return not lacking
+
+
+def _changes_only(request: Request, fields: Collection[str]) -> bool:
+    return isinstance(request.data, Mapping) and bool(request.data) and set(request.data) <= set(fields)
 
 
 def needs(permission: str) -> type[IsAuthenticated]:

@@ -1,0 +1,38 @@
+"""Rules of two-factor authentication."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.signals import user_login_failed
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from facho.apps.accounts.logins import lock_of
+from facho.apps.accounts.models import TwoFactor
+
+
+def is_required(user: Any) -> bool:
+    """Return whether a user must have a second factor. Users of another login service have theirs there."""
+    concerned = {"none": False, "staff": user.is_staff or user.is_superuser, "all": True}
+    return bool(concerned[settings.FACHO_REQUIRE_TOTP] and user.has_usable_password())
+
+
+def is_missing(user: Any) -> bool:
+    """Return whether a logged-in user has to set up the second factor."""
+    return user.is_authenticated and is_required(user) and TwoFactor.of(user) is None
+
+
+def refusal(request: HttpRequest, factor: TwoFactor, code: str) -> ValidationError | None:
+    """Use a code, and return the reason if it is not accepted. A wrong one is a failed login."""
+    name = factor.user.get_username()
+    if lock := lock_of(request, name):
+        return lock.error
+    if factor.accept(code):
+        return None
+    user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+    if lock := lock_of(request, name):
+        return lock.error
+    return ValidationError(
+        _("This code is not valid. Enter the current code of the app, or a recovery code that was not used.")
+    )
