@@ -18,6 +18,7 @@ from facho.alerts.admin_alerts import SEVERITY_COLOURS
 from facho.alerts.forms import SECRETS, ChannelForm, RuleForm
 from facho.alerts.kinds import OF_OLTS, PARAMS
 from facho.alerts.models import Channel, Rule
+from facho.alerts.scopes import restrict_rules
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, tab
 from facho.apps.inventory.models import Olt
 
@@ -36,7 +37,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
     """Channels, each with a test button."""
 
     form = ChannelForm
-    list_display = ["name", "kind", "language", "rule_names", "enabled"]
+    list_display = ["name", "kind", "url_origin", "language", "rule_names", "enabled"]
     list_filter = [("kind", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
     search_fields = ["name"]
     actions = ["enable_chosen", "disable_chosen"]
@@ -49,7 +50,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
         may_change = obj is None or self.has_change_permission(request, obj)
         names = [name for some in SETTINGS.values() for name in some if may_change or name not in SECRETS]
         if not may_change:
-            names[names.index("url")] = "url_origin"
+            names.insert(0, "url_origin")
         return [self.who, (_("Settings"), {"fields": names})]
 
     @display(description=_("address"), empty_value="-")
@@ -58,7 +59,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Channel]:
         channels: QuerySet[Channel] = super().get_queryset(request)
-        return channels.prefetch_related("rules")
+        return channels.prefetch_related(Prefetch("rules", restrict_rules(Rule.objects.all(), request.user)))
 
     @display(description=_("rules"), empty_value="-")
     def rule_names(self, channel: Channel) -> str:
@@ -112,7 +113,7 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
         return [what, self.messages_tab]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Rule]:
-        rules: QuerySet[Rule] = super().get_queryset(request)
+        rules = restrict_rules(super().get_queryset(request), request.user)
         names = Prefetch("channels", Channel.objects.only("name"))
         return rules.prefetch_related(names, Prefetch("olts", Olt.objects.only("name")))
 

@@ -19,7 +19,14 @@ from unfold.paginator import InfinitePaginator
 
 from facho.alerts import text
 from facho.alerts.models import Alert, Delivery
-from facho.apps.inventory.admin_tools import EnginesAdmin, EnginesInline, PeriodFilter, moment_column
+from facho.alerts.scopes import restrict_deliveries
+from facho.apps.inventory.admin_tools import (
+    EnginesAdmin,
+    EnginesInline,
+    PeriodFilter,
+    ScopedDropdownFilter,
+    moment_column,
+)
 from facho.apps.inventory.queries import OLT_HEAVY
 
 SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
@@ -68,9 +75,10 @@ class AlertAdmin(EnginesAdmin):
         OpenFilter,
         ("severity", ChoicesDropdownFilter),
         ("kind", ChoicesDropdownFilter),
-        ("olt", RelatedDropdownFilter),
+        ("olt", ScopedDropdownFilter),
         ("opened_at", PeriodFilter),
     ]
+    olt_path = "olt"
     search_fields = ["rule_name", "olt__name"]
     actions: Any = ["acknowledge_chosen"]
     inlines = [DeliveryInline]
@@ -163,10 +171,14 @@ class DeliveryAdmin(EnginesAdmin):
     next_try = moment_column("next_try_at", _("next try"))
     sent = moment_column("sent_at", _("sent at"))
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        return restrict_deliveries(super().get_queryset(request), request.user)
+
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         response: HttpResponse = super().change_view(request, object_id, *args, **kwargs)
-        delivery = Delivery.objects.filter(pk=object_id, attempts__lte=1, status=Delivery.Status.PENDING).first()
-        if delivery is not None and delivery.news == "test":
+        delivery = self.get_object(request, object_id)
+        is_waiting = delivery is not None and delivery.attempts <= 1 and delivery.status == Delivery.Status.PENDING
+        if is_waiting and delivery.news == "test":
             # The user has just pressed the button and waits for the result.
             response["Refresh"] = "2"
         return response

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
@@ -12,8 +12,10 @@ from rest_framework.response import Response
 
 from facho.alerts.filters import AlertFilter, ChannelFilter, DeliveryFilter, RuleFilter
 from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.scopes import restrict_deliveries, restrict_rules
 from facho.alerts.serializers import AlertSerializer, ChannelSerializer, DeliverySerializer, RuleSerializer
 from facho.apps.accounts.permissions import needs
+from facho.apps.inventory.scopes import ScopedView
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 
@@ -37,7 +39,7 @@ class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
 
 
 class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
-    """Rules: condition, channels, and frequency of messages."""
+    """Rules: condition, channels, and frequency of messages. Users with a scope see the rules about their OLTs only."""
 
     queryset = Rule.objects.prefetch_related("olts", "channels")
     serializer_class = RuleSerializer
@@ -46,8 +48,11 @@ class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
     search_fields = ["name"]
     ordering_fields = ["id", "name", "kind", "severity", "enabled", "updated_at"]
 
+    def get_queryset(self) -> QuerySet[Rule]:
+        return restrict_rules(super().get_queryset(), self.request.user)
 
-class AlertViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Alert]):
+
+class AlertViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Alert]):
     """Alerts, open ones first."""
 
     queryset = (
@@ -79,6 +84,9 @@ class DeliveryViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Delivery]):
     filterset_class = DeliveryFilter
     search_fields = ["channel_name", "error"]
     ordering_fields = ["id", "created_at", "due_at", "sent_at", "status", "channel_name", "attempts"]
+
+    def get_queryset(self) -> QuerySet[Delivery]:
+        return restrict_deliveries(super().get_queryset(), self.request.user)
 
     @extend_schema(
         request=None,

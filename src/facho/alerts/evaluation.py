@@ -29,6 +29,8 @@ from facho.alerts.rules import (
     decide,
 )
 from facho.alerts.sources import World, firings
+from facho.apps.changes.actor import acting, engine
+from facho.apps.changes.record import recorded
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, log_event
@@ -88,7 +90,9 @@ def _watching_rules() -> dict[int, Rule]:
     for rule in lost:
         # A user may have chosen other OLTs at this moment.
         still = Rule.objects.filter(pk=rule.pk, enabled=True, is_narrowed=True, olts__isnull=True)
-        if still.update(enabled=False):
+        with acting(engine()), recorded(still, "enabled"):
+            is_disabled = still.update(enabled=False)
+        if is_disabled:
             log_event(logger, Event.RULE_DISABLED, rule=rule.name)
     # OLTs that were chosen without a form or the API did not set the flag.
     chosen = [rule.pk for rule in rules if not rule.is_narrowed and rule.olts.all()]

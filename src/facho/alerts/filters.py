@@ -1,6 +1,7 @@
 """Filters of alerts and deliveries."""
 
 from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.apps.inventory.filters import PlaceFilter
 from facho.apps.rest.filters import FilterSet, IdFilter, MomentFilter, YesNoFilter
 
 
@@ -22,7 +23,7 @@ class RuleFilter(FilterSet):
         fields = ["kind", "severity", "enabled"]
 
 
-class AlertFilter(FilterSet):
+class AlertFilter(PlaceFilter):
     """Filters by rule, place, time and state."""
 
     rule = IdFilter(field_name="rule_id", label="rule")

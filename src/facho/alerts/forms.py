@@ -13,25 +13,35 @@ from unfold.widgets import (
 )
 
 from facho.alerts.kinds import PARAMS, Param, clean_params
-from facho.alerts.models import Channel, Rule
+from facho.alerts.models import MOST_URL_CHARACTERS, Channel, Rule
+from facho.alerts.scopes import check_rule
 from facho.apps.inventory.forms import SecretFormField, SecretsForm
 from facho.apps.inventory.models import Olt
+from facho.apps.inventory.scopes import restrict_related
 
-SECRETS = ("signing_secret", "smtp_password", "bot_token", "slack_url", "apprise_url")
+SECRETS = ("url", "signing_secret", "smtp_password", "bot_token", "slack_url", "apprise_url")
 
 
 class ChannelForm(SecretsForm):
     """Settings of a channel."""
 
+    url = SecretFormField(label=_("Address"))
     signing_secret = SecretFormField(label=_("Signing secret"))
     smtp_password = SecretFormField(label=_("Password"))
     bot_token = SecretFormField(label=_("Bot token"))
-    slack_url = SecretFormField(label=_("Webhook address"))
-    apprise_url = SecretFormField(label=_("Apprise URL"))
+    slack_url = SecretFormField(label=_("Webhook address"), max_length=MOST_URL_CHARACTERS)
+    apprise_url = SecretFormField(label=_("Apprise URL"), max_length=MOST_URL_CHARACTERS)
 
     class Meta:
         model = Channel
         exclude: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        origin = self.instance.url_origin
+        if "url" in self.fields:
+            stored = _("Stored: %(address)s/… Leave empty to keep it.") % {"address": origin}
+            self.fields["url"].help_text = stored if origin else Channel._meta.get_field("url").help_text
 
 
 def field_of(param: Param) -> forms.Field:
@@ -48,6 +58,9 @@ def field_of(param: Param) -> forms.Field:
 
 class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
     """A rule with the settings of every kind; the page shows those of the chosen kind."""
+
+    # The user who edits it: see `ScopedAdmin`.
+    user: Any = None
 
     class Meta:
         model = Rule
@@ -76,10 +89,13 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
             if name in self.fields:
                 # Without secrets: only names are shown.
                 choices: Any = self.fields[name]
-                choices.queryset = model._default_manager.only("name").order_by("name")
+                rows = restrict_related(model._default_manager.all(), self.user)
+                choices.queryset = rows.only("name").order_by("name")
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
+        if "kind" in cleaned and "olts" in cleaned:
+            check_rule(self.user, cleaned["kind"], cleaned["olts"])
         given = {name: cleaned.get(name) for name in PARAMS.get(cleaned.get("kind", ""), {})}
         params = {name: value for name, value in given.items() if value not in (None, "")}
         try:

@@ -1,25 +1,30 @@
 """Channels and rules, which users edit, and alerts and deliveries, which result from them."""
 
+from collections.abc import Hashable
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.core.validators import MaxLengthValidator, MaxValueValidator, MinValueValidator
+from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from facho.alerts import text
+from facho.alerts.channels import TELEGRAM_API
 from facho.alerts.kinds import OF_OLTS, PARAMS, RuleKind, clean_params
 from facho.alerts.rules import AlertSeverity, News, Silence
-from facho.alerts.validation import MAIL_SECURITY, clean_channel
-from facho.apps.inventory.fields import SecretField
+from facho.alerts.validation import MAIL_SECURITY, clean_channel, origin
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record
+from facho.apps.inventory.bound_secrets import BoundSecrets
 from facho.apps.inventory.models import Olt
+from facho.apps.rest.fields import SecretField
+from facho.apps.rest.names import validate_name
 
 SEVERITIES = [
     (AlertSeverity.INFO.value, _("info")),
@@ -42,6 +47,12 @@ SILENCES = [
 ]
 
 
+# A secret address of a channel.
+MOST_URL_CHARACTERS = 2000
+# All recipients of a channel together.
+MOST_RECIPIENT_CHARACTERS = 5000
+
+
 def local_zone() -> str:
     """Return the time zone of the installation."""
     return settings.TIME_ZONE
@@ -52,7 +63,7 @@ def validate_zone(name: str) -> None:
         raise ValidationError(_("Unknown time zone. Write one like America/Lima."))
 
 
-class Channel(models.Model):
+class Channel(BoundSecrets):
     """A destination of messages. Its kind decides which settings apply."""
 
     class Kind(models.TextChoices):
@@ -62,15 +73,16 @@ class Channel(models.Model):
         SLACK = "slack", _("Slack or compatible")
         APPRISE = "apprise", _("Apprise URL")
 
-    name = models.CharField(_("name"), max_length=100, unique=True)
+    name = models.CharField(_("name"), max_length=100, unique=True, validators=[validate_name])
     kind = models.CharField(_("type"), max_length=10, choices=Kind.choices)
     enabled = models.BooleanField(pgettext_lazy("channel", "enabled"), default=True)
     language = models.CharField(
         _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Language of the messages.")
     )
 
-    url = models.CharField(
-        _("address"), max_length=500, blank=True, help_text=_("Messages are sent to this address as JSON, with POST.")
+    # Many receivers have their key in the path.
+    url = SecretField(
+        _("address"), blank=True, default="", help_text=_("Messages are sent to this address as JSON, with POST.")
     )
     signing_secret = SecretField(_("signing secret"), blank=True, default="")
 
@@ -82,7 +94,12 @@ class Channel(models.Model):
     smtp_user = models.CharField(_("user"), max_length=200, blank=True)
     smtp_password = SecretField(_("password"), blank=True, default="")
     mail_from = models.CharField(_("sender"), max_length=254, blank=True)
-    mail_to = models.TextField(_("recipients"), blank=True, help_text=_("Addresses, separated by commas."))
+    mail_to = models.TextField(
+        _("recipients"),
+        blank=True,
+        validators=[MaxLengthValidator(MOST_RECIPIENT_CHARACTERS)],
+        help_text=_("Addresses, separated by commas."),
+    )
 
     bot_token = SecretField(_("bot token"), blank=True, default="")
     chat_id = models.CharField(
@@ -105,18 +122,33 @@ class Channel(models.Model):
         verbose_name = _("channel")
         verbose_name_plural = _("channels")
 
+    DESTINATION = frozenset({"url", "smtp_host", "smtp_port", "telegram_url"})
+
     def __str__(self) -> str:
         return self.name
 
     def clean(self) -> None:
         super().clean()
         clean_channel(self)
+        self.ask_for_secrets()
+
+    def destinations(self) -> dict[str, Hashable]:
+        return {
+            "signing_secret": origin(self.url.reveal()),
+            "smtp_password": (self.smtp_host.lower(), self.smtp_port),
+            "bot_token": origin(self.telegram_url or TELEGRAM_API),
+        }
+
+    def used_secrets(self) -> list[str]:
+        used = {self.Kind.WEBHOOK: "signing_secret", self.Kind.TELEGRAM: "bot_token"}
+        if self.smtp_user:
+            used[self.Kind.EMAIL] = "smtp_password"
+        return [used[each] for each in used if each == self.kind]
 
     @property
     def url_origin(self) -> str:
         """Return the destination without its path, because the path may be the secret."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc}/…" if parts.netloc else ""
+        return origin(self.url.reveal())
 
     @property
     def recipients(self) -> tuple[str, ...]:
@@ -125,9 +157,11 @@ class Channel(models.Model):
     def ask_for_test(self) -> "Delivery":
         """Queue a test message. It is tried once."""
         now = timezone.now()
-        return Delivery.objects.create(
-            channel=self, channel_name=self.name, news=News.TEST.value, created_at=now, due_at=now, next_try_at=now
-        )
+        with transaction.atomic():
+            record(Change.Action.TEST_REQUESTED, self)
+            return Delivery.objects.create(
+                channel=self, channel_name=self.name, news=News.TEST.value, created_at=now, due_at=now, next_try_at=now
+            )
 
 
 class Rule(models.Model):
@@ -137,7 +171,7 @@ class Rule(models.Model):
         HOLD = "hold", _("send when they end")
         DROP = "drop", _("drop")
 
-    name = models.CharField(_("name"), max_length=100, unique=True)
+    name = models.CharField(_("name"), max_length=100, unique=True, validators=[validate_name])
     kind = models.CharField(_("watches for"), max_length=20, choices=RuleKind.choices)
     enabled = models.BooleanField(_("enabled"), default=True)
     params = models.JSONField(_("settings"), default=dict, blank=True)
@@ -291,7 +325,10 @@ class Alert(models.Model):
         """Mark as acknowledged, so that it is not repeated. False if it already was."""
         now = timezone.now()
         mine = Alert.objects.filter(pk=self.pk, acknowledged_at__isnull=True)
-        is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
+        with transaction.atomic():
+            is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
+            if is_first:
+                record(Change.Action.ACKNOWLEDGED, self)
         self.refresh_from_db(fields=["acknowledged_at", "acknowledged_by"])
         return is_first
 
@@ -345,4 +382,8 @@ class Delivery(models.Model):
             pk=self.pk, channel__isnull=False, status__in=[self.Status.FAILED, self.Status.SUPPRESSED]
         )
         waiting = {"status": self.Status.PENDING, "reason": "", "attempts": 0, "due_at": now, "next_try_at": now}
-        return bool(lost.update(**waiting))
+        with transaction.atomic():
+            is_queued = bool(lost.update(**waiting))
+            if is_queued:
+                record(Change.Action.SENT_AGAIN, self)
+        return is_queued

@@ -20,8 +20,8 @@ from facho.alerts.messages import message
 from facho.alerts.models import Channel, Delivery
 from facho.alerts.notifiers import notifier
 from facho.alerts.rules import MOST_ATTEMPTS, Message, News, Silence, next_try
-from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.queries import OLT_HEAVY
+from facho.apps.rest.fields import WrongKeyError
 from facho.engine.errors import DeliveryFailed
 from facho.engine.events import Event, log_event
 from facho.engine.ports import Clock

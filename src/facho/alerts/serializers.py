@@ -7,26 +7,30 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from facho.alerts.kinds import clean_params
-from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.models import MOST_URL_CHARACTERS, Alert, Channel, Delivery, Rule
+from facho.alerts.scopes import check_rule
+from facho.apps.inventory.scopes import OltChoice
 from facho.apps.inventory.serializers import CheckedSerializer, SecretInput, refusals
 
 
 class ChannelSerializer(CheckedSerializer[Channel]):
-    """A channel for messages. The settings depend on `kind`. Secrets can be written and are never returned.
+    """A channel for messages. The settings depend on `kind`. Secrets can be written and are never returned."""
 
-    The path of `url` can be a secret too: it is shown only to users who may change it.
-    """
+    url = SecretInput(help_text="Address of a webhook. Its path can be a key, so only `url_origin` is returned.")
 
     signing_secret = SecretInput(help_text="Signing secret of a webhook: at least 16 characters.")
     smtp_password = SecretInput(help_text="Password of a mail server.")
     bot_token = SecretInput(help_text="Token of a Telegram bot.")
     slack_url = SecretInput(
-        help_text="Address of an incoming webhook. It is a secret: anyone who has it can post messages."
+        max_length=MOST_URL_CHARACTERS,
+        help_text="Address of an incoming webhook. It is a secret: anyone who has it can post messages.",
     )
     apprise_url = SecretInput(
+        max_length=MOST_URL_CHARACTERS,
         help_text="URL of a service in the notation of Apprise, such as ntfys://ntfy.example.net/noc. It is a secret. "
-        "Needs the extra `apprise`: pip install 'facho[apprise]'."
+        "Needs the extra `apprise`: pip install 'facho[apprise]'.",
     )
+    url_origin = serializers.CharField(read_only=True, help_text="Scheme, host and port of `url`, or empty.")
     has_signing_secret = serializers.BooleanField(source="signing_secret", read_only=True)
     has_smtp_password = serializers.BooleanField(source="smtp_password", read_only=True)
     has_bot_token = serializers.BooleanField(source="bot_token", read_only=True)
@@ -55,6 +59,7 @@ class ChannelSerializer(CheckedSerializer[Channel]):
             "telegram_url",
             "slack_url",
             "apprise_url",
+            "url_origin",
             "has_signing_secret",
             "has_smtp_password",
             "has_bot_token",
@@ -63,13 +68,6 @@ class ChannelSerializer(CheckedSerializer[Channel]):
             "created_at",
             "updated_at",
         ]
-
-    def to_representation(self, instance: Channel) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
-        request = self.context.get("request")
-        if request is None or not request.user.has_perm("alerts.change_channel"):
-            shown["url"] = instance.url_origin
-        return shown
 
 
 class RuleSerializer(CheckedSerializer[Rule]):
@@ -84,6 +82,7 @@ class RuleSerializer(CheckedSerializer[Rule]):
         ),
     )
 
+    olts = OltChoice(many=True, required=False)
     has_lost_its_olts = serializers.BooleanField(
         read_only=True,
         help_text="All OLTs of the rule were deleted, so it is disabled. Set `olts` ([] for all OLTs) and `enabled`.",
@@ -118,7 +117,9 @@ class RuleSerializer(CheckedSerializer[Rule]):
         kind = attrs.get("kind", stored.kind)
         # Settings of another kind do not apply.
         kept = stored.params if kind == stored.kind else {}
+        olts = attrs.get("olts", stored.olts.all() if stored.pk else [])
         with refusals():
+            check_rule(self.context["request"].user, kind, olts)
             attrs["params"] = clean_params(kind, attrs.get("params", kept))
         return super().validate(attrs)
 

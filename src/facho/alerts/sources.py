@@ -37,7 +37,7 @@ class World:
     @cached_property
     def olts(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the enabled OLTs. Disabled OLTs are not watched."""
-        columns = ("pk", "name", "breaker_opened_at", "reachability", "suspect_since", "last_error")
+        columns = ("pk", "name", "breaker_opened_at", "reachability", "suspect_reason", "last_error")
         return {row["pk"]: row for row in Olt.objects.filter(enabled=True).values(*columns)}
 
     def is_open(self, rule: Rule, key: str) -> bool:
@@ -171,7 +171,7 @@ def vanishing(rules: Sequence[Rule], world: World) -> Firings:
         rule.pk: [
             Firing(f"olt:{id_}", {"olt": olt["name"]}, olt_id=id_)
             for id_, olt in world.olts.items()
-            if olt["suspect_since"] is not None and world.watches(rule, id_)
+            if olt["suspect_reason"] == Olt.Suspect.VANISHING and world.watches(rule, id_)
         ]
         for rule in rules
     }

@@ -7,6 +7,8 @@ from facho.alerts.rules import Message
 # Seconds for everything: DNS, connection, request and answer.
 TIMEOUT = 10.0
 
+TELEGRAM_API = "https://api.telegram.org"
+
 
 class Notifier(Protocol):
     """Sends messages to one channel. Blocks for some seconds at most, in its own thread."""

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from facho.alerts.channels import TIMEOUT, plain
+from facho.alerts.channels.destinations import guarded
 from facho.alerts.channels.http import MOST_SAID, TOO_MANY_REQUESTS, redacted
 from facho.alerts.rules import AlertSeverity, Message, News
 from facho.engine.errors import DeliveryFailed
@@ -56,7 +57,6 @@ def service_of(url: str) -> Any | None:
         # In our thread, with our time limit.
         async_mode=False,
         service_timeout=0,
-        http_redirects=False,
         storage_mode=apprise.PersistentStoreMode.MEMORY,
     )
     service = apprise.Apprise.instantiate(url, asset=asset)
@@ -64,6 +64,8 @@ def service_of(url: str) -> Any | None:
         return None
     if any(isinstance(each, apprise.AppriseAttachment) and len(each) for each in vars(service).values()):
         return None
+    # A URL could ask for it.
+    service.redirects = False
     if service.overflow_mode is apprise.OverflowMode.UPSTREAM:
         # A service refuses a text that is too long.
         service.overflow_mode = apprise.OverflowMode.TRUNCATE
@@ -94,7 +96,8 @@ class Apprise:
 
     def _run(self, message: Message, ended: "Future[None]") -> None:
         try:
-            self._notify(message)
+            with guarded():
+                self._notify(message)
         except DeliveryFailed as error:
             ended.set_exception(error)
         except Exception as error:

@@ -14,6 +14,7 @@ from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
 
 from facho.alerts.channels import TIMEOUT, plain
+from facho.alerts.channels.destinations import guarded
 from facho.alerts.rules import Message
 from facho.engine.errors import DeliveryFailed
 
@@ -46,7 +47,7 @@ class Email:
     timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int | None:
-        with _Deadline(self.timeout) as deadline:
+        with _Deadline(self.timeout) as deadline, guarded(self.host):
             try:
                 self._send(message, deadline)
             # `from None`, because the text of these errors may contain the message.

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from facho.alerts.channels import TIMEOUT
+from facho.alerts.channels.destinations import guarded
 from facho.engine.errors import DeliveryFailed
 
 # Bytes of an answer to read, and characters of it to quote in an error.
@@ -48,7 +49,8 @@ def post(
     target = _target(url)
     try:
         # Async only for the deadline: the timeouts of httpx restart with each byte.
-        status, retry_after, said = asyncio.run(_post(target, body, headers, timeout))
+        with guarded(target.host):
+            status, retry_after, said = asyncio.run(_post(target, body, headers, timeout))
     except (TimeoutError, httpx.TimeoutException):
         raise DeliveryFailed(f"{target.host} did not answer within {timeout:g} s", is_temporary=True) from None
     except (httpx.TransportError, OSError) as error:

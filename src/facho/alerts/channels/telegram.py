@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from facho.alerts.channels import TIMEOUT, plain
+from facho.alerts.channels import TELEGRAM_API, TIMEOUT, plain
 from facho.alerts.channels.http import canonical, post
 from facho.alerts.rules import Message
-
-API = "https://api.telegram.org"
 
 # Characters per message accepted by Telegram.
 LONGEST = 4096
@@ -18,7 +16,7 @@ class Telegram:
 
     token: str = field(repr=False)
     chat_id: str
-    base_url: str = API
+    base_url: str = TELEGRAM_API
     timeout: float = TIMEOUT
 
     def send(self, message: Message) -> int:

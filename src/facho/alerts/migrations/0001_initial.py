@@ -3,7 +3,7 @@
 import django.core.validators
 import django.db.models.deletion
 import facho.alerts.models
-import facho.apps.inventory.fields
+import facho.apps.rest.fields
 from django.conf import settings
 from django.db import migrations, models
 
@@ -27,18 +27,18 @@ class Migration(migrations.Migration):
                 ('enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('language', models.CharField(choices=[('en', 'English'), ('es', 'Español')], default='en', help_text='Language of the messages.', max_length=2, verbose_name='language')),
                 ('url', models.CharField(blank=True, help_text='Messages are sent to this address as JSON, with POST.', max_length=500, verbose_name='address')),
-                ('signing_secret', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='signing secret')),
+                ('signing_secret', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='signing secret')),
                 ('smtp_host', models.CharField(blank=True, max_length=253, verbose_name='mail server')),
                 ('smtp_port', models.PositiveIntegerField(default=587, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(65535)], verbose_name='port')),
                 ('smtp_security', models.CharField(choices=[('starttls', 'STARTTLS'), ('tls', 'TLS'), ('none', 'none')], default='starttls', max_length=10, verbose_name='security')),
                 ('smtp_user', models.CharField(blank=True, max_length=200, verbose_name='user')),
-                ('smtp_password', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='password')),
+                ('smtp_password', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='password')),
                 ('mail_from', models.CharField(blank=True, max_length=254, verbose_name='sender')),
                 ('mail_to', models.TextField(blank=True, help_text='Addresses, separated by commas.', verbose_name='recipients')),
-                ('bot_token', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='bot token')),
+                ('bot_token', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='bot token')),
                 ('chat_id', models.CharField(blank=True, help_text='Chat number, or @name of a public channel.', max_length=100, verbose_name='chat')),
                 ('telegram_url', models.CharField(blank=True, help_text='Empty: https://api.telegram.org', max_length=200, verbose_name='Telegram API')),
-                ('slack_url', facho.apps.inventory.fields.SecretField(blank=True, default='', verbose_name='webhook address')),
+                ('slack_url', facho.apps.rest.fields.SecretField(blank=True, default='', verbose_name='webhook address')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='changed')),
             ],

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-import facho.apps.inventory.fields
+import facho.apps.rest.fields
 
 
 class Migration(migrations.Migration):
@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             model_name="channel",
             name="apprise_url",
             # A default of the database, for processes of the earlier version.
-            field=facho.apps.inventory.fields.SecretField(
+            field=facho.apps.rest.fields.SecretField(
                 blank=True, db_default="", default="", verbose_name="Apprise URL"
             ),
         ),
