@@ -11,9 +11,11 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, 
 
 from facho.apps.dashboard.power import RX_WEAK
 from facho.apps.inventory.models import Olt
+from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
+from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu, OnuQuerySet
 
 State = Onu.State
@@ -119,11 +121,12 @@ def _onu_numbers() -> dict[str, Any]:
     }
 
 
-def olt_rows() -> list[OltRow]:
-    """Return every OLT with its ONU counters, the worst first."""
-    numbers = Onu.objects.with_freshness().order_by().values_list("olt_id").annotate(**_onu_numbers())
+def olt_rows(user: Any) -> list[OltRow]:
+    """Return every OLT that a user sees with its ONU counters, the worst first."""
+    onus = restrict(Onu.objects.with_freshness(), user)
+    numbers = onus.order_by().values_list("olt_id").annotate(**_onu_numbers())
     counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
-    olts = Olt.objects.defer(*SECRETS, *ENGINES_OWN)
+    olts = visible_olts(user).select_related("site").defer(*SECRETS, *ENGINES_OWN)
     rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
     return sorted(rows, key=lambda row: (REACHABILITY_ORDER[row.olt.state], row.olt.name))
 
@@ -150,15 +153,16 @@ def ports(olt_id: int) -> list[PortRow]:
     return [PortRow(slot, port, OnuCounts(*rest), worst_rx) for slot, port, worst_rx, *rest in rows]
 
 
-def weakest_onus(limit: int = 6) -> QuerySet[Onu]:
+def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs with the lowest power that are not dark."""
-    return _with_olt(Onu.objects.below(RX_WEAK).filter(IS_WEAK)).order_by("rx_level", "rx_dbm", "id")[:limit]
+    weak = restrict(Onu.objects.below(RX_WEAK).filter(IS_WEAK), user)
+    return _with_olt(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
 
 
-def latest_dark_onus(limit: int = 6) -> QuerySet[Onu]:
+def latest_dark_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs that went dark last."""
     newest = F("last_down").desc(nulls_last=True), F("state_at").desc(), "id"
-    return _with_olt(Onu.objects.filter(IS_DARK)).order_by(*newest)[:limit]
+    return _with_olt(restrict(Onu.objects.filter(IS_DARK), user)).order_by(*newest)[:limit]
 
 
 def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
@@ -175,6 +179,8 @@ class OnuListFilter:
 
     q: str = ""
     olt: int | None = None
+    site: str = ""
+    tag: str = ""
     state: str = ""
     port: str = ""
     sort: str = "place"
@@ -194,14 +200,18 @@ class OnuListFilter:
         sort = query.get("sort", "")
         state = query.get("state", "")
         return cls(
-            q=query.get("q", "").strip()[:100],
+            q=query.get("q", "").strip(),
             olt=number(query.get("olt")),
+            site=query.get("site", "").strip()[:100],
+            tag=query.get("tag", "").strip()[:100],
             state=state if state in {"dark", "weak", "missing", "present", *State.values} else "",
             port=query.get("port", "") if PLACE.fullmatch(query.get("port", "")) else "",
             sort=sort if sort in cls.SORTS else "place",
         )
 
-    def onus(self) -> QuerySet[Onu]:
+    def onus(self, user: Any) -> QuerySet[Onu]:
+        if search_problem(self.q):
+            return Onu.objects.none()
         named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
         found = Onu.objects.filter(named.get(self.state, Q(state=self.state) & ~IS_MISSING), _place(self.port))
         if self.q:
@@ -210,7 +220,11 @@ class OnuListFilter:
             found = found.filter(texts | _place(self.q) if PLACE.fullmatch(self.q) else texts)
         if self.olt is not None:
             found = found.filter(olt_id=self.olt)
-        return _with_olt(found).order_by(*self.SORTS[self.sort])
+        if self.site or self.tag:
+            chosen = {"site__name": self.site, "tags__name": self.tag}
+            olts = Olt.objects.filter(**{lookup: name for lookup, name in chosen.items() if name}).order_by()
+            found = found.filter(olt__in=olts.values("pk"))
+        return _with_olt(restrict(found, user)).order_by(*self.SORTS[self.sort])
 
 
 def _place(text: str) -> Q:
@@ -229,14 +243,14 @@ def number(text: str | None) -> int | None:
 
 
 def composites(
-    *, olt: int | None = None, status: str = "", before: int | None = None, limit: int = 25
+    user: Any, *, olt: int | None = None, status: str = "", before: int | None = None, limit: int = 25
 ) -> tuple[list[Execution], int | None]:
     """Return the last masters with their chains, and the id for the link to older ones.
 
     Counting millions of executions for page numbers would take too long, so there is only "older".
     """
     masters = (
-        Execution.objects.filter(master_execution__isnull=True)
+        restrict(Execution.objects.filter(master_execution__isnull=True), user)
         .select_related("olt")
         .defer(*(f"olt__{name}" for name in (*SECRETS, *ENGINES_OWN)))
     )
@@ -251,9 +265,10 @@ def composites(
     return found[:limit], found[limit - 1].pk if len(found) > limit else None
 
 
-def outcomes(since: datetime) -> dict[str, int]:
+def outcomes(since: datetime, user: Any) -> dict[str, int]:
     """Return the number of slots by result since a time. A skipped row may stand for several."""
-    rows = Execution.objects.filter(slot__gte=since).order_by().values("status").annotate(slots=Sum("slots"))
+    ended = restrict(Execution.objects.filter(slot__gte=since), user)
+    rows = ended.order_by().values("status").annotate(slots=Sum("slots"))
     return {row["status"]: row["slots"] for row in rows}
 
 

@@ -1,9 +1,8 @@
 """URLs of the pages."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from facho.apps.dashboard import account, stream, views
+from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
@@ -15,15 +14,22 @@ pages = [
     path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
     path("executions/", views.executions, name="executions"),
+    path("changes/", changes.changes, name="changes"),
     path("account/tokens/", account.tokens, name="tokens"),
     path("account/tokens/<int:token_id>/revoke/", account.revoke_token, name="revoke-token"),
     path("account/password/", account.password, name="password"),
+    path("account/sessions/", account.sessions, name="sessions"),
+    path("account/sessions/end/", account.end_sessions, name="end-sessions"),
+    path("account/two-factor/", account.two_factor, name="two-factor"),
     path("events/", stream.events, name="events"),
 ]
 
 urlpatterns = [
-    path("login/", views.Login.as_view(), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("login/", login.Login.as_view(), name="login"),
+    path("login/code/", login.LoginCode.as_view(), name="login-code"),
+    path("login/oidc/", single_sign_on.start, name="oidc-login"),
+    path("login/oidc/callback/", single_sign_on.callback, name="oidc-callback"),
+    path("logout/", single_sign_on.Logout.as_view(), name="logout"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("", include((pages, "dashboard"))),
 ]

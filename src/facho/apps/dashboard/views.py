@@ -6,31 +6,31 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.views import LoginView
 from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from facho.apps.accounts.permissions import missing
+from facho.apps.changes.models import Change
 from facho.apps.coordinator import queries as coordination
 from facho.apps.coordinator.advice import plan_advice
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import freshness, history, power, queries, text
-from facho.apps.inventory.models import Olt
+from facho.apps.dashboard.shown_changes import last_changes
+from facho.apps.inventory.models import Olt, Tag
+from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
+from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
-
-# ONU names come from devices: only our own files may run on these pages.
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 # Default range of the pool chart in minutes, and the other ranges in hours.
 BUSY_MINUTES = 15
@@ -39,6 +39,14 @@ BUSY_RANGES = (24, 7 * 24, 30 * 24)
 # Ranges of an OLT's charts in hours, each with the step of a point: about 50 points.
 FIGURE_RANGES = ((24, "30m"), (7 * 24, "3h"), (30 * 24, "12h"))
 
+# Each shows a part of the overview.
+ON_OVERVIEW = (
+    "inventory.view_olt",
+    "telemetry.view_onu",
+    live.POOL_PERMISSION,
+    "polling.view_execution",
+    "coordinator.view_quotatracker",
+)
 OLTS_ON_OVERVIEW = 12
 COMPOSITES_ON_OVERVIEW = 12
 ONUS_PER_PAGE = 50
@@ -61,35 +69,33 @@ RANGES = (6, 24, 7 * 24, 30 * 24, 365 * 24)
 View = Callable[..., HttpResponseBase]
 
 
-def with_policy(view: View) -> View:
-    """Forbid all content from other sources."""
-
-    @wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = view(request, *args, **kwargs)
-        response["Content-Security-Policy"] = POLICY
-        return response
-
-    return wrapped
+def page_for_all(view: View) -> View:
+    """Turn a view into a page: login required, not cached."""
+    return never_cache(require_safe(login_required(view)))
 
 
-def page(view: View) -> View:
-    """Turn a view into a page: login required, not cached, with our policy."""
-    return with_policy(never_cache(require_safe(login_required(view))))
+def page(permission: str) -> Callable[[View], View]:
+    """Turn a view into a page for users with this permission. Others are told which one is missing."""
 
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if request.user.has_perm(permission):
+                return view(request, *args, **kwargs)
+            return render(request, "403.html", {"exception": missing(permission)}, status=403)
 
-@method_decorator(with_policy, name="dispatch")
-class Login(LoginView):
-    template_name = "dashboard/login.html"
-    redirect_authenticated_user = True
+        return page_for_all(checked)
+
+    return decorated
 
 
 def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
     """Render a page with the context of its frame and scripts."""
     now = timezone.now()
+    snapshot = live.snapshot_for(request.user, now)
     boot = {
         "now": now.isoformat(),
-        "snapshot": live.snapshot(now),
+        "snapshot": snapshot if request.user.has_perm(live.POOL_PERMISSION) else live.without_pool(snapshot),
         "staleAfter": live.STALE_AFTER.total_seconds(),
         "text": text.for_scripts(),
         **context.pop("boot", {}),
@@ -101,11 +107,13 @@ def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpRe
     )
 
 
-@page
+@page_for_all
 def overview(request: HttpRequest) -> HttpResponse:
+    if not any(map(request.user.has_perm, ON_OVERVIEW)):
+        return show(request, "no_role.html", {"active": "overview"})
     now = timezone.now()
-    rows = queries.olt_rows()
-    masters, _older = queries.composites(limit=COMPOSITES_ON_OVERVIEW)
+    rows = queries.olt_rows(request.user)
+    masters, _older = queries.composites(request.user, limit=COMPOSITES_ON_OVERVIEW)
     minutes = queries.busy_minutes(now - timedelta(minutes=BUSY_MINUTES))
     busy = {
         "minutes": [[round(at.timestamp() * 1000), percentage] for at, percentage in minutes],
@@ -113,7 +121,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "above": SATURATED_ABOVE,
         "until": SATURATED_UNTIL,
     }
-    counts = queries.outcomes(now - timedelta(hours=1))
+    counts = queries.outcomes(now - timedelta(hours=1), request.user)
     outcomes = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
     context = {
         "active": "overview",
@@ -125,11 +133,11 @@ def overview(request: HttpRequest) -> HttpResponse:
         "onus": queries.total(row.onus for row in rows),
         "outcomes": {"total": sum(counts.values()), "shown": outcomes},
         "composites": masters,
-        "weakest": queries.weakest_onus(),
-        "dark": queries.latest_dark_onus(),
-        "hour": coordination.fleet_hour(now),
+        "weakest": queries.weakest_onus(request.user),
+        "dark": queries.latest_dark_onus(request.user),
+        "hour": coordination.fleet_hour(now, request.user),
         "breakers": [row.olt for row in rows if row.olt.enabled and row.olt.breaker_opened_at],
-        "violations": coordination.violations(now - timedelta(hours=24)),
+        "violations": coordination.violations(now - timedelta(hours=24), request.user),
         "busy_span": span(BUSY_MINUTES * 60),
         "busy_ranges": BUSY_RANGES,
         "saturated_above": SATURATED_ABOVE,
@@ -140,37 +148,51 @@ def overview(request: HttpRequest) -> HttpResponse:
     return show(request, "overview.html", context)
 
 
-@page
+@page("inventory.view_olt")
 def olts(request: HttpRequest) -> HttpResponse:
-    rows = queries.olt_rows()
+    rows = queries.olt_rows(request.user)
+    models.prefetch_related_objects([row.olt for row in rows], "tags")
     wanted, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
+    site, tag = request.GET.get("site", ""), request.GET.get("tag", "")
+    problem = search_problem(wanted)
     states = {row.olt.state for row in rows}
+    tags = {row.olt.pk: [each.name for each in row.olt.tags.all()] for row in rows}
     shown = [
         row
         for row in rows
-        if wanted.lower() in f"{row.olt.name} {row.olt.host} {row.olt.location}".lower()
+        if not problem
+        and wanted.lower() in f"{row.olt.name} {row.olt.host} {row.olt.location} {row.olt.site or ''}".lower()
         and state in ("", row.olt.state)
+        and site in ("", str(row.olt.site or ""))
+        and tag in ("", *tags[row.olt.pk])
     ]
     context = {
         "active": "olts",
         "olts": shown,
         "olt_total": len(rows),
         "q": wanted,
+        "problem": problem,
         "state": state,
         "states": [name for name in queries.REACHABILITY_ORDER if name in states],
+        "site": site,
+        "sites": sorted({row.olt.site.name for row in rows if row.olt.site}),
+        "tag": tag,
+        "tags": sorted({name for names in tags.values() for name in names}),
     }
     return show(request, "olts.html", context)
 
 
-@page
+@page("inventory.view_olt")
 def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
-    found = get_object_or_404(Olt.objects.defer(*queries.SECRETS), pk=olt_id)
+    found = get_object_or_404(visible_olts(request.user).select_related("site"), pk=olt_id)
+    found.readers_olts = visible_ids(request.user)
     now = timezone.now()
     ports = queries.ports(olt_id)
-    masters, older = queries.composites(olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
+    masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
     context = {
         "active": "olts",
         "olt": found,
+        "tags": found.tags.all(),
         "ports": ports,
         "onus": queries.total(row.onus for row in ports),
         "nodes": queries.node_rows(olt_id),
@@ -181,45 +203,57 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "line": timeline(plan, runs_of(plan), now) if plan else None,
         "advice": plan_advice(plan.advice) if plan else [],
         "may_run": request.user.has_perm(WorkflowNode.RUN_PERMISSION),
-        "may_close": request.user.has_perm("inventory.change_olt"),
+        "may_close": request.user.has_perm(Olt.OPERATE_PERMISSION),
         "figures": text.figures(),
         "figure_ranges": FIGURE_RANGES,
+        "changes": last_changes(Change.objects.filter(olt_id=olt_id), request.user),
     }
     return show(request, "olt.html", context)
 
 
-@page
+@page("jobs.view_workflownode")
 def node(request: HttpRequest, node_id: int) -> HttpResponse:
     """Explain the delay of a node; the OLT page shows the same in a panel."""
-    explained = explain(node_id, timezone.now())
+    explained = explain(node_id, timezone.now(), request.user)
     may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
-    return show(request, "node.html", {"active": "olts", "explained": explained, "may_run": may_run})
+    own = Change.objects.filter(object_type="jobs.workflownode", object_id=node_id)
+    context = {
+        "active": "olts",
+        "explained": explained,
+        "may_run": may_run,
+        "changes": last_changes(own, request.user),
+    }
+    return show(request, "node.html", context)
 
 
-@page
+@page("telemetry.view_onu")
 def onus(request: HttpRequest) -> HttpResponse:
     wanted = queries.OnuListFilter.read(request.GET.dict())
-    pages = Paginator(wanted.onus(), ONUS_PER_PAGE)
+    pages = Paginator(wanted.onus(request.user), ONUS_PER_PAGE)
+    olts = visible_olts(request.user).select_related("site").only("name", "site__name")
+    seen = {each.pk for each in olts}
     context = {
         "active": "onus",
         "wanted": wanted,
+        "problem": search_problem(wanted.q),
         "page": pages.get_page(request.GET.get("page")),
-        "olts": Olt.objects.only("name"),
-        "ports": queries.ports(wanted.olt) if wanted.olt is not None else [],
+        "olts": olts,
+        "sites": sorted({each.site.name for each in olts if each.site}),
+        "tags": Tag.objects.filter(olts__in=seen).distinct().values_list("name", flat=True),
+        "ports": queries.ports(wanted.olt) if wanted.olt in seen else [],
         "states": Onu.State.choices,
     }
     return show(request, "onus.html", context)
 
 
-@page
+@page("telemetry.view_onu")
 def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
     now = timezone.now()
     hidden = [f"olt__{name}" for name in queries.SECRETS]
-    found = get_object_or_404(
-        Onu.objects.with_freshness().select_related("olt", "replaced_by").defer(*hidden), pk=onu_id
-    )
+    onus = restrict(Onu.objects.with_freshness(), request.user)
+    found = get_object_or_404(onus.select_related("olt", "replaced_by").defer(*hidden), pk=onu_id)
     rows = queries.node_rows(found.olt_id)
-    news = live.snapshot(now)
+    news = live.snapshot_for(request.user, now)
     context = {
         "active": "onus",
         "onu": found,
@@ -230,46 +264,49 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
             (field.verbose_name, getattr(found, f"{field.name}_text", getattr(found, field.name)))
             for field in ONU_FIELDS
         ],
-        "events": found.events.all()[:EVENTS_ON_ONU],
+        "events": restrict(found.events.all(), request.user)[:EVENTS_ON_ONU],
         "ranges": RANGES,
         "boot": {"limits": {"weak": power.RX_WEAK}},
     }
     return show(request, "onu.html", context)
 
 
-@page
+@page("telemetry.view_onuevent")
 def onu_events(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Show all events of an ONU, the newest first."""
     hidden = [f"olt__{name}" for name in queries.SECRETS]
-    found = get_object_or_404(Onu.objects.select_related("olt").defer(*hidden), pk=onu_id)
-    events = Paginator(found.events.all(), ONUS_PER_PAGE).get_page(request.GET.get("page"))
+    onus = restrict(Onu.objects.select_related("olt"), request.user)
+    found = get_object_or_404(onus.defer(*hidden), pk=onu_id)
+    events = Paginator(restrict(found.events.all(), request.user), ONUS_PER_PAGE).get_page(request.GET.get("page"))
     return show(request, "onu_events.html", {"active": "onus", "onu": found, "page": events, "events": events})
 
 
-@page
+@page("telemetry.view_onu")
 def onu_power(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Return the power of an ONU over the last hours as JSON, for its chart."""
     hours = queries.number(request.GET.get("hours"))
     if hours not in RANGES:
         hours = 24
+    if visible_ids(request.user) is not None:
+        get_object_or_404(restrict(Onu.objects.only("pk"), request.user), pk=onu_id)
     now = timezone.now()
     return JsonResponse(history.power_history(onu_id, now - timedelta(hours=hours), now))
 
 
-@page
+@page("polling.view_execution")
 def executions(request: HttpRequest) -> HttpResponse:
     olt_id = queries.number(request.GET.get("olt"))
     status = request.GET.get("status", "")
     if status not in dict(STATUS_CHOICES):
         status = ""
     before = queries.number(request.GET.get("before"))
-    masters, older = queries.composites(olt=olt_id, status=status, before=before)
+    masters, older = queries.composites(request.user, olt=olt_id, status=status, before=before)
     context = {
         "active": "executions",
         "composites": masters,
         "older": older,
         "before": before,
-        "olts": Olt.objects.only("name"),
+        "olts": visible_olts(request.user).only("name"),
         "olt_id": olt_id,
         "status": status,
         "statuses": STATUS_CHOICES,

@@ -1,4 +1,4 @@
-// Copies the key of a new token.
+// Copies the key of a new token, and saves recovery codes.
 
 import { toast } from "./actions.js";
 
@@ -12,5 +12,16 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
       // Without https there is no clipboard: the key is selected, to be copied by hand.
       getSelection().selectAllChildren(source);
     }
+  });
+}
+
+for (const button of document.querySelectorAll("button[data-download]")) {
+  const source = document.getElementById(button.dataset.download);
+  button.addEventListener("click", () => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([source.textContent], { type: "text/plain" }));
+    link.download = button.dataset.file;
+    link.click();
+    URL.revokeObjectURL(link.href);
   });
 }

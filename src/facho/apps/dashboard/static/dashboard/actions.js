@@ -1,5 +1,6 @@
 // Actions of the user: run a node, open a menu, choose the colours.
 
+import { logInAgain } from "./feed.js";
 import { fill, text } from "./time.js";
 
 const SHOWN_FOR = 7000;
@@ -22,7 +23,8 @@ async function run(button) {
     });
     const body = await answer.json().catch(() => ({}));
     const sentence = typeof body.detail === "string" ? body.detail : "";
-    if (answer.ok) toast(button.dataset.done ?? (body.already_requested ? text.askedAlready : text.asked), "ok");
+    if (answer.status === 401) logInAgain();
+    else if (answer.ok) toast(button.dataset.done ?? (body.already_requested ? text.askedAlready : text.asked), "ok");
     else toast(sentence || fill(text.failed, { status: answer.status }), answer.status === 409 ? "warn" : "bad");
   } catch {
     toast(text.offline, "bad");

@@ -56,10 +56,16 @@ function close() {
 function comeAgain() {
   close();
   setTimeout(async () => {
-    if (await isLoggedOut()) location.reload();
+    if (await isLoggedOut()) logInAgain();
     else open();
   }, pause);
   pause = Math.min(pause * 2, LONGEST_PAUSE);
+}
+
+/** Leave a page whose session has ended, and come back to it after the login. */
+export function logInAgain() {
+  const here = encodeURIComponent(location.pathname + location.search);
+  location.assign(`${document.body.dataset.login}?ended&next=${here}`);
 }
 
 async function isLoggedOut() {

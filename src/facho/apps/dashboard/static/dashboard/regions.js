@@ -1,5 +1,6 @@
 // Keeps a page current: fetches it again and replaces the regions that changed.
 
+import { logInAgain } from "./feed.js";
 import { tick } from "./time.js";
 
 // Notifications come in bursts. Minimum pause between two fetches, and as a multiple of the duration of a fetch.
@@ -43,18 +44,19 @@ async function refresh() {
 /** Go to another view of the same page, such as another sort order, without a full load. */
 export async function go(url) {
   underway?.abort();
-  if (await load(url)) history.pushState(null, "", url);
+  // Accepts HTML as a navigation does: the session counts it as an activity of the user.
+  if (await load(url, { Accept: "text/html" })) history.pushState(null, "", url);
   else location.assign(url);
 }
 
-async function load(url) {
+async function load(url, headers = {}) {
   const mine = (underway = new AbortController());
   lastFetch = performance.now();
   document.body.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(url, { signal: mine.signal, cache: "no-store" });
-    // Only the login page redirects.
-    if (answer.redirected) location.reload();
+    const answer = await fetch(url, { headers, signal: mine.signal, cache: "no-store" });
+    // Pages redirect to the login only.
+    if (answer.redirected) logInAgain();
     if (!answer.ok || answer.redirected) return false;
     swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
     return true;
