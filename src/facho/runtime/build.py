@@ -122,7 +122,7 @@ def make_delivery(
     """Return the delivery of results to the database. Claims of the same process may share the commits."""
     results = DbResults(
         commits,
-        rules=Rules(config.misses, config.mass_vanishing),
+        rules=Rules(config.misses, config.mass_vanishing, config.max_onus),
         policy=make_policy(config),
         observer=meters,
         inventories=inventories,
@@ -160,7 +160,7 @@ def engine(config: Config) -> Engine:
         "bus": bus,
         "observer": meters,
     }
-    runner = make_runner(worker, **ports)
+    runner = make_runner(worker, most_onus=config.max_onus, **ports)
     prober = Prober(name=worker, slots=slots, **ports)
     planner = Planner(helper)
     least, most = AUTOMATIC_POLLERS
@@ -226,7 +226,7 @@ def olt_figures(olts: OltCollector, thread: DbThread) -> Chore:
     return Chore("olt-figures", MINUTE, in_thread(thread, olts.refresh), offset=25 * SECOND)
 
 
-def make_runner(name: str, *, give_up: GiveUp | None = None, **ports: Unpack[Ports]) -> Runner:
+def make_runner(name: str, *, most_onus: int, give_up: GiveUp | None = None, **ports: Unpack[Ports]) -> Runner:
     """Return a runner with all brands."""
     return Runner(
         name=name,
@@ -236,6 +236,7 @@ def make_runner(name: str, *, give_up: GiveUp | None = None, **ports: Unpack[Por
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
         is_away=is_away,
         give_up=give_up,
+        most_onus=most_onus,
         **ports,
     )
 
@@ -279,6 +280,7 @@ def make_chores(
         executions=config.keep_executions,
         history=config.keep_history,
         daily=config.keep_daily,
+        changes=config.keep_changes,
     )
 
     def reap(now: datetime) -> int:

@@ -15,14 +15,15 @@ from django.db.models import Count, DateTimeField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 
 from facho.adapters.clock import SystemClock
-from facho.apps.inventory.fields import WrongKeyError, tables_with_secrets
 from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Lease, Poller
+from facho.apps.rest.fields import WrongKeyError, tables_with_secrets
 from facho.brands import BRANDS
 from facho.engine.device import olts_by_device
 from facho.runtime.clocks import measure, skew_of_database
 from facho.runtime.config import KNOWN_NAMES, Config, unknown_names
+from facho.runtime.files import loose_paths
 from facho.runtime.lock import roles_at_work
 from facho.runtime.logs import redact
 from facho.store import history_upgrade
@@ -51,6 +52,20 @@ def environment(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
             id="facho.E001",
         )
         for name, meant in unknown_names().items()
+    ]
+
+
+@register
+def plain_passwords(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
+    """Find an LDAP server that gets passwords without encryption."""
+    if not settings.CONFIG.sends_plain_passwords:
+        return []
+    return [
+        Warning(
+            "FACHO_LDAP_START_TLS is false, so passwords are sent to the LDAP server without encryption.",
+            hint="Write ldaps:// in FACHO_LDAP_URL, or unset FACHO_LDAP_START_TLS.",
+            id="facho.W009",
+        )
     ]
 
 
@@ -164,6 +179,18 @@ def shared_devices() -> list[CheckMessage]:
         )
         for device, olt_ids in devices.items()
         if len(olt_ids) > 1
+    ]
+
+
+def loose_files(config: Config) -> list[CheckMessage]:
+    """Find files that other users of the machine can read. Only in `facho check`: a start closes those it owns."""
+    return [
+        Warning(
+            f"Other users of this machine can read or change {path}.",
+            hint=f"Run: chmod {'700' if path.is_dir() else '600'} {path}",
+            id="facho.W010",
+        )
+        for path in loose_paths(config)
     ]
 
 

@@ -29,10 +29,13 @@ LIGHT_COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a subcommand. A user error ends it with a message, not with a traceback."""
+    # Files are for the user that runs Facho: see `files.py`.
+    os.umask(0o077)
     words = sys.argv[1:] if argv is None else list(argv)
     typed = next((word for word in words if not word.startswith("-")), "")
     arguments = _parser(typed).parse_args(words)
     # Imported late: `--version` and `--help` need neither.
+    from facho.engine.escapes import escape_lines
     from facho.runtime.commands.screen import CommandError
     from facho.runtime.config import ConfigError
 
@@ -41,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         status = arguments.command(arguments)
         sys.stdout.flush()
     except CommandError as error:
-        sys.stderr.write(f"facho: {error}\n")
+        sys.stderr.write(f"facho: {escape_lines(str(error))}\n")
         sys.exit(error.status)
     except ConfigError as error:
         sys.exit(f"facho: {error}")
@@ -96,6 +99,10 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     create.add_argument("--username")
     create.add_argument("--email", default="")
     create.add_argument("--noinput", action="store_true", help="read the password from DJANGO_SUPERUSER_PASSWORD")
+    free = _command(commands, "unlock", unlock, "end the lock after failed logins")
+    who = free.add_mutually_exclusive_group(required=True)
+    who.add_argument("target", nargs="?", metavar="USER|ADDRESS", help="a user name or an IP address")
+    who.add_argument("--all", action="store_true", help="end all locks")
     shell = _command(commands, "shell", open_shell, "open a Python shell with all models imported")
     shell.add_argument("-c", "--command", dest="code", help="run this code and exit")
     _command(commands, "check", check, "check the configuration")
@@ -120,13 +127,16 @@ def _command(
     return command
 
 
-def prepare() -> "Config":
-    """Create the data directory and key if needed, then start Django."""
+def prepare(*, is_check: bool = False) -> "Config":
+    """Create the data directory and key if needed, then start Django. A check leaves file modes as they are."""
     from facho.runtime import config as facho_config
+    from facho.runtime import files
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.runtime.settings")
     config = facho_config.load()
     facho_config.prepare(config)
+    if not is_check:
+        files.tighten(config)
     import django
 
     django.setup()
@@ -251,27 +261,58 @@ def create_superuser(arguments: argparse.Namespace) -> None:
     refuse_on_errors(outdated_too=True)
     from django.core.management import CommandError, call_command
 
+    from facho.apps.changes.actor import acting, command_line
+    from facho.runtime.config import ConfigError
+
+    if arguments.noinput:
+        # With a terminal, Django itself checks the password.
+        _check_password(os.environ.get("DJANGO_SUPERUSER_PASSWORD", ""), arguments.username or "")
+    try:
+        with acting(command_line()):
+            call_command(
+                "createsuperuser",
+                username=arguments.username,
+                email=arguments.email,
+                interactive=not arguments.noinput,
+            )
+    except CommandError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _check_password(password: str, username: str) -> None:
+    from django.contrib.auth import get_user_model
+    from django.contrib.auth.password_validation import validate_password
+    from django.core.exceptions import ValidationError
+
     from facho.runtime.config import ConfigError
 
     try:
-        call_command(
-            "createsuperuser",
-            username=arguments.username,
-            email=arguments.email,
-            interactive=not arguments.noinput,
-        )
-    except CommandError as error:
-        raise ConfigError(str(error)) from error
+        validate_password(password, get_user_model()(username=username))
+    except ValidationError as error:
+        raise ConfigError(f"DJANGO_SUPERUSER_PASSWORD is not accepted. {' '.join(error.messages)}") from error
+
+
+def unlock(arguments: argparse.Namespace) -> None:
+    prepare()
+    refuse_on_errors(outdated_too=True)
+    from facho.apps.accounts import logins
+    from facho.apps.changes.actor import acting, command_line
+
+    with acting(command_line()):
+        number = logins.unlock_all() if arguments.all else logins.unlock(arguments.target)
+    print(f"{number} failed logins were forgotten." if number else "There were no failed logins to forget.")
 
 
 def open_shell(arguments: argparse.Namespace) -> None:
     prepare()
     from django.core.management import call_command
 
+    from facho.apps.changes.actor import acting, command_line
     from facho.runtime.shell import Shell
 
-    # The imports are printed, unless the output is for a program.
-    call_command(Shell(), command=arguments.code, verbosity=0 if arguments.code else 2)
+    with acting(command_line()):
+        # The imports are printed, unless the output is for a program.
+        call_command(Shell(), command=arguments.code, verbosity=0 if arguments.code else 2)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -285,18 +326,18 @@ def check(arguments: argparse.Namespace) -> None:
             f"The data directory {data_dir} does not exist. If it was deleted, restore a backup. For a new "
             "installation run `facho migrate`, which creates it."
         )
-    config = prepare()
+    config = prepare(is_check=True)
     from django.core import checks
 
-    from facho.runtime.checks import servers, shared_devices
+    from facho.runtime.checks import loose_files, servers, shared_devices
 
-    messages = [*checks.run_checks(databases=["default"]), *shared_devices()]
+    messages = [*checks.run_checks(databases=["default"]), *shared_devices(), *loose_files(config)]
     if config.is_scale:
         messages += servers(config)
     for message in messages:
         if message.level == checks.INFO:
             print(message.msg, flush=True)
-    _refuse([message for message in messages if message.level >= checks.WARNING])
+    _refuse([message for message in messages if message.level >= checks.WARNING and not message.is_silenced()])
     print(f"No problems found. Data in {config.data_dir}, database {config.database['ENGINE']}.")
 
 
@@ -304,10 +345,12 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
     config = prepare()
     # Before a new key is created: with an unreadable secret there is nothing to rotate.
     refuse_on_errors(outdated_too=True)
+    from facho.apps.changes.actor import acting, command_line
     from facho.runtime import keys
 
-    count = keys.rotate(config)
-    print(f"The secrets of {count} OLTs and channels are now encrypted with the first key. Start Facho again.")
+    with acting(command_line()):
+        count = keys.rotate(config)
+    print(f"The secrets of {count} OLTs, channels and users are now encrypted with the first key. Start Facho again.")
 
 
 def refuse_on_errors(*, outdated_too: bool = False, databases: Sequence[str] = ("default",)) -> None:

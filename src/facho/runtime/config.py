@@ -23,6 +23,9 @@ AUTOMATIC_POLLERS = (10, 200)
 WORKER_POLLERS = 32
 MOST_POLLERS = 1000
 
+# Names of the roles, from fewest to most rights.
+ROLES = ("Viewer", "Support", "Operator", "Engineer", "Admin")
+
 # A process that is paused inside a transaction must not block others with its locks, and a broken connection must be
 # noticed within seconds, as leases require.
 POSTGRES_OPTIONS = {
@@ -135,6 +138,41 @@ def read_data_dir(text: str) -> Path:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _networks(text: str) -> tuple[Any, ...]:
+    import ipaddress
+
+    try:
+        return tuple(ipaddress.ip_network(part) for part in _list(text))
+    except ValueError as error:
+        raise ValueError(f"{error}. Write networks like 10.20.0.0/16, separated by commas") from None
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    """Read host names, addresses and networks."""
+    hosts = tuple(part.lower().rstrip(".") for part in _list(text))
+    try:
+        _networks(",".join(host for host in hosts if "/" in host or ":" in host))
+    except ValueError:
+        raise ValueError(
+            "Write host names, addresses or networks like 10.20.0.0/16, separated by commas, without http:// and port"
+        ) from None
+    return hosts
+
+
+def _changes_log(text: str) -> tuple[str, ...]:
+    targets = _list(text)
+    for target in targets:
+        try:
+            parts = urlsplit(target)
+            is_server = parts.scheme in ("syslog", "syslog+tcp") and bool(parts.hostname) and parts.port != 0
+            is_server = is_server and target == f"{parts.scheme}://{parts.netloc}" and "@" not in parts.netloc
+        except ValueError:
+            is_server = False
+        if target != "file" and not is_server:
+            raise ValueError("Write file, syslog://host:514 or syslog+tcp://host:514, or several separated by commas")
+    return targets
 
 
 def _time_zone(text: str) -> str:
@@ -261,6 +299,130 @@ def _database(url: str, data_dir: Path, mode: str) -> dict[str, object]:
     return settings
 
 
+@dataclass(frozen=True, slots=True)
+class RequiredWith:
+    """Reads a text that cannot be empty if another setting is set."""
+
+    variable: str
+    other: str
+    advice: str
+
+    def __call__(self, text: str, other_value: Any) -> str:
+        if other_value and not text:
+            raise ConfigError(f"{self.other} is set, but {self.variable} is not. {self.advice}.")
+        return text
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _issuer(text: str) -> str:
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+        is_plain = bool(host) and "@" not in parts.netloc and not parts.query and not parts.fragment
+        is_issuer = is_plain and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)))
+    except ValueError:
+        is_issuer = False
+    if not is_issuer:
+        raise ValueError(
+            "Write the issuer of the provider with https://, without a query, like https://sso.example.net/realms/noc"
+        )
+    if find_spec("mozilla_django_oidc") is None:
+        raise ConfigError(
+            "FACHO_OIDC_ISSUER is set, but its packages are not installed. Install them: pip install 'facho[oidc]'"
+        )
+    return text
+
+
+def _scopes(text: str) -> str:
+    if "openid" not in text.split():
+        raise ValueError("Write scopes with openid among them, like openid profile email groups")
+    return text
+
+
+def _ldap_url(text: str) -> str:
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        is_plain = parts.path in ("", "/") and not parts.query and not parts.fragment and parts.port != 0
+        is_ldap = parts.scheme in ("ldap", "ldaps") and bool(parts.hostname) and "@" not in parts.netloc and is_plain
+    except ValueError:
+        is_ldap = False
+    if not is_ldap:
+        raise ValueError("Write scheme, host and optionally a port, like ldaps://ldap.example.net")
+    if find_spec("django_auth_ldap") is None or find_spec("ldap") is None:
+        raise ConfigError(
+            "FACHO_LDAP_URL is set, but its packages are not installed. Install them: apt-get install gcc python3-dev "
+            "libldap2-dev libsasl2-dev; pip install 'facho[ldap]'"
+        )
+    return text
+
+
+def _ldap_filter(text: str) -> str:
+    try:
+        filled = text % {"user": "ana"}
+        is_filter = "%(user)s" in text and filled.startswith("(") and filled.endswith(")")
+    except (ValueError, TypeError, KeyError):
+        is_filter = False
+    if not is_filter:
+        raise ValueError("Write a filter with %(user)s in the place of the user name, like (sAMAccountName=%(user)s)")
+    return text
+
+
+def _readable_file(text: str) -> Path | None:
+    if not text:
+        return None
+    file = Path(text)
+    if not file.is_file() or not os.access(file, os.R_OK):
+        raise ValueError("That file cannot be read. Write the path of a file with certificates in PEM format")
+    return file
+
+
+def _roles(text: str) -> dict[str, str]:
+    """Return the role of each group. The role comes after the last equals sign, because a group can contain one."""
+    pairs = [part.rpartition("=") for part in _list(text)]
+    roles = {group.strip(): role.strip() for group, _equals, role in pairs}
+    if "" in roles or not set(roles.values()) <= set(ROLES):
+        raise ValueError(f"Write groups with a role, like noc-admins=Admin,noc=Operator. Roles are {', '.join(ROLES)}")
+    return roles
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultRole:
+    """Reads the role of users without a mapped group. A provider without any role would refuse everybody."""
+
+    other: str
+
+    def __call__(self, text: str, server: str, roles: Mapping[str, str]) -> str:
+        start = self.other.rpartition("_")[0]
+        if server and not roles and not text:
+            raise ConfigError(
+                f"{self.other} is set, but no role is. Set {start}_ROLES like noc-admins=Admin,noc=Operator, or "
+                f"{start}_DEFAULT_ROLE like Viewer."
+            )
+        return str(Choice(ROLES)(text)) if text else ""
+
+
+def _local_login(text: str, oidc_issuer: str, ldap_url: str) -> bool:
+    is_on = Switch(("true", "false"))(text)
+    if not is_on and not oidc_issuer and not ldap_url:
+        raise ConfigError(
+            "FACHO_LOCAL_LOGIN is false, but there is no other login. Set FACHO_OIDC_ISSUER or FACHO_LDAP_URL, or "
+            "unset FACHO_LOCAL_LOGIN."
+        )
+    return is_on
+
+
 DAYS = Number(1, 3650)
 
 
@@ -307,6 +469,49 @@ class Config:
         "time zone of the admin, such as `America/Lima`; the dashboard uses the browser's time zone",
         "zona horaria de la administración, como `America/Lima`; el panel usa la del navegador",
     )
+    login_failures: int = setting(
+        "FACHO_LOGIN_FAILURES",
+        "5",
+        Number(1, 100),
+        "number of failed logins of a user from one address before that user is locked there",
+        "número de inicios de sesión fallidos de un usuario desde una dirección para bloquearlo desde ella",
+    )
+    login_lock_minutes: int = setting(
+        "FACHO_LOGIN_LOCK_MINUTES",
+        "15",
+        Number(1, 1440),
+        "minutes from the last failed login to the end of a lock",
+        "minutos desde el último inicio de sesión fallido hasta el final de un bloqueo",
+    )
+    password_length: int = setting(
+        "FACHO_PASSWORD_LENGTH",
+        "10",
+        Number(8, 128),
+        "minimum number of characters of a new password",
+        "número mínimo de caracteres de una contraseña nueva",
+    )
+    require_totp: str = setting(
+        "FACHO_REQUIRE_TOTP",
+        "none",
+        Choice(("none", "staff", "all")),
+        "users who must set up two-factor authentication: `staff` (users of the admin) or `all`",
+        "usuarios que deben activar la verificación en dos pasos: `staff` (usuarios de la administración) o `all` "
+        "(todos)",
+    )
+    session_idle: int = setting(
+        "FACHO_SESSION_IDLE",
+        "720",
+        Number(0, 525_600),
+        "minutes without activity of a user before the session ends; `0`: no limit",
+        "minutos sin actividad de un usuario para cerrar su sesión; `0`: sin límite",
+    )
+    session_days: int = setting(
+        "FACHO_SESSION_DAYS",
+        "14",
+        DAYS,
+        "days from the login to the end of a session",
+        "días desde el inicio de sesión hasta el final de la sesión",
+    )
     pollers: int | None = setting(
         "FACHO_POLLERS",
         "",
@@ -333,6 +538,15 @@ class Config:
         "porcentaje de las ONUs de una OLT. Si desaparecen más a la vez, ninguna se marca como desaparecida hasta que "
         "el siguiente descubrimiento lo confirme; `100` lo desactiva",
     )
+    max_onus: int = setting(
+        "FACHO_MAX_ONUS",
+        "65536",
+        Number(128, 1_000_000),
+        "maximum number of stored ONUs of an OLT, missing ones included. If an OLT reports more, the new ones are left "
+        "out and the OLT is marked as suspect",
+        "número máximo de ONUs guardadas de una OLT, incluidas las desaparecidas. Si una OLT informa de más, las "
+        "nuevas se omiten y la OLT se marca como sospechosa",
+    )
     breaker_after: int = setting(
         "FACHO_BREAKER_AFTER",
         "3",
@@ -348,6 +562,24 @@ class Config:
         Switch(("true", "false")),
         "`false`: an open breaker must be closed manually, even if the OLT answers again",
         "`false`: un cortacircuitos abierto se cierra manualmente, aunque la OLT vuelva a responder",
+    )
+    olt_networks: tuple[Any, ...] = setting(
+        "FACHO_OLT_NETWORKS",
+        "",
+        _networks,
+        "networks of OLTs, separated by commas, such as `10.20.0.0/16`. OLTs elsewhere are refused and not polled. "
+        "Empty: any address",
+        "redes de las OLT, separadas por comas, como `10.20.0.0/16`. Las OLT de otras redes se rechazan y no se "
+        "sondean. Vacío: cualquier dirección",
+    )
+    channel_hosts: tuple[str, ...] = setting(
+        "FACHO_CHANNEL_HOSTS",
+        "",
+        _hosts,
+        "hosts that alert channels may connect to: names, addresses or networks, separated by commas. Empty: any host. "
+        "Link-local and cloud metadata addresses need a network here",
+        "hosts a los que pueden conectarse los canales de alertas: nombres, direcciones o redes, separados por comas. "
+        "Vacío: cualquiera. Las direcciones link-local y de metadatos de la nube necesitan una red aquí",
     )
     keep_logs: int = setting(
         "FACHO_KEEP_LOGS",
@@ -372,6 +604,22 @@ class Config:
         DAYS,
         "days to keep the daily minimum, mean and maximum of each ONU",
         "días que se guardan el mínimo, la media y el máximo diarios de cada ONU",
+    )
+    keep_changes: int = setting(
+        "FACHO_KEEP_CHANGES",
+        "730",
+        DAYS,
+        "days to keep the record of changes and logins",
+        "días que se guarda el registro de cambios e inicios de sesión",
+    )
+    changes_log: tuple[str, ...] = setting(
+        "FACHO_CHANGES_LOG",
+        "",
+        _changes_log,
+        "where to write each change as a line of JSON too, separated by commas: `file` for `logs/changes.log` in the "
+        "data directory, `syslog://host:514` for UDP, `syslog+tcp://host:514` for TCP",
+        "dónde escribir además cada cambio como una línea JSON, separado por comas: `file` para `logs/changes.log` en "
+        "el directorio de datos, `syslog://host:514` para UDP, `syslog+tcp://host:514` para TCP",
     )
     spool_mb: int = setting(
         "FACHO_SPOOL_MB",
@@ -436,6 +684,167 @@ class Config:
         "token (bearer) requerido para `/metrics`. Sin él, solo se responde a solicitudes de la misma máquina",
         is_secret=True,
     )
+    oidc_issuer: str = setting(
+        "FACHO_OIDC_ISSUER",
+        "",
+        _issuer,
+        "issuer URL of an OpenID Connect provider, such as `https://sso.example.net/realms/noc`; see "
+        "[docs/accounts.md](docs/accounts.md)",
+        "URL (issuer) de un proveedor OpenID Connect, como `https://sso.example.net/realms/noc`; vea "
+        "[docs/accounts.es.md](docs/accounts.es.md)",
+        # A wrong one may contain a password.
+        is_secret=True,
+    )
+    oidc_client_id: str = setting(
+        "FACHO_OIDC_CLIENT_ID",
+        "",
+        RequiredWith("FACHO_OIDC_CLIENT_ID", "FACHO_OIDC_ISSUER", "Set it to the client id that the provider shows"),
+        "client id of Facho at the provider",
+        "client id de Facho en el proveedor",
+        needs=("oidc_issuer",),
+    )
+    oidc_client_secret: str = setting(
+        "FACHO_OIDC_CLIENT_SECRET",
+        "",
+        RequiredWith(
+            "FACHO_OIDC_CLIENT_SECRET", "FACHO_OIDC_ISSUER", "Set it to the client secret that the provider shows"
+        ),
+        "client secret of Facho at the provider",
+        "client secret de Facho en el proveedor",
+        needs=("oidc_issuer",),
+        is_secret=True,
+    )
+    oidc_scopes: str = setting(
+        "FACHO_OIDC_SCOPES",
+        "openid profile email",
+        _scopes,
+        "scopes requested from the provider, separated by spaces",
+        "scopes que se piden al proveedor, separados por espacios",
+    )
+    oidc_groups_claim: str = setting(
+        "FACHO_OIDC_GROUPS_CLAIM",
+        "groups",
+        str,
+        "claim with the groups of the user",
+        "claim con los grupos del usuario",
+    )
+    oidc_roles: dict[str, str] = setting(
+        "FACHO_OIDC_ROLES",
+        "",
+        _roles,
+        "role of each group: `noc-admins=Admin,noc=Operator`. The highest role counts",
+        "rol de cada grupo: `noc-admins=Admin,noc=Operator`. Vale el rol más alto",
+    )
+    oidc_default_role: str = setting(
+        "FACHO_OIDC_DEFAULT_ROLE",
+        "",
+        DefaultRole("FACHO_OIDC_ISSUER"),
+        "role of users without such a group. Without it, they are refused",
+        "rol de los usuarios sin ninguno de esos grupos. Sin él, se les rechaza",
+        needs=("oidc_issuer", "oidc_roles"),
+    )
+    oidc_label: str = setting(
+        "FACHO_OIDC_LABEL",
+        "SSO",
+        str,
+        "name of the provider on the login page: “Log in with …”",
+        "nombre del proveedor en la página de inicio de sesión: «Iniciar sesión con …»",
+    )
+    ldap_url: str = setting(
+        "FACHO_LDAP_URL",
+        "",
+        _ldap_url,
+        "URL of an LDAP server: `ldaps://ldap.example.net`, or `ldap://` with StartTLS",
+        "URL de un servidor LDAP: `ldaps://ldap.example.net`, o `ldap://` con StartTLS",
+        # A wrong one may contain a password.
+        is_secret=True,
+    )
+    ldap_start_tls: bool = setting(
+        "FACHO_LDAP_START_TLS",
+        "true",
+        Switch(("true", "false")),
+        "`false`: passwords are sent to `ldap://` without encryption. Only for a server on the same machine",
+        "`false`: las contraseñas se envían a `ldap://` sin cifrar. Solo para un servidor en la misma máquina",
+    )
+    ldap_ca_file: Path | None = setting(
+        "FACHO_LDAP_CA_FILE",
+        "",
+        _readable_file,
+        "file with the certificates (PEM) of the authority that signed the certificate of the LDAP server",
+        "archivo con los certificados (PEM) de la autoridad que firmó el certificado del servidor LDAP",
+        automatic=("those of the system", "los del sistema"),
+    )
+    ldap_bind_dn: str = setting(
+        "FACHO_LDAP_BIND_DN",
+        "",
+        str,
+        "DN of the account that Facho uses to search users. Empty: anonymous",
+        "DN de la cuenta con la que Facho busca usuarios. Vacío: anónimo",
+    )
+    ldap_bind_password: str = setting(
+        "FACHO_LDAP_BIND_PASSWORD",
+        "",
+        RequiredWith("FACHO_LDAP_BIND_PASSWORD", "FACHO_LDAP_BIND_DN", "Set it to the password of that account"),
+        "password of that account",
+        "contraseña de esa cuenta",
+        needs=("ldap_bind_dn",),
+        is_secret=True,
+    )
+    ldap_user_base: str = setting(
+        "FACHO_LDAP_USER_BASE",
+        "",
+        RequiredWith(
+            "FACHO_LDAP_USER_BASE",
+            "FACHO_LDAP_URL",
+            "Set it to the DN above all users, like ou=people,dc=example,dc=net",
+        ),
+        "DN above all users, such as `ou=people,dc=example,dc=net`",
+        "DN sobre todos los usuarios, como `ou=people,dc=example,dc=net`",
+        needs=("ldap_url",),
+    )
+    ldap_user_filter: str = setting(
+        "FACHO_LDAP_USER_FILTER",
+        "(uid=%(user)s)",
+        _ldap_filter,
+        "filter that finds a user by name; for Active Directory `(sAMAccountName=%(user)s)`",
+        "filtro que encuentra a un usuario por su nombre; para Active Directory `(sAMAccountName=%(user)s)`",
+    )
+    ldap_roles: dict[str, str] = setting(
+        "FACHO_LDAP_ROLES",
+        "",
+        _roles,
+        "role of each group, by its `cn`: `noc-admins=Admin,noc=Operator`. The highest role counts",
+        "rol de cada grupo, por su `cn`: `noc-admins=Admin,noc=Operator`. Vale el rol más alto",
+    )
+    ldap_group_base: str = setting(
+        "FACHO_LDAP_GROUP_BASE",
+        "",
+        RequiredWith(
+            "FACHO_LDAP_GROUP_BASE",
+            "FACHO_LDAP_ROLES",
+            "Set it to the DN above all groups, like ou=groups,dc=example,dc=net",
+        ),
+        "DN above all groups, such as `ou=groups,dc=example,dc=net`",
+        "DN sobre todos los grupos, como `ou=groups,dc=example,dc=net`",
+        needs=("ldap_roles",),
+    )
+    ldap_default_role: str = setting(
+        "FACHO_LDAP_DEFAULT_ROLE",
+        "",
+        DefaultRole("FACHO_LDAP_URL"),
+        "role of users without such a group. Without it, they are refused",
+        "rol de los usuarios sin ninguno de esos grupos. Sin él, se les rechaza",
+        needs=("ldap_url", "ldap_roles"),
+    )
+    local_login: bool = setting(
+        "FACHO_LOCAL_LOGIN",
+        "true",
+        _local_login,
+        "`false`: of the accounts with a password in Facho, only superusers can log in, at `/login/?local=1`",
+        "`false`: de las cuentas con contraseña en Facho, solo los superusuarios pueden iniciar sesión, en "
+        "`/login/?local=1`",
+        needs=("oidc_issuer", "ldap_url"),
+    )
     mode: str = setting(
         "FACHO_MODE",
         "embedded",
@@ -495,6 +904,12 @@ class Config:
         """Return the host of `public_url` as browsers send it."""
         host = urlsplit(self.public_url).hostname or ""
         return f"[{host}]" if ":" in host else host
+
+    @property
+    def sends_plain_passwords(self) -> bool:
+        """Return whether passwords leave this machine without encryption."""
+        parts = urlsplit(self.ldap_url)
+        return parts.scheme == "ldap" and not self.ldap_start_tls and not _is_loopback(parts.hostname or "")
 
     @property
     def is_scale(self) -> bool:

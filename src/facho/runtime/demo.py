@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,67 +87,72 @@ def set_up(fleet: list[dict[str, Any]]) -> None:
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
+    from facho.apps.changes.actor import acting, command_line
+
     users = get_user_model().objects
-    user = users.filter(username=USER).first() or users.create_superuser(USER, password=PASSWORD)
     # All or nothing: an OLT without jobs after a killed start would never get any.
-    with transaction.atomic():
-        ours = _own_olts(fleet, user.pk)
-        _follow_fleet(fleet, ours, user.pk)
-        new = _add_olts(fleet, ours)
-        _record(new, user.pk, ADDED_BY_US)
+    with acting(command_line()), transaction.atomic():
+        if not users.filter(username=USER).exists():
+            users.create_superuser(USER, password=PASSWORD)
+        ours = _own_olts(fleet)
+        _follow_fleet(fleet, ours)
+        with _noting(ADDED_BY_US):
+            new = _add_olts(fleet, ours)
         _add_jobs(new)
         _start_soon([olt.pk for olt in new])
 
 
-def _own_olts(fleet: list[dict[str, Any]], user_id: int) -> dict[str, "Olt"]:
-    """Return the OLTs added by the demo, by their original names, from the history of changes."""
-    from django.contrib.admin.models import LogEntry
-
+def _own_olts(fleet: list[dict[str, Any]]) -> dict[str, "Olt"]:
+    """Return the OLTs added by the demo, by their original names, from the record of changes."""
+    from facho.apps.changes.models import Change
+    from facho.apps.changes.record import record
     from facho.apps.inventory.models import Olt
 
-    added = LogEntry.objects.filter(change_message=ADDED_BY_US)
-    names = {int(id_): name for id_, name in added.values_list("object_id", "object_repr") if id_}
+    added = Change.objects.filter(note=ADDED_BY_US, object_type="inventory.olt").order_by("-id")
+    names = {int(id_): name for id_, name in added.values_list("object_id", "object_name") if id_}
     if names:
         return {names[row.pk]: row for row in Olt.objects.filter(pk__in=names)}
     # Earlier versions recorded nothing and used the name.
     rows = Olt.objects.filter(name__in=[olt["name"] for olt in fleet])
-    _record(rows, user_id, ADDED_BY_US)
+    with _noting(ADDED_BY_US):
+        for row in rows:
+            record(Change.Action.CREATED, row)
     return {row.name: row for row in rows}
 
 
-def _record(olts: "Iterable[Olt]", user_id: int, change: str) -> None:
-    """Record a change by the demo in the history of these OLTs."""
-    from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+def _noting(note: str) -> AbstractContextManager[None]:
+    """Record the changes of the demo with their reason."""
+    from facho.apps.changes.actor import acting, command_line
 
-    for olt in olts:
-        flag = ADDITION if change == ADDED_BY_US else CHANGE
-        LogEntry.objects.log_actions(user_id, [olt], flag, change_message=change)
+    return acting(command_line(note))
 
 
-def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"], user_id: int) -> None:
+def _follow_fleet(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> None:
     """Set the current addresses, and disable demo OLTs that are not simulated now."""
     simulated = {olt["name"]: olt for olt in fleet}
     for name, row in ours.items():
         if name in simulated:
             # The ports may have changed: another program may use the old one.
-            row.host, row.port = simulated[name]["host"], simulated[name]["port"]
-            row.save(update_fields=["host", "port"])
+            for column in ("host", "port", "community"):
+                setattr(row, column, simulated[name][column])
+            row.save(update_fields=["host", "port", "community"])
         if name in simulated and not row.enabled and _last_change(row) == DISABLED_BY_US:
             sys.stdout.write(f"  {row.name} is simulated again: it is enabled.\n")
-            row.enable()
-            _record([row], user_id, ENABLED_BY_US)
+            with _noting(ENABLED_BY_US):
+                row.enable()
         elif name not in simulated and row.enabled:
             sys.stdout.write(f"  {row.name} is not simulated this time: it is disabled.\n")
-            row.disable()
-            _record([row], user_id, DISABLED_BY_US)
+            with _noting(DISABLED_BY_US):
+                row.disable()
 
 
 def _last_change(olt: "Olt") -> str:
     """Return the last change of the demo to one of its OLTs."""
-    from django.contrib.admin.models import LogEntry
+    from facho.apps.changes.models import Change
 
-    own = LogEntry.objects.filter(change_message__in=[ADDED_BY_US, DISABLED_BY_US, ENABLED_BY_US], object_id=olt.pk)
-    return str(own.order_by("-pk").values_list("change_message", flat=True).first() or "")
+    own = Change.objects.filter(object_type="inventory.olt", object_id=olt.pk)
+    notes = own.filter(note__in=[ADDED_BY_US, DISABLED_BY_US, ENABLED_BY_US]).order_by("-id")
+    return str(notes.values_list("note", flat=True).first() or "")
 
 
 def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, "Olt"]) -> list["Olt"]:

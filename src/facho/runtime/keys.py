@@ -4,14 +4,16 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.db import transaction
 
-from facho.apps.inventory.fields import tables_with_secrets
+from facho.apps.changes.models import Change
+from facho.apps.changes.record import record
+from facho.apps.rest.fields import tables_with_secrets
 from facho.runtime import config as facho_config
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock
 
 
 def rotate(config: Config) -> int:
-    """Encrypt every secret with a new key, and return the number of OLTs and channels.
+    """Encrypt every secret with a new key, and return the number of OLTs, channels and users.
 
     With a key file, a new key is added at the front; the old ones stay, so that an older backup can still be
     decrypted. With FACHO_SECRET_KEYS, the admin has added the new key at the front.
@@ -42,4 +44,5 @@ def _encrypt_again() -> int:
         for row in model._default_manager.select_for_update():
             model._default_manager.filter(pk=row.pk).update(**{name: getattr(row, name).rotated() for name in names})
             count += 1
+    record(Change.Action.KEYS_ROTATED)
     return count

@@ -15,10 +15,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from time import monotonic
 from typing import Any
 
+from facho.apps.changes.actor import current
+from facho.engine.escapes import escape, escape_lines
 from facho.runtime.config import Config
+from facho.runtime.syslog import Syslog
 from facho.store.database import is_away
 
 FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
@@ -54,6 +58,8 @@ _SHAPES = (
     (re.compile(r"(/services|/hooks|/webhooks?)(?:/[\w-]{6,})+", re.I), rf"\1/{HIDDEN}"),
     # Keys of API tokens; the start of a key may be shown.
     (re.compile(r"\b(facho_\w{4})\w{20,}"), rf"\1{HIDDEN}"),
+    # ID and access tokens of a login server; the first part is not secret
+    (re.compile(r"\b(eyJ[\w-]{8,})\.[\w-]+\.[\w-]*"), rf"\1.{HIDDEN}"),
     # Fernet keys and what they encrypt
     (re.compile(r"(?<![\w-])[\w-]{43}=(?![\w=-])"), HIDDEN),
     (re.compile(r"\bgAAAA[\w-]{16,}={0,2}"), HIDDEN),
@@ -164,6 +170,8 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if request_id := getattr(record, "request_id", ""):
+            line["request_id"] = request_id
         event = getattr(record, "event", None)
         if event is not None:
             line |= {"event": event.name, "olt_id": getattr(record, "olt_id", None)}
@@ -174,6 +182,23 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
+class Lines(logging.Formatter):
+    """A line of text, with the id of the request that caused it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - a method of logging.Formatter
+        line = super().formatMessage(record)
+        request_id = getattr(record, "request_id", "")
+        return f"{line} [request {request_id}]" if request_id else line
+
+
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Add the id of the current request to a record. Used as a filter that passes every record."""
+    actor = current()
+    if actor is not None and actor.request_id:
+        record.request_id = actor.request_id
+    return True
+
+
 def redact(text: str) -> str:
     """Return a text without apparent secrets."""
     for shape, replacement in _SHAPES:
@@ -181,8 +206,13 @@ def redact(text: str) -> str:
     return text
 
 
+def _indented(traceback: str) -> str:
+    """Return a traceback without secrets. Its lines cannot be taken for records, whatever a text in it contains."""
+    return indent(escape_lines(redact(traceback)), "  ")
+
+
 class Redaction(logging.Filter):
-    """Passes every record without its secrets, in message, details and traceback."""
+    """Passes every record without its secrets and control characters, in message, details and traceback."""
 
     _formatter = logging.Formatter()
 
@@ -195,11 +225,11 @@ class Redaction(logging.Filter):
         except (TypeError, ValueError, KeyError):
             # Arguments that do not match the message are a bug, but the line is kept.
             message = f"{record.msg} {record.args}"
-        record.msg, record.args = redact(message), None
+        record.msg, record.args = escape(redact(message)), None
         if record.exc_info and not record.exc_text:
             record.exc_text = self._formatter.formatException(record.exc_info)
-        record.exc_text = redact(record.exc_text) if record.exc_text else record.exc_text
-        record.stack_info = redact(record.stack_info) if record.stack_info else record.stack_info
+        record.exc_text = _indented(record.exc_text) if record.exc_text else record.exc_text
+        record.stack_info = _indented(record.stack_info) if record.stack_info else record.stack_info
         details = getattr(record, "details", None)
         if isinstance(details, Mapping):
             record.details = {name: _redacted(name, value) for name, value in details.items()}
@@ -207,11 +237,48 @@ class Redaction(logging.Filter):
         return True
 
 
+class Refusals(logging.Filter):
+    """Turns a refused request (400, 403) into one warning: who, from where, what and why, without a traceback.
+
+    Django logs an exception with its traceback, and some of them twice.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request, status = getattr(record, "request", None), getattr(record, "status_code", None)
+        if status not in (400, 403) or request is None or not record.name.startswith("django."):
+            return True
+        # A record goes through every handler.
+        first = request.__dict__.setdefault("_refusal", record)
+        if first is record and not hasattr(record, "is_refusal"):
+            record.is_refusal = True
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+            error = record.exc_info[1] if record.exc_info else None
+            reason = str(error or "") or record.getMessage()
+            record.msg = "%d user=%s address=%s method=%s path=%r: %s"
+            record.args = (status, _user(request), _address(request), request.method, request.path, ascii(reason)[1:-1])
+            record.exc_info = record.exc_text = None
+        return first is record
+
+
+def _user(request: Any) -> str:
+    """Return the name of the user, as far as it is known: a query here could fail too."""
+    user = getattr(request, "_cached_user", None) or request.__dict__.get("user")
+    is_loaded = not hasattr(user, "_wrapped") and getattr(user, "is_authenticated", False)
+    return repr(user.get_username()) if user is not None and is_loaded else "-"
+
+
+def _address(request: Any) -> str:
+    # Imported late: commands configure the log before they load Django.
+    from facho.apps.rest.addresses import client_address
+
+    return str(client_address(request) or "-")
+
+
 def _redacted(name: str, value: Any) -> Any:
     if isinstance(value, int | float | None):
         return value
     # By name too: a detail named password is hidden in any case.
-    return HIDDEN if re.search(rf"{_NAMES}$", name, re.I) else redact(str(value))
+    return HIDDEN if re.search(rf"{_NAMES}$", name, re.I) else escape(redact(str(value)))
 
 
 def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> None:
@@ -229,11 +296,24 @@ def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> N
         events.addFilter(lambda record: hasattr(record, "event"))
         handlers.append(events)
     for handler in handlers:
-        handler.setFormatter(JsonLines() if config.log_format == "json" else logging.Formatter(FORMAT))
+        handler.setFormatter(JsonLines() if config.log_format == "json" else Lines(FORMAT))
+        handler.addFilter(Refusals())
         handler.addFilter(Redaction())
+        handler.addFilter(add_request_id)
     logging.basicConfig(level=logging.WARNING, handlers=handlers, force=True)
+    if to_file:
+        _configure_changes(config, folder / ("changes.log" if name == "facho" else f"changes-{name}.log"))
     level = logging.getLevelNamesMapping()[config.log_level]
     logging.getLogger("facho").setLevel(min(level, logging.INFO))
+
+
+def _configure_changes(config: Config, path: Path) -> None:
+    """Write each change as a line of JSON to the targets of FACHO_CHANGES_LOG."""
+    changes = logging.getLogger("facho.changes")
+    for target in config.changes_log:
+        handler = LogFile(path, 0.0) if target == "file" else Syslog(target)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        changes.addHandler(handler)
 
 
 def add_events(handler: logging.Handler) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.apps import apps
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.core.management.color import no_style
@@ -38,6 +38,9 @@ PACKED_BATCH = 500
 ROWS = "how_many"
 
 Model = type[models.Model]
+
+# `migrate` fills these.
+FILLED_BY_MIGRATE = (ContentType, Permission, Group, Group.permissions.through)
 
 
 class NotCopied(Exception):
@@ -203,11 +206,10 @@ def _refuse_target(source: Config, target: Config) -> None:
             f"The target has tables that are not Facho's, such as {strangers[0]}. "
             "Create a separate database for Facho: createdb facho"
         )
-    # `migrate` fills two tables.
     filled = [
         name
         for name in sorted(there & ours.keys())
-        if ours[name] not in (ContentType, Permission) and ours[name]._base_manager.exists()
+        if ours[name] not in FILLED_BY_MIGRATE and ours[name]._base_manager.exists()
     ]
     if filled:
         raise ConfigError(

@@ -31,6 +31,7 @@ def make_server(application: Any) -> Server:
             application,
             log_config=None,
             access_log=False,
+            server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_SECONDS,
             # The scheme comes from a header of the proxy; see FACHO_PUBLIC_URL.

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+from datetime import timedelta
 from pathlib import Path
 
 from cryptography.fernet import Fernet
@@ -29,11 +30,17 @@ def _derived(key: str) -> str:
 SECRET_KEY = _derived(CONFIG.secret_keys[0]) if CONFIG.secret_keys else secrets.token_hex(32)
 SECRET_KEY_FALLBACKS = [_derived(key) for key in CONFIG.secret_keys[1:]]
 
+# Networks of OLTs and destinations of channels; empty: all.
+FACHO_OLT_NETWORKS = CONFIG.olt_networks
+FACHO_CHANNEL_HOSTS = CONFIG.channel_hosts
+
 DEBUG = False
 _local = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *filter(None, [CONFIG.public_host]), *_local]
 CSRF_TRUSTED_ORIGINS = [CONFIG.public_url] if CONFIG.public_url else []
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = CONFIG.public_url.startswith("https://")
+# A year.
+SECURE_HSTS_SECONDS = 31_536_000 if CONFIG.public_url.startswith("https://") else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if CONFIG.public_url else None
 SESSION_COOKIE_NAME = "facho_session"
 CSRF_COOKIE_NAME = "facho_csrf"
@@ -48,15 +55,16 @@ INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
-    "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "axes",
     "import_export",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "facho.apps.changes",
     "facho.apps.accounts",
     "facho.apps.inventory",
     "facho.apps.jobs",
@@ -68,13 +76,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "facho.runtime.headers.security_headers",
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "facho.apps.changes.middleware.acting_requests",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "facho.apps.inventory.middleware.Region",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "facho.apps.accounts.middleware.LastActivity",
+    "facho.apps.accounts.middleware.RequiredTwoFactor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "facho.apps.inventory.middleware.UtcApi",
@@ -101,10 +113,42 @@ TEMPLATES = [
 DATABASES = {"default": CONFIG.database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+_validation = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+    {"NAME": f"{_validation}.MinimumLengthValidator", "OPTIONS": {"min_length": CONFIG.password_length}},
+    {"NAME": f"{_validation}.UserAttributeSimilarityValidator"},
+    {"NAME": f"{_validation}.CommonPasswordValidator"},
+    {"NAME": f"{_validation}.NumericPasswordValidator"},
 ]
+FACHO_REQUIRE_TOTP = CONFIG.require_totp
+
+# Failed logins are counted in the database, for all processes: see `accounts/logins.py`.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    # Local accounts before others, so that they work while a login server is down.
+    "facho.apps.accounts.backends.LocalBackend",
+    *(["facho.apps.accounts.directory.DirectoryBackend"] if CONFIG.ldap_url else []),
+    *(["facho.apps.accounts.oidc.OidcBackend"] if CONFIG.oidc_issuer else []),
+]
+AXES_HANDLER = "facho.apps.accounts.logins.LoginHandler"
+AXES_FAILURE_LIMIT = CONFIG.login_failures
+AXES_COOLOFF_TIME = timedelta(minutes=CONFIG.login_lock_minutes)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "facho.apps.accounts.logins.counted_address"
+AXES_USERNAME_CALLABLE = "facho.apps.accounts.logins.counted_name"
+AXES_RESET_ON_SUCCESS = True
+# A lock ends by itself, even if the attempts go on.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+# A user may type the password in the wrong field.
+AXES_SENSITIVE_PARAMETERS = ["username", "code", "csrfmiddlewaretoken"]
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = AXES_VERBOSE = False
+# The login page and the API answer to a locked user themselves, without the middleware of axes.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+
+SESSION_ENGINE = "facho.apps.accounts.sessions"
+SESSION_COOKIE_AGE = CONFIG.session_days * 24 * 3600
+FACHO_SESSION_IDLE = timedelta(minutes=CONFIG.session_idle)
 LOGIN_URL = reverse_lazy("login")
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
@@ -128,21 +172,25 @@ REST_FRAMEWORK = {
         "facho.apps.accounts.authentication.ApiTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.DjangoModelPermissions"],
+    "DEFAULT_PERMISSION_CLASSES": ["facho.apps.accounts.permissions.ModelPermissions"],
     "DEFAULT_PAGINATION_CLASS": "facho.apps.inventory.pagination.Pages",
     "DEFAULT_FILTER_BACKENDS": [
         "django_filters.rest_framework.DjangoFilterBackend",
-        "rest_framework.filters.SearchFilter",
-        "rest_framework.filters.OrderingFilter",
+        "facho.apps.rest.filters.LimitedSearch",
+        "facho.apps.rest.filters.NullsLastOrdering",
     ],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PARSER_CLASSES": [
+        "facho.apps.rest.parsers.LimitedJSONParser",
+        "facho.apps.rest.parsers.LimitedFormParser",
+        "facho.apps.rest.parsers.LimitedMultiPartParser",
+    ],
+    "DEFAULT_SCHEMA_CLASS": "facho.apps.rest.schema.EmptyChoices",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_THROTTLE_RATES": {"login": "10/min"},
     # Trusts the client address from our proxy, if there is one.
     "NUM_PROXIES": 1 if CONFIG.public_url else 0,
 }
-# A name that starts with = must not become a spreadsheet formula.
-IMPORT_EXPORT_ESCAPE_FORMULAE_ON_EXPORT = True
+# An old name with a control character must not prevent an export.
+IMPORT_EXPORT_ESCAPE_ILLEGAL_CHARS_ON_EXPORT = True
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Facho",
@@ -153,6 +201,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "facho.apps.rest.schema.describe_refusals",
+    ],
     # Several tables have a status, kind or severity. These names replace generated ones such as Status9d5Enum.
     "ENUM_NAME_OVERRIDES": {
         "ExecutionStatusEnum": "facho.apps.polling.models.STATUS_CHOICES",
@@ -166,6 +218,7 @@ SPECTACULAR_SETTINGS = {
         "TokenStateEnum": "facho.apps.accounts.models.ApiToken.State",
         "TokenOriginEnum": "facho.apps.accounts.models.ApiToken.Origin",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
+        "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
     },
 }
 

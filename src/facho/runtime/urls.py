@@ -4,8 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from facho.apps.dashboard.login import admin_login
+from facho.apps.dashboard.single_sign_on import Logout
+
 urlpatterns = [
-    # One page for everybody's own password.
+    # One login for everybody, and one page for everybody's own password.
+    path("admin/login/", admin_login),
+    path("admin/logout/", Logout.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="dashboard:password")),
     path("admin/", admin.site.urls),
     path("api/v1/", include("facho.apps.accounts.urls")),
@@ -19,5 +24,6 @@ urlpatterns = [
     path("", include("facho.apps.dashboard.urls")),
 ]
 
+handler400 = "facho.apps.inventory.errors.bad_request"
 handler404 = "facho.apps.inventory.errors.not_found"
 handler500 = "facho.apps.inventory.errors.server_error"

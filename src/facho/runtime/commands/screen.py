@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self, TextIO
 
+from facho.engine.escapes import escape, escape_lines
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -36,13 +38,13 @@ SPANS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def out(text: str = "") -> None:
-    """Write a line of the result."""
-    sys.stdout.write(text + "\n")
+    """Write lines of the result, with escapes for control characters: a device may send any text."""
+    sys.stdout.write(escape_lines(text) + "\n")
 
 
 def note(text: str) -> None:
     """Write a line that is not the result: a remark or an error."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(escape(text) + "\n")
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None) -> list[str]:
@@ -73,8 +75,8 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, width: int
 
 
 def printable(value: object) -> str:
-    """Return a value for the terminal, without the line ends and escape sequences that a device may send."""
-    return "-" if value is None else "".join(char if char.isprintable() else "?" for char in str(value))
+    """Return a value for the terminal, with escapes for line ends and other control characters."""
+    return "-" if value is None else escape(str(value))
 
 
 def span(time: timedelta | float | None) -> str:

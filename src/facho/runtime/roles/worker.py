@@ -295,6 +295,7 @@ class Worker:
             leases = DbLeases(keeper, clock, Terms.lasting(self._config.lease_seconds))
             runner = make_runner(
                 self.name,
+                most_onus=self._config.max_onus,
                 nodes=DbNodeSource(reader),
                 runs=DbRuns(reader, writer, delivery, inventories),
                 snmp=snmp,
