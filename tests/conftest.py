@@ -7,13 +7,15 @@ import tempfile
 
 import django
 import pytest
+from django.conf import settings as django_settings
 from hypothesis import settings
 
+from examples import examples
 from servers import LaunchedPostgres, LaunchedRedis, NoServerError, postgres, redis
 
 # A busy machine is no reason to fail. Every run tries other examples, in CI too: one that fails is printed with the
 # decorator that reproduces it, and is kept as a test of its own.
-settings.register_profile("facho", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("facho", deadline=None, derandomize=False, print_blob=True, max_examples=examples(50))
 settings.load_profile("facho")
 
 os.environ["FACHO_DATA_DIR"] = tempfile.mkdtemp(prefix="facho-tests-")
@@ -21,16 +23,22 @@ atexit.register(shutil.rmtree, os.environ["FACHO_DATA_DIR"], ignore_errors=True)
 os.environ["FACHO_SECRET_KEYS"] = "dGVzdHMgb25seTogMzIgYnl0ZXMgb2Ygbm8gc2VjcmU="
 os.environ["DJANGO_SETTINGS_MODULE"] = "facho.runtime.settings"
 django.setup()
+# A good hash is expensive by intention, and hundreds of tests log in.
+django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # Who asks for one of these waits for migrations or for a server.
 SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres"}
 
 
 def pytest_collection_modifyitems(items):
-    """Count each test with a database or a server as slow."""
+    """Count each test with a database or a server as slow, and mark those with a database."""
     for item in items:
-        if item.get_closest_marker("django_db") or not SLOW_FIXTURES.isdisjoint(item.fixturenames):
+        has_database = item.get_closest_marker("django_db") or "django_db_setup" in item.fixturenames
+        if has_database or not SLOW_FIXTURES.isdisjoint(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+        # The in-memory adapter of a contract may share fixtures with the one of the database.
+        if has_database and "[memory" not in item.name:
+            item.add_marker(pytest.mark.database)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Runs every check: `python3 dev.py test`. With arguments, only pytest with those arguments.
 
 --fast        lint, and the tests without a database, a server or a browser: half a minute
---long        proofs that take minutes, as `-m long`
+--long        proofs that take minutes, property tests with ten times as many examples, a million damaged packets
 --coverage    the tests of the first database, and how much of each folder they run
 
 Each step runs even if one before it failed; the exit status says whether all
@@ -9,6 +9,7 @@ passed, and the last lines say what was skipped. Under CI nothing is skipped:
 what cannot be run has failed.
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -17,17 +18,31 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from examples import LONG_NAME
+from server_ldap import slapd
 from servers import POSTGRES_URL_NAME, REDIS_URL_NAME, Server, postgres, redis
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
+# Refused requests and descriptions are the same with every database.
+ANY_DATABASE = {
+    f"test_api_{name}" for name in ("bad_input", "description", "errors", "mistakes", "reference", "strict")
+}
 # The suites whose promises depend on the database. Pages only show what these read.
-APPS = [str(path) for kind in ("api", "models", "explain") for path in sorted(ROOT.glob(f"tests/apps/test_{kind}*.py"))]
-DATABASE_SUITES = ["tests/contracts", "tests/store", *APPS, "tests/faults/test_database_away.py"]
+APPS = [
+    str(path)
+    for kind in ("api", "models", "explain")
+    for path in sorted(ROOT.glob(f"tests/apps/test_{kind}*.py"))
+    if path.stem not in ANY_DATABASE
+]
+# Hours of polling are long; their sums are tested by `test_quota_balance.py` too.
+DATABASE_SUITES = ["tests/contracts", "tests/store", "--ignore=tests/store/test_hours_of_polling.py", *APPS]
+DATABASE_SUITES += ["tests/faults/test_database_away.py"]
 
 PYTEST = ("pytest", "-q", "-n", "2", "--dist=worksteal")
 PYTEST_BY_FILE = ("pytest", "-q", "-n", "2", "--dist=loadfile")
@@ -48,13 +63,15 @@ def main(arguments: list[str]) -> int:
     elif option == "--coverage":
         coverage(*(rest or ["--ignore=tests/acceptance", "tests"]))
     elif option == "--long":
-        step("long tests", "pytest", "-m", "long", *rest)
+        step("long tests", "pytest", "-m", "long or hypothesis or fuzz", *rest, **{LONG_NAME: "1"})
     elif option:
         return subprocess.run([BIN / "pytest", *arguments]).returncode
     else:
         with tempfile.TemporaryDirectory(prefix="facho-check-") as folder:
             os.environ["FACHO_DATA_DIR"] = folder
-            static_checks()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(install_ldap)
+                static_checks()
             tests()
         os.environ.pop("FACHO_DATA_DIR")
     for reason in skipped:
@@ -70,7 +87,6 @@ def lint() -> None:
 
 def static_checks() -> None:
     lint()
-    step("types", "mypy")
     step("layers", "lint-imports")
     settings = "--settings=facho.runtime.settings"
     step("migrations", "python", "-m", "django", "makemigrations", "--check", "--dry-run", settings)
@@ -81,8 +97,11 @@ def tests() -> None:
         urls = named(database, messages)
         if messages.url is None:
             skip("tests that need Redis", messages.reason)
+        if not has_ldap():
+            skip("tests of LDAP", "install Debian's slapd, libldap2-dev and libsasl2-dev, and requirements/ldap.txt")
         # Whole installations: a file's is built once, and its tests mostly wait for it.
-        with beside("installations", *PYTEST_BY_FILE, "-m", f"{USUAL} and not browser", "tests/acceptance", **urls):
+        acceptance = (*PYTEST_BY_FILE, "-m", f"{USUAL} and not browser", "tests/acceptance")
+        with beside("types", "mypy"), beside("installations", *acceptance, **urls):
             step("tests", *PYTEST, "-m", f"{USUAL} and not browser", "--ignore=tests/acceptance", **urls)
         # Mostly it waits for what it has killed to be missed: meanwhile the processor is free for others.
         with beside("chaos", *PYTEST_BY_FILE, "-m", "chaos", "tests/faults/chaos"):
@@ -90,7 +109,7 @@ def tests() -> None:
                 skip("tests on PostgreSQL", database.reason)
             else:
                 urls["DATABASE_URL"] = database.url
-                step("tests on PostgreSQL", *PYTEST, *DATABASE_SUITES, **urls)
+                step("tests on PostgreSQL", *PYTEST, "-m", f"database and {USUAL}", *DATABASE_SUITES, **urls)
             browser()
 
 
@@ -124,7 +143,7 @@ def browser() -> None:
     if chromium() is None:
         skip("browser", "there is no Chromium. Install it: apt-get install chromium")
     else:
-        step("browser", "pytest", "-q", "-m", "browser", "tests/acceptance")
+        step("browser", *PYTEST_BY_FILE, "-m", "browser", "tests/acceptance")
 
 
 @contextmanager
@@ -164,13 +183,35 @@ def skip(name: str, reason: str) -> None:
 
 def chromium() -> str | None:
     """Return where Chromium is, installing it where that is possible."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if not any(map(shutil.which, names)):
+        apt_install("chromium")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def install_ldap() -> None:
+    """Install slapd and python-ldap where that is possible. The package is compiled, so not all developers have it."""
+    if slapd() is None:
+        # Without a database of its own, the service of the package does not start.
+        answers = "slapd slapd/no_configuration boolean true"
+        if shutil.which("debconf-set-selections") and os.geteuid() == 0:
+            subprocess.run(["debconf-set-selections"], input=answers, text=True)
+        apt_install("slapd", "gcc", "libldap2-dev", "libsasl2-dev")
+    if slapd() is not None and not has_ldap():
+        pip = [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements" / "ldap.txt"])
+
+
+def has_ldap() -> bool:
+    importlib.invalidate_caches()
+    return slapd() is not None and importlib.util.find_spec("django_auth_ldap") is not None
+
+
+def apt_install(*packages: str) -> None:
+    if os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
         subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], **quiet)
-        found = shutil.which("chromium")
-    return found
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], **quiet)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from dashboard_bridge import DESK, Bridge
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
-from installation import USER, Installation, embedded
+from installation import MAKE_USER, Installation, embedded
 from playwright.sync_api import Browser, expect, sync_playwright
 from scaled import Servers, prepared
 from simulated import Fleet
@@ -71,7 +71,7 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("blank") / "data"
     installation = Installation(data, "run")
     installation.manage("migrate")
-    installation.manage("createsuperuser", f"--username={USER}", "--noinput")
+    installation.manage("shell", "-c", MAKE_USER)
     return data
 
 

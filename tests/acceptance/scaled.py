@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from installation import PASSWORD, SOON, USER, Installation
+from installation import MAKE_USER, SOON, Installation
 from psycopg import sql
 from redis import Redis
 
@@ -53,8 +53,8 @@ def prepared(postgres_url: str, redis_url: str, data: Path) -> Iterator[Servers]
     """Make a database with all tables and a user."""
     with database_of_its_own(postgres_url) as template:
         settings = {"FACHO_MODE": "scale", "DATABASE_URL": template, "FACHO_REDIS_URL": redis_url}
-        known = {"FACHO_DATA_DIR": str(data), "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
-        for words in (["migrate"], ["createsuperuser", f"--username={USER}", "--noinput"]):
+        known = {"FACHO_DATA_DIR": str(data)}
+        for words in (["migrate"], ["shell", "-c", MAKE_USER]):
             command = [sys.executable, "-m", "facho.runtime.cli", *words]
             subprocess.run(command, env=environment(settings | known), check=True, stdout=subprocess.DEVNULL)
         yield Servers(template, redis_url)

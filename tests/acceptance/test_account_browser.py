@@ -2,11 +2,11 @@
 
 import pytest
 from dashboard_bridge import DESK
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from facho.apps.accounts.models import ApiToken, hash_key
-from facho.apps.accounts.networks import parse_address
+from facho.apps.rest.addresses import parse_address
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
@@ -26,7 +26,6 @@ def overflow(page):
 
 
 def test_a_token_is_created_copied_and_revoked(page):
-    Group.objects.create(name="Support")
     expect(page.get_by_text("You have no tokens.")).to_be_visible()
     assert overflow(page) == 0
 

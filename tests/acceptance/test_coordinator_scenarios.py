@@ -219,6 +219,7 @@ def test_an_engine_that_was_down_shows_in_every_hour_it_missed(world):
     assert balance() == []
 
 
+@pytest.mark.long
 def test_seven_healthy_days_give_no_violation(world):
     world.tick, world.chores_every = 600.0, 30 * MIN
     olt = add_olt()

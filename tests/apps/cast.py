@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -11,6 +13,9 @@ from facho.apps.telemetry.models import Onu, OnuEvent
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
+
+# A user who sees everything, for queries outside requests.
+BOSS = User(username="boss", is_superuser=True)
 
 
 def make_olt(name: str, brand: str = "huawei", **more: Any) -> Olt:

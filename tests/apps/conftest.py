@@ -5,21 +5,16 @@ from collections.abc import Iterator
 import pytest
 from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.apps.telemetry.models import Onu
 from history_rows import add_reading
-
-
-@pytest.fixture(autouse=True)
-def _nobody_has_tried_to_log_in_yet() -> None:
-    cache.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +92,10 @@ def boss(db: None) -> User:
 
 @pytest.fixture
 def reader(db: None) -> User:
-    """Somebody of the NOC: logged in, and nothing more."""
-    return User.objects.create(username="reader")
+    """Somebody of the NOC who may see everything and change nothing."""
+    user = User.objects.create(username="reader")
+    set_role(user, Role.VIEWER)
+    return user
 
 
 @pytest.fixture
@@ -111,7 +108,8 @@ def api(boss: User) -> APIClient:
 @pytest.fixture
 def reader_api(reader: User) -> APIClient:
     client = APIClient()
-    client.force_authenticate(reader)
+    # With the scope, as each way to log in reads the user.
+    client.force_authenticate(User.objects.select_related("scope").get(pk=reader.pk))
     return client
 
 

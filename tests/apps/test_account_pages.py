@@ -50,7 +50,7 @@ def test_pages_are_not_cached_and_load_nothing_from_elsewhere(page, path):
     ("lifetime", "expected"), [("30", timedelta(days=30)), ("365", timedelta(days=365)), ("", None)]
 )
 def test_a_token_is_created_and_its_key_is_shown_once(page, noc, lifetime, expected):
-    role = Group.objects.create(name="Support")
+    role = Group.objects.create(name="Scripts")
     form = {"name": "Grafana", "role": role.pk, "networks": "192.0.2.0/24 ::1", "lifetime": lifetime}
 
     made = page.post(TOKENS, form)
@@ -153,7 +153,9 @@ def test_a_new_password_ends_other_sessions(page, noc):
     [
         pytest.param({"old_password": "wrong"}, id="wrong old password"),
         pytest.param({"new_password2": "another"}, id="not repeated"),
-        pytest.param({"new_password1": "12345", "new_password2": "12345"}, id="too short"),
+        pytest.param({"new_password1": "9 letters", "new_password2": "9 letters"}, id="too short"),
+        pytest.param({"new_password1": "8301746529", "new_password2": "8301746529"}, id="only digits"),
+        pytest.param({"new_password1": "basketball", "new_password2": "basketball"}, id="common"),
     ],
 )
 def test_a_refused_password_changes_nothing(page, noc, change):

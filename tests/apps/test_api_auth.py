@@ -3,8 +3,8 @@
 import pytest
 from django.contrib.auth.models import Permission, User
 from rest_framework.test import APIClient
-from rest_framework.throttling import ScopedRateThrottle
 
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.inventory.models import Olt
 
 LISTS = ["olts", "jobs", "nodes", "executions", "onus", "brands", "brands/decoders", "onus/summary"]
@@ -13,7 +13,9 @@ NEWS = ["pollers", "pollers/queue", "pollers/stats"]
 
 @pytest.fixture
 def demo(db):
-    return User.objects.create_user("demo", password="demo")
+    user = User.objects.create_user("demo", password="demo")
+    set_role(user, Role.VIEWER)
+    return user
 
 
 def test_name_and_password_give_a_token_that_opens_the_api(demo):
@@ -30,19 +32,6 @@ def test_a_wrong_password_is_refused_with_a_sentence(demo):
 
     assert answer.status_code == 400
     assert answer.data == {"non_field_errors": ["Unable to log in with provided credentials."]}
-
-
-def test_guessing_passwords_is_stopped_after_ten_tries_a_minute(demo, monkeypatch):
-    # To check eleven passwords takes a busy machine a good part of a minute.
-    monkeypatch.setattr(ScopedRateThrottle, "timer", lambda self: 0.0)
-    client = APIClient()
-
-    statuses = [
-        client.post("/api/v1/auth/token/", {"username": "demo", "password": f"guess {number}"}).status_code
-        for number in range(11)
-    ]
-
-    assert statuses == [400] * 10 + [429]
 
 
 def test_an_old_session_does_not_keep_anybody_from_logging_in(demo):
@@ -77,7 +66,7 @@ def test_a_wrong_token_is_told_so(db):
 
 
 @pytest.mark.parametrize("path", LISTS + NEWS)
-def test_a_logged_in_user_may_read(reader_api, path):
+def test_a_viewer_may_read(reader_api, path):
     assert reader_api.get(f"/api/v1/{path}/").status_code == 200
 
 
@@ -108,7 +97,7 @@ def test_reading_is_not_writing(reader_api, node, method, path):
 
 
 def test_a_permission_is_enough_for_what_it_is_for(reader, reader_api, central):
-    reader.user_permissions.add(Permission.objects.get(codename="change_olt"))
+    reader.user_permissions.add(Permission.objects.get(codename="operate_olt"))
 
     disabled = reader_api.post(f"/api/v1/olts/{central.pk}/disable/")
     deleted = reader_api.delete(f"/api/v1/olts/{central.pk}/")
@@ -120,7 +109,9 @@ def test_a_permission_is_enough_for_what_it_is_for(reader, reader_api, central):
 def test_a_missing_permission_is_named(reader_api, central):
     answer = reader_api.post(f"/api/v1/olts/{central.pk}/disable/")
 
-    assert answer.data["detail"] == "This needs the permission inventory.change_olt. An admin can grant it."
+    assert answer.data["detail"] == (
+        "This needs the permission inventory.operate_olt, which the role Operator has. An admin can grant it."
+    )
 
 
 @pytest.mark.parametrize("path", ["executions/{execution}", "onus/{onu}", "onus/{onu}/history", "pollers"])

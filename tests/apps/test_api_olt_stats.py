@@ -209,12 +209,12 @@ def test_who_is_not_logged_in_gets_nothing(client, central):
     assert client.get(f"/api/v1/olts/{central.pk}/stats/").status_code == 401
 
 
-def test_the_figures_take_the_same_few_queries_however_much_ran(reader_api, node):
+def test_the_figures_take_the_same_few_queries_however_much_ran(api, node):
     def queries():
         with CaptureQueriesContext(
             connection,
         ) as found:
-            stats(reader_api, node.olt)
+            stats(api, node.olt)
         return len(found)
 
     run(node, 0)

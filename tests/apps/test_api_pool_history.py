@@ -133,9 +133,9 @@ def test_a_stranger_sees_nothing(client, db):
     assert client.get(PATH).status_code == 401
 
 
-def test_the_number_of_queries_does_not_grow_with_the_minutes(reader_api, django_assert_num_queries):
+def test_the_number_of_queries_does_not_grow_with_the_minutes(api, django_assert_num_queries):
     for number in range(50):
         make_minute(T0 + number * MINUTE)
 
     with django_assert_num_queries(1):
-        ask(reader_api)
+        ask(api)

@@ -8,8 +8,10 @@ from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 
 from facho.apps.accounts.models import ApiToken
+from facho.apps.changes.actor import Interface
+from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import Forecast
-from facho.apps.inventory.models import Question
+from facho.apps.inventory.models import Question, Site, Tag
 from facho.engine.model import QuestionKind
 
 
@@ -53,6 +55,9 @@ def urls(execution, onu, central, channel, boss):
         "channel": channel.pk,
         "delivery": make_delivery(channel, alert).pk,
         "apitoken": token.pk,
+        "site": Site.objects.create(name="Lima").pk,
+        "tag": Tag.objects.create(name="core").pk,
+        "change": Change.objects.create(action=Change.Action.LOGIN, interface=Interface.PAGE).pk,
         "question": Question.ask(central, QuestionKind.TRY_JOB, {"columns": ["rx_dbm"]}, by=boss).pk,
     }
     return sorted(

@@ -4,7 +4,6 @@ import logging
 from datetime import timedelta
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission, User
 from django.utils import timezone
 from rest_framework.settings import api_settings
@@ -12,7 +11,9 @@ from rest_framework.test import APIClient
 
 from facho.apps.accounts import models
 from facho.apps.accounts.models import ApiToken, TokenUser, hash_key
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.accounts.serializers import ApiTokenSerializer
+from facho.apps.changes.models import Change
 from facho.apps.inventory.models import Olt
 
 URL = "/api/v1/tokens/"
@@ -151,15 +152,15 @@ def test_a_read_only_token_only_reads(boss, central, method, expected):
 @pytest.mark.parametrize(
     ("user_may", "role_may", "expected"),
     [
-        pytest.param(["change_olt"], ["change_olt"], 202, id="both"),
-        pytest.param(["change_olt"], ["view_olt"], 403, id="only the user"),
-        pytest.param(["view_olt"], ["change_olt"], 403, id="only the role"),
-        pytest.param(None, ["change_olt"], 202, id="a superuser and the role"),
+        pytest.param(["operate_olt"], ["operate_olt"], 202, id="both"),
+        pytest.param(["operate_olt"], ["view_olt"], 403, id="only the user"),
+        pytest.param(["view_olt"], ["operate_olt"], 403, id="only the role"),
+        pytest.param(None, ["operate_olt"], 202, id="a superuser and the role"),
         pytest.param(None, [], 403, id="a superuser with an empty role"),
     ],
 )
 def test_a_role_limits_a_token_to_the_permissions_of_both(reader, central, user_may, role_may, expected):
-    role = Group.objects.create(name="Support")
+    role = Group.objects.create(name="Scripts")
     allow(role, *role_may)
     allow(reader, *user_may or [])
     User.objects.filter(pk=reader.pk).update(is_superuser=user_may is None, is_staff=True)
@@ -169,7 +170,7 @@ def test_a_role_limits_a_token_to_the_permissions_of_both(reader, central, user_
 
 
 def test_the_user_of_a_limited_token_has_no_flags_and_cannot_be_saved(boss):
-    role = Group.objects.create(name="Support")
+    role = Group.objects.create(name="Scripts")
     allow(role, "view_olt")
     token, _key = make_token(boss, role=role)
 
@@ -186,8 +187,17 @@ def test_the_user_of_a_limited_token_has_no_flags_and_cannot_be_saved(boss):
     assert User.objects.get().is_superuser
 
 
+@pytest.mark.parametrize(("role", "status"), [(Role.SUPPORT, 201), (Role.OPERATOR, 201), (Role.ADMIN, 400)])
+def test_a_role_above_that_of_the_user_is_refused(reader, role, status):
+    set_role(reader, Role.OPERATOR)
+    client = APIClient()
+    client.force_authenticate(User.objects.get(pk=reader.pk))
+
+    assert client.post(URL, {"name": "x", "role": role}, format="json").status_code == status
+
+
 def test_a_token_is_deleted_with_its_role_and_does_not_become_unlimited(boss):
-    role = Group.objects.create(name="Support")
+    role = Group.objects.create(name="Scripts")
     _token, key = make_token(boss, role=role)
     role.delete()
 
@@ -215,7 +225,9 @@ def test_the_last_use_is_written_once_a_minute(reader, monkeypatch, django_asser
 
 @pytest.fixture
 def demo(db):
-    return User.objects.create_user("demo", password="demo")
+    user = User.objects.create_user("demo", password="demo")
+    set_role(user, Role.VIEWER)
+    return user
 
 
 def login(**more):
@@ -235,7 +247,7 @@ def test_a_login_with_an_unknown_field_is_refused(demo, field):
     answer = login(**{field: "x"})
 
     assert answer.status_code == 400
-    assert answer.json() == {field: ["Unknown field. Writable fields: username, password."]}
+    assert answer.json() == {field: ["Unknown field. Writable fields: username, password, code."]}
     assert not ApiToken.objects.exists()
 
 
@@ -269,12 +281,12 @@ def test_a_login_replaces_the_login_token_that_was_not_used_for_the_longest_time
 
 
 def test_a_token_is_created_and_its_key_is_returned_once(reader):
-    Group.objects.create(name="Support")
+    Group.objects.create(name="Scripts")
     client = own_api(reader)
     body = {
         "name": "Grafana",
         "is_read_only": True,
-        "role": "Support",
+        "role": "Scripts",
         "networks": ["192.0.2.0/24", " 2001:DB8::/32", "198.51.100.7"],
         "expires_at": (timezone.now() + HOUR).isoformat(),
     }
@@ -401,7 +413,7 @@ def test_users_manage_their_own_tokens_and_superusers_all(reader, boss):
 )
 def test_a_token_with_limits_cannot_remove_them(boss, limits):
     if "role" in limits:
-        limits = {"role": Group.objects.create(name="Support")}
+        limits = {"role": Group.objects.create(name="Scripts")}
     if "expires_at" in limits:
         limits = {"expires_at": timezone.now() + HOUR}
     other, _key = make_token(boss, "other")
@@ -426,7 +438,7 @@ def test_a_token_without_limits_creates_another(reader):
 
 def test_a_superusers_token_with_a_role_sees_only_its_own_user(boss, reader):
     make_token(reader, "reader")
-    _token, key = make_token(boss, "boss", role=Group.objects.create(name="Support"))
+    _token, key = make_token(boss, "boss", role=Group.objects.create(name="Scripts"))
 
     assert [row["name"] for row in bearer(key).get(URL).json()["results"]] == ["boss"]
 
@@ -443,6 +455,6 @@ def test_a_key_is_in_no_log_and_no_text_of_its_token(reader, caplog):
     bearer(key).post("/api/v1/olts/", {})
 
     token = ApiToken.objects.get()
-    texts = [caplog.text, repr(token), str(token), str(vars(token)), str(list(LogEntry.objects.values()))]
+    texts = [caplog.text, repr(token), str(token), str(vars(token)), str(list(Change.objects.values()))]
     assert "x (facho_" in str(token)
     assert all(key not in text for text in texts)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from cast import T0, make_quota, make_violation
+from cast import BOSS, T0, make_quota, make_violation
 
 from facho.apps.coordinator import queries
 from facho.apps.coordinator.models import QuotaTracker
@@ -65,7 +65,7 @@ def test_the_fleet_is_the_sum_of_its_olts_and_names_the_worst_first(node, sur, p
     make_quota(node, completed=5, skipped=1, pending=6)
     make_quota(mute, completed=0, skipped=6, pending=6)
 
-    hour = queries.fleet_hour(T0 + timedelta(minutes=31))
+    hour = queries.fleet_hour(T0 + timedelta(minutes=31), BOSS)
 
     assert hour.progress == QuotaProgress(24, 5, 0, 7, 12)
     assert hour.progress.percent_of_those_that_came == 41.7
@@ -75,7 +75,7 @@ def test_the_fleet_is_the_sum_of_its_olts_and_names_the_worst_first(node, sur, p
 def test_an_olt_that_missed_nothing_is_not_among_the_worst(node):
     make_quota(node, completed=3, pending=9)
 
-    assert queries.fleet_hour(T0).worst == []
+    assert queries.fleet_hour(T0, BOSS).worst == []
 
 
 def test_violations_are_counted_by_severity_and_by_olt(node, sur, power):
@@ -85,7 +85,7 @@ def test_violations_are_counted_by_severity_and_by_olt(node, sur, power):
     make_violation(mute, T0 - HOUR, severity="CRITICAL")
     make_violation(mute, T0 - 30 * HOUR, severity="CRITICAL")
 
-    found = queries.violations(T0 - 24 * HOUR)
+    found = queries.violations(T0 - 24 * HOUR, BOSS)
 
     assert found.by_severity == {"CRITICAL": 1, "HIGH": 1, "LOW": 1}
     assert [(each.olt_name, each.number, each.severity) for each in found.by_olt] == [

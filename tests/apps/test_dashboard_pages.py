@@ -36,8 +36,8 @@ from history_rows import add_reading
 
 EVIL = '<script>alert("7")</script>'
 
-# For session and user, which every page reads first.
-LOGIN = 2
+# For session, user, permissions of the user and of the groups, which every page reads first.
+LOGIN = 4
 
 
 @pytest.fixture
@@ -365,15 +365,16 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     [
         # OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark, quotas, violations.
         pytest.param("/", 10, id="overview"),
-        pytest.param("/olts/", 4, id="OLTs, with the permissions of the viewer"),
+        # OLTs, their tags, and ONUs by OLT.
+        pytest.param("/olts/", 3, id="OLTs"),
         # OLT, ports, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
-        # other OLTs with its device, and the permissions of the viewer.
+        # other OLTs with its device, its tags, and its changes.
         pytest.param("/olts/{olt}/", 13, id="one OLT"),
-        # Node, its slots, the plans, and the permissions of the viewer.
-        pytest.param("/nodes/{node}/", 5, id="why a node is late"),
-        # Count, rows, OLTs for the filter.
-        pytest.param("/onus/", 3, id="ONUs"),
-        pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 4, id="ONUs, with the ports of an OLT"),
+        # Node, its slots, the plans, and its changes.
+        pytest.param("/nodes/{node}/", 4, id="why a node is late"),
+        # Count, rows, OLTs with their sites for the filter, and tags.
+        pytest.param("/onus/", 4, id="ONUs"),
+        pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 5, id="ONUs, with the ports of an OLT"),
         # ONU with OLT, those it replaced, nodes, how they ended, what runs, events.
         pytest.param("/onus/{onu}/", 6, id="one ONU"),
         # ONU with OLT, count, rows.
@@ -389,6 +390,8 @@ def test_a_page_costs_a_few_queries_whatever_it_shows(
     page, central, node, chained, django_assert_num_queries, path, queries, times
 ):
     onu = fill(central, node, chained, times)
+    # The first request stores the address and browser of the session.
+    page.get("/account/sessions/")
 
     with django_assert_num_queries(LOGIN + queries):
         html(page, path.format(olt=central.pk, onu=onu.pk, node=node.pk))

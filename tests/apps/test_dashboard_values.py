@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from cast import T0, make_onu
+from cast import BOSS, T0, make_onu
 
 from facho.apps.dashboard import history, power
 from facho.apps.dashboard.queries import OnuListFilter, number
@@ -127,7 +127,7 @@ def test_the_onu_list_can_be_searched(central, query, found):
     make_onu(central, 2, port=2, state="los", rx_dbm=None)
     make_onu(central, 7, rx_dbm=-28.0)
 
-    onus = OnuListFilter.read(query).onus()
+    onus = OnuListFilter.read(query).onus(BOSS)
 
     assert [onu.onu for onu in onus] == found
 

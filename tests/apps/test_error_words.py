@@ -86,7 +86,14 @@ def test_each_line_is_said_for_itself_and_the_first_can_be_had_alone():
 
 def test_no_shape_takes_what_a_later_one_says_better():
     values = {"olt": "OLT-SUR-03", "host": "10.0.0.7", "seconds": "5", "n": "7", "fields": "rx_dbm", "where": "0/1/7"}
-    values |= {"reason": "no answer", "unread": "3", "wanted": "9", "status": "genErr"}
+    values |= {
+        "reason": "no answer",
+        "unread": "3",
+        "wanted": "9",
+        "status": "genErr",
+        "address": "10.0.0.7",
+        "longest": "255",
+    }
 
     taken = {sentence: next(known for known, shape in _shapes() if shape.fullmatch(sentence % values))
              for sentence in SENTENCES}  # fmt: skip

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from cast import T0, make_execution, make_plan
+from cast import BOSS, T0, make_execution, make_plan
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -75,7 +75,7 @@ def test_a_node_that_ran_on_time_reports_it_and_when_it_is_due(node, news):
     make_execution(node)
     on_grid(node)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert said.answer == "Its last slot was 4 min ago. It ran on time. It took 30.0 s. The next is due in 1 min."
     assert (said.level, said.in_the_way) == ("ok", [])
@@ -85,7 +85,7 @@ def test_a_late_slot_says_where_its_time_went(node, news):
     late = T0 + timedelta(seconds=73.2)
     make_execution(node, waits={"no_free_poller": 2.5, "olt_busy": 70.2}, started_at=late, ended_at=late + 12 * SECOND)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     [slot] = said.last_slots
     assert slot.sentence == (
@@ -135,7 +135,7 @@ def test_a_late_slot_says_where_its_time_went(node, news):
 def test_every_outcome_has_its_sentence(node, news, row, sentence):
     make_execution(node, **row)
 
-    [slot] = explain(node.pk, NOW).last_slots
+    [slot] = explain(node.pk, NOW, BOSS).last_slots
 
     assert slot.sentence == sentence
 
@@ -144,7 +144,7 @@ def test_a_slot_that_waits_for_another_attempt_says_when_and_why(node, news):
     run = make_execution(node, status="PENDING", error="no answer", ended_at=None, retry_at=NOW + 95 * SECOND)
     ExecutionAttempt.objects.create(execution=run, number=1, status="FAILED", started_at=T0)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert said.answer == "Attempt 1 failed; the next attempt is in 1 min. No answer."
     assert said.last_slots[0].execution.attempts_made == 1
@@ -153,7 +153,7 @@ def test_a_slot_that_waits_for_another_attempt_says_when_and_why(node, news):
 def test_a_skipped_slot_says_what_it_was_waiting_for(node, news):
     make_execution(node, status="SKIPPED", cause="no_free_poller", waits={"no_free_poller": 300.0}, started_at=None)
 
-    [slot] = explain(node.pk, NOW).last_slots
+    [slot] = explain(node.pk, NOW, BOSS).last_slots
 
     assert (slot.waited_for, slot.lateness, slot.parts) == ("no_free_poller", None, {"no_free_poller": 300.0})
 
@@ -163,7 +163,7 @@ def test_a_chained_node_is_explained_through_its_master(node, chained, news):
     make_execution(chained, master_execution=master, started_at=T0 + 2 * MINUTE, ended_at=T0 + 2 * MINUTE + SECOND)
     on_grid(node)
 
-    said = explain(chained.pk, NOW)
+    said = explain(chained.pk, NOW, BOSS)
 
     assert said.answer == (
         "Names runs right after Optical power, every 5 min. Its last slot was 4 min ago. Its chain started "
@@ -176,7 +176,7 @@ def test_waiting_for_the_links_before_it_does_not_make_a_link_late(node, chained
     master = make_execution(node, ended_at=T0 + 2 * MINUTE)
     make_execution(chained, master_execution=master, started_at=T0 + 2 * MINUTE, ended_at=T0 + 3 * MINUTE)
 
-    [slot] = explain(chained.pk, NOW).last_slots
+    [slot] = explain(chained.pk, NOW, BOSS).last_slots
 
     assert (slot.level, slot.sentence) == ("ok", "It ran on time. It took 1 min 0 s.")
 
@@ -193,18 +193,27 @@ def test_what_is_switched_off_is_said_before_anything_else(node, news, table, ch
     on_grid(node)
     table.objects.update(**change)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert codes(said) == [code]
     assert said.answer == said.in_the_way[0].sentence
     assert said.next_slots == []
 
 
+def test_an_olt_that_nothing_is_sent_to_says_what_to_do(node, news):
+    Olt.objects.update(community="")
+
+    said = explain(node.pk, NOW, BOSS)
+
+    assert codes(said) == ["olt_barred"]
+    assert said.in_the_way[0].sentence.endswith("Write it in the settings of the OLT.")
+
+
 def test_a_job_that_is_off_stands_in_the_way_of_what_runs_behind_it(node, chained, news):
     node.job.enabled = False
     node.job.save()
 
-    said = explain(chained.pk, NOW)
+    said = explain(chained.pk, NOW, BOSS)
 
     assert codes(said) == ["job_disabled"]
     assert said.in_the_way[0].node == node.pk
@@ -213,7 +222,7 @@ def test_a_job_that_is_off_stands_in_the_way_of_what_runs_behind_it(node, chaine
 def test_an_open_breaker_says_since_when_and_why(node, news):
     Olt.objects.update(breaker_opened_at=NOW - 12 * MINUTE, failures=3)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert codes(said) == ["breaker_open"]
     assert said.in_the_way[0].since == NOW - 12 * MINUTE
@@ -228,7 +237,7 @@ def test_nothing_is_predicted_of_an_olt_that_does_not_answer(node, news):
     make_plan(node)
     on_grid(node)
 
-    slots = explain(node.pk, NOW).next_slots
+    slots = explain(node.pk, NOW, BOSS).next_slots
 
     assert {(each.start, each.end, each.cause) for each in slots} == {(None, None, "breaker_open")}
 
@@ -236,7 +245,7 @@ def test_nothing_is_predicted_of_an_olt_that_does_not_answer(node, news):
 def test_slots_that_an_engine_left_behind_are_not_to_come(node, news):
     on_grid(node, T0 - 57 * MINUTE)
 
-    slots = explain(node.pk, NOW).next_slots
+    slots = explain(node.pk, NOW, BOSS).next_slots
 
     assert [(each.slot - T0) // MINUTE for each in slots] == [3, 8, 13, 18, 23]
 
@@ -244,7 +253,7 @@ def test_slots_that_an_engine_left_behind_are_not_to_come(node, news):
 def test_a_breaker_that_waits_for_a_person_reports_it(node, news):
     Olt.objects.update(breaker_opened_at=NOW - 12 * MINUTE, breaker_answered_at=NOW - MINUTE, failures=3)
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert codes(said) == ["breaker_waits"]
     assert "Close the breaker to resume polling" in said.answer
@@ -253,20 +262,20 @@ def test_a_breaker_that_waits_for_a_person_reports_it(node, news):
 def test_an_engine_that_is_silent_is_in_the_way_and_its_old_news_is_not_believed(node, news):
     news(at=NOW - 3 * MINUTE, pollers=[busy(node)], queue=[waiting(node)])
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     assert (codes(said), said.stale) == (["engine_silent"], True)
     assert said.answer == "The engine has not reported for 3 min: nothing runs until it is back."
 
 
 def test_an_engine_that_never_spoke_is_in_the_way(node):
-    assert codes(explain(node.pk, NOW)) == ["engine_silent"]
+    assert codes(explain(node.pk, NOW, BOSS)) == ["engine_silent"]
 
 
 def test_who_holds_the_olt_is_named_and_where_the_node_stands_in_the_queue(node, news):
     news(pollers=[{**FREE, "id": 1}, busy(node, poller=2)], queue=[{**waiting(node), "node_id": 999}, waiting(node)])
 
-    said = explain(node.pk, NOW)
+    said = explain(node.pk, NOW, BOSS)
 
     holder, queued = said.in_the_way
     assert (holder.code, holder.poller, holder.since) == ("olt_busy", 2, NOW - 70 * SECOND)
@@ -281,13 +290,13 @@ def test_a_node_does_not_stand_in_its_own_way(node, news):
     make_execution(node, status="RUNNING", ended_at=None, poller_id=2)
     news(pollers=[busy(node, poller=2)])
 
-    assert codes(explain(node.pk, NOW)) == []
+    assert codes(explain(node.pk, NOW, BOSS)) == []
 
 
 def test_a_pool_that_is_too_small_is_in_the_way(node, news):
     news(is_saturated=True, busy_percentage=91.7, total_pollers=10)
 
-    [obstacle] = explain(node.pk, NOW).in_the_way
+    [obstacle] = explain(node.pk, NOW, BOSS).in_the_way
 
     assert obstacle.sentence == "The 10 pollers were busy 92 % of the last minute: more pollers are needed."
 
@@ -297,7 +306,7 @@ def test_next_slots_come_from_the_active_plan_and_then_from_the_grid(node, news)
     make_plan(node, status="SUPERSEDED", plan_data=[{"node_id": node.pk, "slot": (NOW + SECOND).isoformat()}])
     on_grid(node, T0 + 50 * MINUTE)
 
-    slots = explain(node.pk, NOW).next_slots
+    slots = explain(node.pk, NOW, BOSS).next_slots
 
     assert [(each.slot - T0) // MINUTE for each in slots] == [15, 30, 45, 50, 55]
     assert [each.source for each in slots] == ["plan"] * 3 + ["grid"] * 2
@@ -308,7 +317,7 @@ def test_without_a_plan_a_run_is_expected_to_take_what_it_took(node, news):
     on_grid(node)
     WorkflowNode.objects.filter(pk=node.pk).update(durations={"recent": [20.0] * 5})
 
-    first = explain(node.pk, NOW).next_slots[0]
+    first = explain(node.pk, NOW, BOSS).next_slots[0]
 
     assert (first.slot, first.start, first.source) == (T0 + 5 * MINUTE, T0 + 5 * MINUTE, "grid")
     assert first.end == T0 + 5 * MINUTE + 20 * SECOND
@@ -318,7 +327,7 @@ def test_a_slot_that_the_plan_gives_up_says_why(node, news):
     lost = {"node_id": node.pk, "slot": (NOW + MINUTE).isoformat(), "start": None, "end": None, "cause": "olt_busy"}
     make_plan(node, plan_data=[lost, {"unknown": "shape"}])
 
-    [slot] = explain(node.pk, NOW).next_slots
+    [slot] = explain(node.pk, NOW, BOSS).next_slots
 
     assert (slot.start, slot.cause_label) == (None, "the OLT was busy")
 
@@ -334,7 +343,7 @@ def test_a_link_has_its_own_times_in_a_plan(node, chained, news):
     slot = {"node_id": node.pk, "slot": at.isoformat(), "start": at.isoformat(), "end": (at + MINUTE).isoformat()}
     make_plan(node, plan_data=[{**slot, "chain": [link]}])
 
-    [found] = explain(chained.pk, NOW).next_slots
+    [found] = explain(chained.pk, NOW, BOSS).next_slots
 
     assert (found.slot, found.start, found.end) == (at, at + MINUTE, at + 2 * MINUTE)
 

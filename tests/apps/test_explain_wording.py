@@ -1,7 +1,7 @@
 """How an explanation is worded: nothing is said of what is zero, and one is not many."""
 
 import pytest
-from cast import T0, make_execution
+from cast import BOSS, T0, make_execution
 from test_explain import FREE, MINUTE, NOW, SECOND, busy, news, on_grid, waiting
 
 from facho.apps.coordinator.explain import explain
@@ -28,7 +28,7 @@ def test_a_node_in_the_queue_says_since_when_it_is_due_and_where_it_stands(node,
     mine = {**waiting(node, "no_free_poller"), "late": late}
     news(queue=[mine, *({**mine, "node_id": 1000 + number} for number in range(others))])
 
-    [obstacle] = explain(node.pk, NOW).in_the_way
+    [obstacle] = explain(node.pk, NOW, BOSS).in_the_way
 
     assert obstacle.sentence == said
 
@@ -43,7 +43,7 @@ def test_a_node_in_the_queue_says_since_when_it_is_due_and_where_it_stands(node,
 def test_who_has_only_just_begun_has_been_at_it_for_no_time(node, news, seconds, said):
     news(pollers=[{**FREE, "id": 1}, {**busy(node), "seconds": seconds}])
 
-    [obstacle] = explain(node.pk, NOW).in_the_way
+    [obstacle] = explain(node.pk, NOW, BOSS).in_the_way
 
     assert obstacle.sentence == said
 
@@ -52,7 +52,7 @@ def test_one_silent_attempt_and_one_poller_are_not_many(node, news):
     Olt.objects.update(breaker_opened_at=NOW - 12 * MINUTE, failures=1)
     news(is_saturated=True, busy_percentage=91.7, total_pollers=1)
 
-    breaker, pool = explain(node.pk, NOW).in_the_way
+    breaker, pool = explain(node.pk, NOW, BOSS).in_the_way
 
     assert "it did not answer 1 attempt. " in breaker.sentence
     assert pool.sentence == "The only poller was busy 92 % of the last minute: more pollers are needed."
@@ -61,14 +61,14 @@ def test_one_silent_attempt_and_one_poller_are_not_many(node, news):
 def test_a_slot_that_comes_within_the_second_is_due_now(node, news):
     on_grid(node, NOW + 0.4 * SECOND)
 
-    assert explain(node.pk, NOW).answer.endswith("The next is due now.")
+    assert explain(node.pk, NOW, BOSS).answer.endswith("The next is due now.")
 
 
 def test_a_further_attempt_that_is_due_waits_for_its_turn(node, news):
     run = make_execution(node, status="PENDING", ended_at=None, retry_at=NOW - SECOND)
     ExecutionAttempt.objects.create(execution=run, number=1, status="FAILED", started_at=T0)
 
-    said = explain(node.pk, NOW).answer
+    said = explain(node.pk, NOW, BOSS).answer
 
     assert said == "Attempt 1 failed; the next attempt starts as soon as the OLT and a poller are free."
 
@@ -77,7 +77,7 @@ def test_the_page_leaves_out_parts_that_round_to_nothing_and_the_api_does_not(no
     waits = {"scheduler_late": 0.003, "olt_busy": 70.2}
     make_execution(node, waits=waits, started_at=T0 + 70.203 * SECOND, ended_at=T0 + 80 * SECOND)
 
-    [slot] = explain(node.pk, NOW).last_slots
+    [slot] = explain(node.pk, NOW, BOSS).last_slots
     client.force_login(boss)
     page = client.get(f"/nodes/{node.pk}/").content.decode()
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from cast import T0, make_olt, make_onu
+from cast import BOSS, T0, make_olt, make_onu
 from django.urls import reverse
 from django.utils import timezone
 
@@ -32,7 +32,7 @@ def names(answer):
 
 
 def test_a_missing_onu_is_neither_online_nor_dark_nor_weak(onus):
-    [row] = queries.olt_rows()
+    [row] = queries.olt_rows(BOSS)
     [port] = queries.ports(row.olt.pk)
 
     for counts in (row.onus, port.onus, queries.total([row.onus])):
@@ -43,8 +43,8 @@ def test_a_missing_onu_is_neither_online_nor_dark_nor_weak(onus):
 
 
 def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
-    assert [onu.name for onu in queries.weakest_onus()] == ["client-3"]
-    assert [onu.name for onu in queries.latest_dark_onus()] == ["client-2"]
+    assert [onu.name for onu in queries.weakest_onus(BOSS)] == ["client-3"]
+    assert [onu.name for onu in queries.latest_dark_onus(BOSS)] == ["client-2"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
     ],
 )
 def test_the_list_shows_all_unless_it_is_asked_for_less(onus, state, shown):
-    assert {onu.name for onu in queries.OnuListFilter.read({"state": state}).onus()} == shown
+    assert {onu.name for onu in queries.OnuListFilter.read({"state": state}).onus(BOSS)} == shown
 
 
 def test_the_list_marks_them_with_the_time_since(admin_page, onus, since):

@@ -11,8 +11,8 @@ from django.core.exceptions import FieldError
 from django.core.management import call_command
 from django.db import connection
 
-from facho.apps.inventory.fields import Secret, SecretField, WrongKeyError
 from facho.apps.inventory.models import Olt
+from facho.apps.rest.fields import Secret, SecretField, WrongKeyError
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 RUN, CHANGE = "run_workflownode", "change_workflownode"
-SAID = "This needs the permission jobs.run_workflownode. An admin can grant it."
+SAID = "This needs the permission jobs.run_workflownode, which the role Operator has. An admin can grant it."
 
 
 def person(*permissions, group=False, **more):
@@ -68,7 +68,8 @@ def test_it_gives_no_right_to_change_the_node(node):
 @pytest.mark.parametrize(("permission", "is_offered"), [(RUN, True), (CHANGE, False)])
 @pytest.mark.parametrize("path", ["/olts/{olt}/", "/nodes/{node}/"])
 def test_a_page_offers_a_run_to_users_with_permission(node, path, permission, is_offered):
-    page = logged_in(person(permission)).get(path.format(olt=node.olt_id, node=node.pk)).content.decode()
+    viewing = ("view_olt", "view_workflownode")
+    page = logged_in(person(permission, *viewing)).get(path.format(olt=node.olt_id, node=node.pk)).content.decode()
 
     assert (f'data-run="/api/v1/pollers/nodes/{node.pk}/run/"' in page) is is_offered
 

@@ -339,8 +339,12 @@ def test_a_refusal_of_the_api_is_in_the_language_of_the_request(reader_api, node
     spanish = reader_api.post(path, headers={"accept-language": "es"}).json()["detail"]
     english = reader_api.post(path, headers={"accept-language": "en"}).json()["detail"]
 
-    assert spanish == "Esto requiere el permiso jobs.run_workflownode. Un administrador puede otorgarlo."
-    assert english == "This needs the permission jobs.run_workflownode. An admin can grant it."
+    assert spanish == (
+        "Esto requiere el permiso jobs.run_workflownode, que tiene el rol Operador. Un administrador puede otorgarlo."
+    )
+    assert english == (
+        "This needs the permission jobs.run_workflownode, which the role Operator has. An admin can grant it."
+    )
 
 
 def test_a_message_of_the_admin_is_in_the_language_of_the_request(spanish, node):

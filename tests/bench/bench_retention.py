@@ -143,7 +143,9 @@ async def sweep(jobs: list[float], held: list[float], moved: list[float]) -> flo
     Sweep._batch = noted(Sweep._batch, lambda batch, _: held.append(batch.held) if batch.rows else None)
     retention._checkpoint = noted(retention._checkpoint, lambda _, took: moved.append(took))
     thread = DbThread("store-write")
-    sweeping = Sweep(thread=thread, clock=SystemClock(), rules=rules(logs=7, executions=30, history=90, daily=730))
+    sweeping = Sweep(
+        thread=thread, clock=SystemClock(), rules=rules(logs=7, executions=30, history=90, daily=730, changes=730)
+    )
     engine = asyncio.create_task(queue_behind(thread, jobs))
     begun = time.perf_counter()
     old = HistoryChunk.objects.filter(last_at__lt=NOW - timedelta(days=90))

@@ -8,6 +8,7 @@ from acme import PROFILE, profile, with_column
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.brands.named import DECODERS
 from facho.brands.profile import BadProfile, read_profile
 
@@ -291,7 +292,7 @@ ANYTHING = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(path=st.sampled_from([path for path in paths(WHOLE) if path]), written=ANYTHING)
 def test_whatever_is_written_in_a_profile_it_is_a_brand_or_told_what_is_wrong(path, written):
     data = copy.deepcopy(WHOLE)

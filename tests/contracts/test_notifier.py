@@ -423,11 +423,13 @@ def test_apprise_gets_the_severity_as_its_type(through_apprise, news, severity, 
     assert [each["type"] for each in through_apprise.server.json] == [kind]
 
 
-def test_apprise_follows_no_redirect(through_apprise):
+@pytest.mark.parametrize("wish", ["", "&redirect=yes"])
+def test_apprise_follows_no_redirect(through_apprise, wish):
     elsewhere = HttpServer()
     through_apprise.refuse(307, "", Location=elsewhere.url)
+    notifier = through_apprise.make()
 
-    error = failure(through_apprise.make())
+    error = failure(replace(notifier, url=notifier.url + wish))
     elsewhere.close()
 
     assert elsewhere.received == []

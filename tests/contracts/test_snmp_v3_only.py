@@ -338,9 +338,10 @@ async def test_one_agent_can_be_asked_as_several_users_at_once(snmp, start):
 
     # The scripted agent answers as one user only; what matters is that each caller hears of its own.
     answer, refused = await asyncio.gather(
-        snmp.get(olt.agent, [SYS_NAME], timeout=SOON),
-        # Long enough to send its request on a busy machine: the agent holds its answers until it has both.
-        snmp.get(other, [SYS_NAME], timeout=2.0),
+        snmp.get(olt.agent, [SYS_NAME], timeout=60),
+        # Long enough to derive its keys and to send its request on a busy machine: the agent holds its answers until it
+        # has both requests, and this one is refused at the end of its time.
+        snmp.get(other, [SYS_NAME], timeout=5.0),
         return_exceptions=True,
     )
 

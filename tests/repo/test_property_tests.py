@@ -27,7 +27,9 @@ def test_a_failing_example_is_printed_with_its_reproduction_in_ci(tmp_path):
     (tmp_path / "test_failing.py").write_text(FAILING)
     environment = {**os.environ, "CI": "true", "PYTHONPATH": str(TESTS)}
 
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
+    # The last one hides the values of a failing example.
+    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:schemathesis"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, str(tmp_path)]
     run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
 
     assert run.returncode == 1, run.stdout + run.stderr

@@ -136,32 +136,35 @@ def steps(monkeypatch):
     return taken
 
 
-def given(monkeypatch, *, database, messages, chromium):
+def given(monkeypatch, *, database, messages, chromium, ldap):
     monkeypatch.setattr(run, "postgres", lambda: nullcontext(servers.Server(database, "" if database else "none here")))
     monkeypatch.setattr(run, "redis", lambda: nullcontext(servers.Server(messages, "" if messages else "none here")))
     monkeypatch.setattr(run, "chromium", lambda: chromium)
+    monkeypatch.setattr(run, "has_ldap", lambda: ldap)
 
 
 @pytest.mark.parametrize(
     ("ci", "failed"),
     [
         pytest.param("", [], id="a person is told"),
-        pytest.param("true", ["tests that need Redis", "tests on PostgreSQL", "browser"], id="CI fails"),
+        pytest.param(
+            "true", ["tests that need Redis", "tests of LDAP", "tests on PostgreSQL", "browser"], id="CI fails"
+        ),
     ],
 )
 def test_what_cannot_be_run_is_skipped_for_a_person_and_fails_in_ci(ci, failed, steps, monkeypatch):
     monkeypatch.setenv("CI", ci)
-    given(monkeypatch, database=None, messages=None, chromium=None)
+    given(monkeypatch, database=None, messages=None, chromium=None, ldap=False)
 
     run.tests()
 
-    assert list(steps) == ["installations", "tests", "chaos"]
-    assert len(run.skipped) == 3
+    assert list(steps) == ["types", "installations", "tests", "chaos"]
+    assert len(run.skipped) == 4
     assert run.failed == [f"{name} (skipped)" for name in failed]
 
 
 def test_every_step_that_may_need_servers_is_told_where_they_are(steps, monkeypatch):
-    given(monkeypatch, database="postgresql://here", messages="redis://here", chromium="/usr/bin/chromium")
+    given(monkeypatch, database="postgresql://here", messages="redis://here", chromium="/usr/bin/chromium", ldap=True)
 
     run.tests()
 

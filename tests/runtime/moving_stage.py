@@ -78,6 +78,7 @@ def made(field, number):
         models.IntegerField: number + 1,
         models.DateTimeField: NOW - timedelta(days=number, microseconds=number),
         models.TimeField: time(22, number),
+        models.GenericIPAddressField: f"192.0.2.{number + 1}",
         models.TextField: f"{field.name} {number} ñ",
         models.CharField: f"{field.name[:8]}{number}"[: field.max_length],
     }

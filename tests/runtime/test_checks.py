@@ -1,6 +1,7 @@
 """What every start looks at first, with ids and hints."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from cryptography.fernet import Fernet
@@ -22,7 +23,9 @@ def test_a_sound_installation_has_nothing_to_say(db):
     Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1", community="public")
 
     assert checks.database(None, databases=["default"]) == []
-    assert [message for message in run_checks(databases=["default"]) if message.level >= 30] == []
+    assert [
+        message for message in run_checks(databases=["default"]) if message.level >= 30 and not message.is_silenced()
+    ] == []
 
 
 def test_an_olt_that_is_never_identified_is_found(db):
@@ -53,6 +56,16 @@ def test_a_job_that_reads_nothing_is_found(db):
     assert id_ == "facho.W008"
     assert said == "The job Optical power of huawei reads nothing, so it is not scheduled."
     assert "Add a column" in hint
+
+
+def test_passwords_without_encryption_are_found(settings):
+    plain = {"ldap_url": "ldap://ldap.example.net", "ldap_start_tls": False}
+    settings.CONFIG = replace(settings.CONFIG, **plain)
+
+    [(id_, said, hint)] = found(checks.plain_passwords(None))
+    assert id_ == "facho.W009"
+    assert "without encryption" in said
+    assert "ldaps://" in hint
 
 
 def test_a_misspelt_setting_is_found_with_a_hint(monkeypatch):

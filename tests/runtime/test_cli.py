@@ -99,10 +99,34 @@ def test_a_new_installation_from_nothing_to_a_user(installed):
     assert sorted(path.name for path in installed.iterdir()) == ["facho.sqlite3", "secret.keys"]
 
 
+def test_a_weak_password_is_refused_and_the_rules_are_named(installed):
+    said = refused("createsuperuser", "--username=noc", "--noinput", data=installed, DJANGO_SUPERUSER_PASSWORD="12345")
+
+    assert "It must contain at least 10 characters." in said
+    assert "12345" not in said
+    assert rows(installed, "SELECT username FROM auth_user") == []
+
+
+def test_locks_are_ended(installed):
+    with sqlite3.connect(installed / "facho.sqlite3") as database:
+        database.execute(
+            "INSERT INTO axes_accessattempt (username, ip_address, user_agent, http_accept, path_info, attempt_time,"
+            " get_data, post_data, failures_since_start) VALUES ('noc', '192.0.2.1', '', '', '', datetime(), '', '', 5)"
+        )
+    database.close()
+
+    assert facho("unlock", "noc", data=installed).stdout == "5 failed logins were forgotten.\n"
+    assert facho("unlock", "--all", data=installed).stdout == "There were no failed logins to forget.\n"
+
+
 def test_a_user_who_is_there_already_is_not_made_twice(installed):
     for expected in (0, 1):
         result = facho(
-            "createsuperuser", "--username=noc", "--noinput", data=installed, DJANGO_SUPERUSER_PASSWORD="s3cret"
+            "createsuperuser",
+            "--username=noc",
+            "--noinput",
+            data=installed,
+            DJANGO_SUPERUSER_PASSWORD="s3cret-words",
         )
         assert result.returncode == expected
 
@@ -183,7 +207,7 @@ def test_keys_are_rotated_end_to_end(installed):
     rotated = facho("rotate-keys", data=installed)
 
     new, old = (installed / "secret.keys").read_text().split()
-    assert rotated.stdout.startswith("The secrets of 1 OLTs and channels are now encrypted")
+    assert rotated.stdout.startswith("The secrets of 1 OLTs, channels and users are now encrypted")
     assert f"{old}\n" == before
     assert decrypts(installed, new)
     assert not decrypts(installed, old)

@@ -94,4 +94,4 @@ def test_a_description_cannot_move_the_cursor(capsys):
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "OLT        [red]OLT (192.0.2.1)"
-    assert "says       ?[2JHuawei" in lines
+    assert "says       \\u001b[2JHuawei" in lines

@@ -28,6 +28,7 @@ def test_nothing_needs_to_be_said(load, tmp_path):
     assert (loaded.allowed_hosts, loaded.public_url, loaded.secret_keys) == ((), "", ())
     assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("line", 3, True)
     assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history, loaded.keep_daily) == (7, 30, 90, 730)
+    assert (loaded.keep_changes, loaded.changes_log) == (730, ())
     assert loaded.is_sqlite
     assert loaded.database["NAME"] == str(tmp_path / "facho.sqlite3")
 
@@ -47,6 +48,8 @@ def test_what_is_said_is_heard(load):
         FACHO_KEEP_EXECUTIONS="14",
         FACHO_KEEP_HISTORY="365",
         FACHO_KEEP_DAILY="3650",
+        FACHO_KEEP_CHANGES="400",
+        FACHO_CHANGES_LOG="file, syslog://log.example.net:514,syslog+tcp://[::1]",
         FACHO_ALLOWED_HOSTS="noc.example.net, 10.0.0.1,",
         FACHO_PUBLIC_URL="https://noc.example.net/",
         FACHO_SECRET_KEYS=f"{KEY},{OTHER_KEY}",
@@ -57,6 +60,10 @@ def test_what_is_said_is_heard(load):
     assert (loaded.language, loaded.time_zone, loaded.log_level) == ("es", "America/Lima", "DEBUG")
     assert (loaded.log_format, loaded.breaker_after, loaded.auto_recover) == ("json", 5, False)
     assert (loaded.keep_logs, loaded.keep_executions, loaded.keep_history, loaded.keep_daily) == (3, 14, 365, 3650)
+    assert (loaded.keep_changes, loaded.changes_log) == (
+        400,
+        ("file", "syslog://log.example.net:514", "syslog+tcp://[::1]"),
+    )
     assert loaded.allowed_hosts == ("noc.example.net", "10.0.0.1")
     assert (loaded.public_url, loaded.secret_keys) == ("https://noc.example.net", (KEY, OTHER_KEY))
     assert not loaded.is_sqlite
@@ -73,18 +80,33 @@ def test_an_empty_variable_is_none(load):
     ("name", "value", "advice"),
     [
         pytest.param("FACHO_PORT", "0", "from 1 to 65535", id="port 0"),
+        pytest.param("FACHO_KEEP_CHANGES", "0", "from 1 to 3650", id="no changes kept"),
+        pytest.param("FACHO_CHANGES_LOG", "syslog", "syslog://host:514", id="syslog without a host"),
+        pytest.param("FACHO_CHANGES_LOG", "file,http://x", "syslog://host:514", id="changes to a web server"),
+        pytest.param("FACHO_CHANGES_LOG", "syslog://h:99999", "syslog://host:514", id="impossible syslog port"),
         pytest.param("FACHO_PORT", "65536", "from 1 to 65535", id="port 65536"),
         pytest.param("FACHO_PORT", "web", "whole number", id="a port in letters"),
         pytest.param("FACHO_PORT", "80.5", "whole number", id="half a port"),
         pytest.param("FACHO_POLLERS", "0", "from 1 to 1000", id="no pollers"),
         pytest.param("FACHO_POLLERS", "-3", "from 1 to 1000", id="less than no pollers"),
         pytest.param("FACHO_LANGUAGE", "de", "en, es", id="a language we do not speak"),
+        pytest.param("FACHO_LOGIN_FAILURES", "0", "from 1 to 100", id="no failed login"),
+        pytest.param("FACHO_LOGIN_LOCK_MINUTES", "0", "from 1 to 1440", id="a lock without time"),
+        pytest.param("FACHO_PASSWORD_LENGTH", "7", "from 8 to 128", id="short passwords"),
+        pytest.param("FACHO_REQUIRE_TOTP", "admins", "none, staff, all", id="nobody known"),
+        pytest.param("FACHO_SESSION_IDLE", "-1", "from 0 to 525600", id="less than no time"),
+        pytest.param("FACHO_SESSION_DAYS", "0", "from 1 to 3650", id="no days"),
         pytest.param("FACHO_LOG_LEVEL", "loud", "WARNING", id="no level"),
         pytest.param("FACHO_LOG_FORMAT", "xml", "line, json", id="no format of lines"),
         pytest.param("FACHO_LEASE_SECONDS", "9", "from 10 to 300", id="a lease that is over before it is renewed"),
+        pytest.param("FACHO_MAX_ONUS", "127", "from 128 to 1000000", id="fewer ONUs than one port has"),
         pytest.param("FACHO_BREAKER_AFTER", "0", "from 1 to 100", id="a breaker that is never closed"),
         pytest.param("FACHO_AUTO_RECOVER", "perhaps", "true, false", id="neither yes nor no"),
         pytest.param("FACHO_AUTO_RECOVER", "False", "true, false", id="no with a capital letter"),
+        pytest.param("FACHO_OLT_NETWORKS", "10.20.0.0/33", "like 10.20.0.0/16", id="no network"),
+        pytest.param("FACHO_OLT_NETWORKS", "10.20.0.7/16", "has host bits set", id="an address in a network"),
+        pytest.param("FACHO_CHANNEL_HOSTS", "https://hooks.example.net", "without http", id="an address for a host"),
+        pytest.param("FACHO_CHANNEL_HOSTS", "10.20.0.0/33", "like 10.20.0.0/16", id="no network of hosts"),
         pytest.param("FACHO_KEEP_LOGS", "0", "from 1 to 3650", id="a log that is not kept"),
         pytest.param("FACHO_KEEP_EXECUTIONS", "-1", "from 1 to 3650", id="less than no days"),
         pytest.param("FACHO_KEEP_HISTORY", "4000", "from 1 to 3650", id="readings kept for ever"),
@@ -104,6 +126,24 @@ def test_an_empty_variable_is_none(load):
         pytest.param("DATABASE_URL", "sqlite:///:memory:", "memory", id="a database in memory, by name"),
         pytest.param("FACHO_WORKER_NAME", "noc 2", "like noc-2", id="a name with a space"),
         pytest.param("FACHO_METRICS_PER_OLT", "2001", "from 0 to 2000", id="more series than a scrape can hold"),
+        pytest.param("FACHO_OIDC_ISSUER", "sso.example.net", "https://sso", id="an issuer without a scheme"),
+        pytest.param("FACHO_OIDC_ISSUER", "http://sso.example.net", "https://sso", id="an issuer without encryption"),
+        pytest.param("FACHO_OIDC_ISSUER", "https://sso.example.net?x=1", "https://sso", id="an issuer with a query"),
+        pytest.param("FACHO_OIDC_SCOPES", "profile", "openid profile", id="scopes that are not OpenID Connect"),
+        pytest.param("FACHO_OIDC_ROLES", "noc", "noc=Operator", id="a group without a role"),
+        pytest.param("FACHO_OIDC_ROLES", "=Admin", "noc=Operator", id="a role without a group"),
+        pytest.param("FACHO_OIDC_DEFAULT_ROLE", "Boss", "Viewer, Support", id="no role"),
+        pytest.param("FACHO_LDAP_URL", "ldap.example.net", "ldaps://ldap", id="an LDAP server without a scheme"),
+        pytest.param("FACHO_LDAP_URL", "ldaps://h/dc=net", "ldaps://ldap", id="an LDAP server with a base"),
+        pytest.param("FACHO_LDAP_START_TLS", "no", "true, false", id="another word for false"),
+        pytest.param("FACHO_LDAP_CA_FILE", "/no/such/file", "PEM", id="certificates that are not there"),
+        pytest.param("FACHO_LDAP_BIND_DN", "cn=facho", "FACHO_LDAP_BIND_PASSWORD is not", id="no password"),
+        pytest.param("FACHO_LDAP_USER_FILTER", "(uid=ana)", "%(user)s", id="a filter for one user"),
+        pytest.param("FACHO_LDAP_USER_FILTER", "(uid=%s)", "%(user)s", id="a filter with another place"),
+        pytest.param("FACHO_LDAP_ROLES", "noc=operator", "Operator", id="a role in small letters"),
+        pytest.param("FACHO_LDAP_ROLES", "noc=Operator", "FACHO_LDAP_GROUP_BASE is not", id="groups without a base"),
+        pytest.param("FACHO_LDAP_DEFAULT_ROLE", "admin", "Viewer, Support", id="a default role in small letters"),
+        pytest.param("FACHO_LOCAL_LOGIN", "false", "FACHO_OIDC_ISSUER or FACHO_LDAP_URL", id="no login at all"),
         pytest.param("FACHO_SECRET_KEYS", "not-a-key", "Key 1 in FACHO_SECRET_KEYS", id="a key that is none"),
         pytest.param("FACHO_SECRET_KEYS", f"{KEY},ñ", "Key 2 in FACHO_SECRET_KEYS", id="a second key that is none"),
     ],
@@ -114,6 +154,74 @@ def test_a_bad_value_is_named_with_what_to_write(load, name, value, advice):
 
     assert name in str(refusal.value)
     assert advice in str(refusal.value)
+
+
+OIDC = {
+    "FACHO_OIDC_ISSUER": "https://sso.example.net/realms/noc",
+    "FACHO_OIDC_CLIENT_ID": "facho",
+    "FACHO_OIDC_CLIENT_SECRET": SECRET,
+    "FACHO_OIDC_ROLES": "/noc/admins=Admin, cn=noc=Operator",
+}
+LDAP = {
+    "FACHO_LDAP_URL": "ldap://ldap.example.net",
+    "FACHO_LDAP_BIND_DN": "cn=facho,dc=example,dc=net",
+    "FACHO_LDAP_BIND_PASSWORD": SECRET,
+    "FACHO_LDAP_USER_BASE": "ou=people,dc=example,dc=net",
+    "FACHO_LDAP_DEFAULT_ROLE": "Viewer",
+}
+
+
+def test_a_role_comes_after_the_last_equals_sign(load):
+    loaded = load(**OIDC)
+
+    assert loaded.oidc_roles == {"/noc/admins": "Admin", "cn=noc": "Operator"}
+
+
+@pytest.mark.parametrize(
+    ("given", "missing", "advice"),
+    [
+        pytest.param(OIDC, "FACHO_OIDC_CLIENT_ID", "FACHO_OIDC_CLIENT_ID is not", id="client id"),
+        pytest.param(OIDC, "FACHO_OIDC_CLIENT_SECRET", "FACHO_OIDC_CLIENT_SECRET is not", id="client secret"),
+        pytest.param(OIDC, "FACHO_OIDC_ROLES", "FACHO_OIDC_DEFAULT_ROLE like Viewer", id="roles of OIDC"),
+        pytest.param(LDAP, "FACHO_LDAP_USER_BASE", "FACHO_LDAP_USER_BASE is not", id="user base"),
+        pytest.param(LDAP, "FACHO_LDAP_DEFAULT_ROLE", "FACHO_LDAP_ROLES like noc-admins", id="roles of LDAP"),
+    ],
+)
+def test_an_incomplete_login_server_is_named_with_what_is_missing(load, monkeypatch, given, missing, advice):
+    # The packages are not the subject; not every machine can compile those of LDAP.
+    monkeypatch.setattr(config, "find_spec", lambda name: name)
+
+    with pytest.raises(ConfigError, match=advice):
+        load(**given | {missing: ""})
+
+
+@pytest.mark.parametrize(("given", "command"), [(OIDC, "facho[oidc]"), (LDAP, "facho[ldap]")], ids=["OIDC", "LDAP"])
+def test_a_login_server_without_its_packages_is_refused_with_the_command(load, monkeypatch, given, command):
+    monkeypatch.setattr(config, "find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError) as refusal:
+        load(**given)
+
+    assert f"pip install '{command}'" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "start_tls", "plain"),
+    [
+        ("ldap://ldap.example.net", "", False),
+        ("ldap://ldap.example.net", "false", True),
+        ("ldaps://ldap.example.net", "false", False),
+        ("ldap://127.0.0.1:389", "false", False),
+        ("ldap://[::1]", "false", False),
+        ("ldap://localhost", "false", False),
+    ],
+)
+def test_passwords_leave_the_machine_without_encryption_only_if_that_is_said(load, monkeypatch, url, start_tls, plain):
+    monkeypatch.setattr(config, "find_spec", lambda name: name)
+
+    loaded = load(**LDAP | {"FACHO_LDAP_URL": url, "FACHO_LDAP_START_TLS": start_tls})
+
+    assert loaded.sends_plain_passwords is plain
 
 
 def test_all_bad_values_are_named_at_once(load):
@@ -146,6 +254,8 @@ def test_what_depends_on_a_bad_value_is_not_judged(load):
         {"DATABASE_URL": SECRET},
         {"FACHO_SECRET_KEYS": SECRET},
         {"FACHO_PUBLIC_URL": f"https://noc:{SECRET}@noc.example.net"},
+        {"FACHO_OIDC_ISSUER": f"https://facho:{SECRET}@h"},
+        {"FACHO_LDAP_URL": f"ldap://facho:{SECRET}@h"},
         {"FACHO_MODE": "scale", "DATABASE_URL": "postgresql://h/db", "FACHO_REDIS_URL": f"redis://:{SECRET}@[h"},
     ],
     ids=str,
@@ -164,6 +274,8 @@ def test_a_configuration_shows_no_secret(load):
             FACHO_SECRET_KEYS=KEY,
             FACHO_METRICS_TOKEN=SECRET,
             FACHO_REDIS_URL=f"redis://:{SECRET}@h",
+            FACHO_OIDC_CLIENT_SECRET=SECRET,
+            FACHO_LDAP_BIND_PASSWORD=SECRET,
             DATABASE_URL=f"postgresql://facho:{SECRET}@h/db",
         )
     )

@@ -7,8 +7,8 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.db import connection
 
 from facho.alerts.models import Channel
-from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
+from facho.apps.rest.fields import WrongKeyError
 from facho.runtime import config, keys
 from facho.runtime.config import ConfigError
 from facho.runtime.lock import EngineLock

@@ -12,7 +12,9 @@ from urllib.request import Request
 
 import pytest
 from cryptography.fernet import Fernet
+from django.contrib.auth.models import User
 from django.db import OperationalError
+from django.test import Client
 
 from contracts.worlds import Inline, done
 from facho.adapters.bus.local import LocalBus
@@ -155,7 +157,7 @@ class TestJson:
         assert terminal == file
         assert "ñ" in file
         assert at.utcoffset() == timedelta(0)
-        assert line == {"level": "WARNING", "logger": logger.name, "message": "OLT-CENTRAL-01 said\n'ñ'"}
+        assert line == {"level": "WARNING", "logger": logger.name, "message": r"OLT-CENTRAL-01 said\n'ñ'"}
 
     def test_an_event_brings_its_details(self, lines):
         said = lines(log_format="json")
@@ -180,7 +182,7 @@ class TestJson:
 
         logger.warning("it said %s", "a\ud800b")
 
-        assert json.loads(said()[1])["message"] == "it said a\ud800b"
+        assert json.loads(said()[1])["message"] == r"it said a\ud800b"
 
 
 def test_words_that_do_not_fit_their_sentence_do_not_lose_the_line(lines):
@@ -455,3 +457,99 @@ def test_the_coordinators_log_rotates_as_the_other_does(lines):
     files = [each for each in logging.getLogger().handlers if isinstance(each, logs.LogFile)]
 
     assert [(each.maxBytes, each.backupCount) for each in files] == [(10 * 1024 * 1024, 5)] * 2
+
+
+@pytest.fixture
+def somebody(db):
+    user = User.objects.create(username="reader", is_staff=True)
+    client = Client(headers={"host": "localhost"}, enforce_csrf_checks=True)
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "line"),
+    [
+        pytest.param(
+            "get",
+            "/admin/inventory/olt/",
+            {},
+            "403 user='reader' address=127.0.0.1 method=GET path='/admin/inventory/olt/': ",
+            id="a page without the permission",
+        ),
+        pytest.param(
+            "post",
+            "/api/v1/olts/",
+            {},
+            "403 user='reader' address=127.0.0.1 method=POST path='/api/v1/olts/': Forbidden: /api/v1/olts/",
+            id="API",
+        ),
+        pytest.param(
+            "post",
+            "/login/",
+            {},
+            "403 user=- address=127.0.0.1 method=POST path='/login/': Forbidden (CSRF cookie not set.): /login/",
+            id="a form of another site",
+        ),
+        pytest.param(
+            "get",
+            "/",
+            {"host": "evil.example.net"},
+            "400 user=- address=127.0.0.1 method=GET path='/': Invalid HTTP_HOST header: 'evil.example.net'.",
+            id="another host name",
+        ),
+        pytest.param(
+            "get",
+            "/admin/inventory/olt/?a=%0d%0aforged&p=\x00",
+            {},
+            "403 user='reader' address=127.0.0.1 method=GET path='/admin/inventory/olt/': ",
+            id="control characters in the query",
+        ),
+    ],
+)
+def test_a_refused_request_is_one_line(lines, somebody, method, path, headers, line):
+    said = lines()
+
+    getattr(somebody, method)(path, headers=headers)
+
+    terminal, file = said()
+    [written] = terminal.splitlines()
+    assert terminal == file
+    assert " WARNING  django." in written
+    assert line in written
+
+
+def test_a_path_cannot_forge_a_line(lines, somebody):
+    said = lines()
+
+    somebody.get("/admin/inventory/olt/%1b[31mroot/change/")
+
+    [written] = said()[0].splitlines()
+    assert r"path='/admin/inventory/olt/\x1b[31mroot/change/'" in written
+
+
+HOSTILE = "Ana\x1b[2J\r\n2026-01-01 00:00:00,000 INFO     facho: forged\u202e"
+
+
+def test_a_text_cannot_forge_a_line(lines):
+    said = lines()
+
+    logger.warning("ONU %s is missing", HOSTILE)
+
+    [line] = said()[1].splitlines()
+    assert line.endswith(r"ONU Ana\u001b[2J\r\n2026-01-01 00:00:00,000 INFO     facho: forged\u202e is missing")
+
+
+def test_a_text_in_a_traceback_cannot_forge_a_line(lines):
+    said = lines()
+
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        logger.exception("it failed")
+
+    first, *rest = said()[1].splitlines()
+    assert first.endswith("it failed")
+    assert all(line.startswith("  ") for line in rest)
+    assert rest[-1].endswith(r"forged\u202e")
+    assert not any("\x1b" in line or "\r" in line for line in rest)

@@ -84,7 +84,7 @@ def run(data, *arguments, code=RUN, **more):
     )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def database(request):
     """The settings that name an empty database."""
     if request.param == "sqlite":
@@ -116,6 +116,7 @@ def test_a_database_of_an_earlier_version_is_converted_also_after_a_kill(tmp_pat
     assert counted.stdout.strip() == f"{ROWS} {total} {{'online'}}"
 
 
+@pytest.mark.long
 def test_a_database_that_is_not_converted_is_not_moved(tmp_path, postgres_url):
     assert run(tmp_path, code=OLD).returncode == 0
     assert run(tmp_path, "migrate", code=KILLED).returncode == -signal.SIGKILL

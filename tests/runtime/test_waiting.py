@@ -204,6 +204,7 @@ def settings(own_postgres, redis_url, tmp_path):
     }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_all_roles_wait_for_a_server_and_then_for_its_tables(own_postgres, settings, tmp_path):
     def says(ports, path, status, what):

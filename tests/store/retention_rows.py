@@ -10,7 +10,7 @@ from facho.engine.chunks import pack_run
 from facho.store.retention import Sweep, rules
 
 DAY = timedelta(days=1)
-RULES = rules(logs=7, executions=30, history=90, daily=730)
+RULES = rules(logs=7, executions=30, history=90, daily=730, changes=730)
 
 
 class Watch:

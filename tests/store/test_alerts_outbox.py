@@ -15,8 +15,8 @@ from facho.alerts.loop import AlertLoop
 from facho.alerts.models import Alert, Channel, Delivery
 from facho.alerts.outbox import Outbox, due_channels, take
 from facho.alerts.rules import MOST_ATTEMPTS, News
-from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
+from facho.apps.rest.fields import WrongKeyError
 from facho.engine.errors import DeliveryFailed
 
 

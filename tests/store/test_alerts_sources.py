@@ -61,7 +61,7 @@ def test_an_olt_whose_breaker_is_open_is_unreachable(central):
 
 
 def test_an_olt_that_is_suspect_has_vanished_onus(central):
-    set_of(central, suspect_since=T0)
+    set_of(central, suspect_since=T0, suspect_reason="missing")
 
     assert said("mass_vanishing", fire(make_rule("mass_vanishing"))) == [
         "OLT-CENTRAL-01: too many ONUs disappeared at once"

@@ -3,9 +3,11 @@
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
 from builders import MIN, T0
+from django.apps import apps
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.test.utils import CaptureQueriesContext
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contracts.worlds import OLD, RunDesk, done
+from examples import examples
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu
 from facho.engine.errors import LeaseLost
@@ -467,7 +470,7 @@ PLACES = st.integers(1, 4)
 FOUND = st.dictionaries(PLACES, st.sampled_from(["A1", "B2", "C3", "D4", "E5", None, "00000000"]), max_size=4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FOUND, min_size=1, max_size=6))
 def test_rows_say_what_the_last_discovery_saw_of_each_place(db, discoveries):
     """A model of one line: the last good serial at a place is there, and every serial has one row."""
@@ -505,6 +508,7 @@ def unhurried(transactional_db):
         yield
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_rows_with_an_internal_index_are_repaired(unhurried):
     executor = MigrationExecutor(connection)
@@ -532,3 +536,79 @@ def test_rows_with_an_internal_index_are_repaired(unhurried):
         assert (shown["NOWHERE"].replaced_by, shown["NEW"].missing_since) == (None, None)
     finally:
         MigrationExecutor(connection).migrate(latest)
+
+
+LIMITED = Rules(misses=2, mass=100, most_onus=5)
+
+
+def test_onus_beyond_the_limit_are_not_stored_and_the_olt_is_suspect(db, caplog):
+    desk = Desk(LIMITED)
+
+    with caplog.at_level(logging.INFO, "facho"):
+        desk.write(*fleet(8))
+        first = desk.now
+        desk.write(*fleet(9))
+
+    assert sorted(Onu.objects.values_list("onu", flat=True)) == [1, 2, 3, 4, 5]
+    assert (desk.olt.suspect_reason, desk.olt.suspect_since) == ("too_many", first)
+    [told] = events(caplog)
+    assert told[0] == "ONUS_OVER_LIMIT"
+    assert told[1].startswith("OLT-CENTRAL-01 reports more ONUs than the limit: 3 new ones were left out.")
+
+
+def test_known_onus_are_still_read_beyond_the_limit(db):
+    desk = Desk(LIMITED)
+    desk.write(*fleet(5))
+
+    desk.write(*[onu(number, rx_dbm=-20.0 - number) for number in range(9, 0, -1)])
+
+    assert dict(Onu.objects.values_list("onu", "rx_dbm")) == {number: -20.0 - number for number in range(1, 6)}
+
+
+def test_a_discovery_within_the_limit_ends_the_suspicion(db, caplog):
+    desk = Desk(LIMITED)
+    desk.write(*fleet(8))
+
+    with caplog.at_level(logging.INFO, "facho"):
+        desk.write(*fleet(5))
+
+    assert (desk.olt.suspect_reason, desk.olt.suspect_since) == ("", None)
+    assert [name for name, _ in events(caplog)] == ["ONUS_OVER_LIMIT", "ONUS_WITHIN_LIMIT"]
+
+
+def test_serials_that_change_in_every_discovery_do_not_fill_the_table(db):
+    desk = Desk(LIMITED)
+    desk.write(*fleet(3))
+
+    for turn in range(4):
+        desk.write(*[onu(number, f"T{turn}-{number}") for number in (1, 2, 3)])
+
+    assert Onu.objects.count() == 5
+    assert Onu.objects.filter(place_taken=False).count() == 3
+    assert desk.olt.suspect_reason == "too_many"
+
+
+def test_a_mass_disappearance_comes_before_too_many_onus(db):
+    desk = Desk(Rules(misses=2, mass=30, most_onus=5))
+    desk.write(*fleet(5))
+
+    desk.write(onu(1), *[onu(number, port=2) for number in range(3)], absent=[index_of(n) for n in (2, 3, 4, 5)])
+
+    assert desk.olt.suspect_reason == "missing"
+
+
+def test_other_jobs_obey_the_limit_too(db):
+    desk = RunDesk("State", JobKind.WALK, LIMITED)
+
+    desk.write(*[Reading(f"1.{number}", 0, 1, number, {"state": "online"}) for number in range(8)])
+
+    assert Onu.objects.count() == 5
+    assert Olt.objects.get(pk=desk.world.olt_id).suspect_reason == "too_many"
+
+
+def test_a_suspicion_of_an_older_version_is_a_mass_disappearance(desk):
+    Olt.objects.update(suspect_since=T0)
+
+    import_module("facho.apps.inventory.migrations.0011_suspicion_and_names").name_suspicions(apps, None)
+
+    assert desk.olt.suspect_reason == "missing"

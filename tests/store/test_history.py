@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from retention_rows import Watch
 
 from contracts.worlds import Inline, done
+from examples import examples
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry import history as reader
 from facho.apps.telemetry.history import DAYS, RAW, series, start_of_day, start_of_month
@@ -223,7 +224,7 @@ def stories(draw):
     return story
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(15))
 @given(stories())
 def test_closings_never_change_what_is_read(olt, story):
     with transaction.atomic():

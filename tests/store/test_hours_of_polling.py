@@ -250,8 +250,8 @@ def test_a_job_that_is_disabled_owes_nothing_more(office, virtually):
     ("after", "by"),
     [
         pytest.param(70 * MIN, HOUR, id="an hour forward"),
-        pytest.param(70 * MIN, -HOUR, id="an hour back"),
-        pytest.param(59 * MIN + 30 * SEC, 3 * SEC, id="forward at the end of an hour"),
+        pytest.param(70 * MIN, -HOUR, id="an hour back", marks=pytest.mark.long),
+        pytest.param(59 * MIN + 30 * SEC, 3 * SEC, id="forward at the end of an hour", marks=pytest.mark.long),
         pytest.param(60 * MIN, -25 * MIN, id="back at the end of an hour"),
     ],
 )

@@ -11,6 +11,7 @@ from django.utils.translation import override
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.batch import UNREAD, Batch
@@ -412,7 +413,7 @@ def stored_as(values):
     return values | ({"name": values["name"].replace("\0", "")} if values.get("name") else {})
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(READ, ABSENT), min_size=1, max_size=8))
 def test_random_runs_leave_what_a_full_upsert_would_and_events_are_the_differences(db, runs):
     with transaction.atomic():

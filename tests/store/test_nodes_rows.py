@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from contracts.worlds import Inline, done
-from facho.apps.inventory.fields import WrongKeyError
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.apps.rest.fields import WrongKeyError
 from facho.engine import oid
 from facho.engine.errors import OltGone
 from facho.engine.model import JobKind, RawOid

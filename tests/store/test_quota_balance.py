@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from contracts.worlds import DbWorld, by_hand, done, scheduled
+from examples import examples
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import Execution
@@ -227,7 +228,7 @@ REQUEST_AT_A_SLOT = [("wait", 41), ("run_by_hand", 1), ("wait", 4), ("claim", 1,
 
 
 @example(steps=REQUEST_AT_A_SLOT)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, min_size=5, max_size=30))
 def test_every_quota_balances_after_every_step_and_nothing_is_pending_in_the_end(db, steps):
     with transaction.atomic():

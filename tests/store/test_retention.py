@@ -13,6 +13,7 @@ from retention_rows import DAY, RULES, Watch, make_history, sweep
 
 from contracts.worlds import Inline, done
 from facho.alerts.models import Alert, Delivery
+from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution, ExecutionAttempt, PollerStats
@@ -167,6 +168,15 @@ def test_hours_go_after_their_days(olt, model, more):
     sweep()
 
     assert model.objects.get() == young
+
+
+def test_changes_go_after_their_days():
+    for age in (729, 731):
+        Change.objects.create(at=T0 - age * DAY, interface="cli", action="login", actor=str(age))
+
+    sweep()
+
+    assert [change.actor for change in Change.objects.all()] == ["729"]
 
 
 def test_the_load_of_the_pool_goes_after_its_days():

@@ -1,0 +1,114 @@
+"""Generated requests to every operation of the API: no server error, and each answer matches its description.
+
+`FACHO_SCHEMA_EXAMPLES` is the number of requests per operation, user and kind of data.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from alert_cast import make_alert, make_channel, make_delivery, make_rule
+from cast import make_event, make_log, make_plan, make_quota, make_violation
+from django.contrib.auth.models import Permission
+from django.core.wsgi import get_wsgi_application
+from django.db import transaction
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from examples import LONG_NAME
+from facho.apps.accounts.models import ApiToken
+from facho.apps.changes.actor import Interface
+from facho.apps.changes.models import Change
+from facho.apps.coordinator.models import Forecast
+from facho.apps.inventory.models import Question, Site, Tag
+from facho.engine.model import QuestionKind
+
+if not os.environ.get(LONG_NAME):
+    pytest.skip("reading the schema takes seconds: run `dev.py test --long`", allow_module_level=True)
+
+schemathesis = pytest.importorskip("schemathesis")
+from schemathesis.checks import not_a_server_error  # noqa: E402
+from schemathesis.specs.openapi import checks  # noqa: E402
+
+EXAMPLES = int(os.environ.get("FACHO_SCHEMA_EXAMPLES", "100"))
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+]
+
+SCHEMA = schemathesis.openapi.from_path(Path(__file__).parents[2] / "docs" / "openapi.yaml")
+SCHEMA.app = get_wsgi_application()
+OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
+MODES = {"valid": schemathesis.GenerationMode.POSITIVE, "invalid": schemathesis.GenerationMode.NEGATIVE}
+
+
+@pytest.fixture
+def ids(db, onu, node, execution, central, boss):
+    """Return the id of a row of each list, by the name of the list."""
+    channel = make_channel()
+    rule = make_rule()
+    alert = make_alert(central, rule=rule)
+    rows = {
+        "alert-rules": rule,
+        "alerts": alert,
+        "changes": Change.objects.create(action=Change.Action.LOGIN, interface=Interface.PAGE),
+        "channels": channel,
+        "deliveries": make_delivery(channel, alert),
+        "events": make_event(onu),
+        "executions": execution,
+        "forecasts": Forecast.objects.create(),
+        "jobs": node.job,
+        "logs": make_log(),
+        "nodes": node,
+        "olts": central,
+        "onus": onu,
+        "plans": make_plan(node),
+        "questions": Question.ask(central, QuestionKind.TRY_JOB, {}, boss),
+        "quotas": make_quota(node),
+        "sites": Site.objects.create(name="Lima"),
+        "tags": Tag.objects.create(name="core"),
+        "violations": make_violation(node),
+    }
+    return {name: row.pk for name, row in rows.items()}
+
+
+@pytest.fixture(params=["administrator", "viewer"])
+def token(request, boss, reader):
+    """Return the id and the key of a token of this user."""
+    if request.param == "viewer":
+        reader.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    issued = ApiToken(user=boss if request.param == "administrator" else reader, name="schema")
+    return issued, issued.issue()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_every_answer_is_as_the_schema_says(operation, mode, ids, token):
+    issued, key = token
+    known = ids | {"tokens": issued.pk}
+    resource = operation.path.removeprefix("/api/v1/").removeprefix("pollers/").partition("/")[0]
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        # A failing request is short enough to be understood without minutes of shrinking.
+        phases=[Phase.generate],
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), exists=st.integers(0, 3))
+    def check(case, exists):
+        # Mostly a row that exists: the others are only not found.
+        for name in case.path_parameters if exists else ():
+            case.path_parameters[name] = known[resource]
+        with transaction.atomic():
+            response = case.call(headers={"Authorization": f"Token {key}"})
+            transaction.set_rollback(True)
+        case.validate_response(response, checks=CHECKS)
+
+    check()
