@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from facho.apps.coordinator.obstacles import waiting_for
 from facho.apps.dashboard.history import POWERS
-from facho.apps.dashboard.queries import DARK_STATES, NodeRow
+from facho.apps.dashboard.queries import NodeRow
 from facho.apps.inventory.formats import moment_and_zone
 from facho.apps.inventory.spans import interval
 from facho.apps.jobs.columns import columns_read
@@ -38,7 +38,7 @@ class Freshness:
 
 def power_freshness(onu: Onu, rows: Sequence[NodeRow], news: Mapping[str, Any], now: datetime) -> Freshness:
     """Explain the age of an ONU's power."""
-    dark = _("The ONU is down: there is no power to read.") if onu.state in DARK_STATES else ""
+    dark = _("The ONU is down: there is no power to read.") if onu.state in Onu.DARK else ""
     return _freshness(onu, onu.power_at, set(POWERS), rows, news, now, no_value=dark)
 
 

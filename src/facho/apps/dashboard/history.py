@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from facho.apps.dashboard.queries import DARK_STATES
 from facho.apps.telemetry.history import series
+from facho.apps.telemetry.models import Onu
 
 POWERS = ("rx_dbm", "olt_rx_dbm", "tx_dbm")
 
@@ -57,9 +57,9 @@ def dark_spans(states: Iterable[tuple[datetime, str | None]], until: datetime) -
     for at, state in states:
         if state is None:
             continue
-        if state in DARK_STATES and since is None:
+        if state in Onu.DARK and since is None:
             since = at
-        elif state not in DARK_STATES and since is not None:
+        elif state not in Onu.DARK and since is not None:
             spans.append([_milliseconds(since), _milliseconds(at)])
             since = None
     if since is not None:

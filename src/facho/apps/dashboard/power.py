@@ -1,7 +1,8 @@
 """Levels of optical power. Limits of GPON class B+ optics, in dBm."""
 
-# Minimum received power of an ONU, and overload.
-RX_WEAK = -27.0
+from facho.apps.telemetry.models import RX_WEAK
+
+# Received power of an ONU: below `RX_WEAK` it is weak, above `RX_STRONG` it is overloaded.
 RX_FAIR = -25.0
 RX_STRONG = -8.0
 

@@ -9,27 +9,24 @@ from typing import Any
 
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
 
-from facho.apps.dashboard.power import RX_WEAK
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.models import Onu, OnuQuerySet
+from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet
 
 State = Onu.State
 
-# States without light.
-DARK_STATES = (State.OFFLINE, State.LOS, State.DYING_GASP)
 IS_MISSING = Q(missing_since__isnull=False)
 # The last values of a missing ONU do not count: it is neither online nor dark.
 IS_ONLINE = Q(state=State.ONLINE) & ~IS_MISSING
-IS_DARK = Q(state__in=DARK_STATES) & ~IS_MISSING
+IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
 # Not found on its port, and not yet marked as missing.
 IS_HELD = Q(misses__gt=0) & ~IS_MISSING
 # A dark ONU may still have an old power value.
-IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=DARK_STATES) & ~IS_MISSING
+IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
 
 
 # Pages do not read the secrets of an OLT.
@@ -148,7 +145,7 @@ def ports(olt_id: int) -> list[PortRow]:
         .with_freshness()
         .order_by("slot", "port")
         .values_list("slot", "port")
-        .annotate(worst_rx=Min("rx_dbm", filter=~Q(state__in=DARK_STATES) & ~IS_MISSING), **_onu_numbers())
+        .annotate(worst_rx=Min("rx_dbm", filter=~Q(state__in=Onu.DARK) & ~IS_MISSING), **_onu_numbers())
     )
     return [PortRow(slot, port, OnuCounts(*rest), worst_rx) for slot, port, worst_rx, *rest in rows]
 

@@ -18,6 +18,9 @@ from facho.apps.telemetry import words
 # Own time of an ONU that was never read, although its port was.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
+# Received power of an ONU in dBm below which it is weak: the limit of GPON class B+ optics.
+RX_WEAK = -27.0
+
 
 class PonPort(models.Model):
     """A PON port of an OLT, with the times of the last readings, states and powers."""
@@ -29,6 +32,25 @@ class PonPort(models.Model):
     read_at = models.DateTimeField(_("last read"), null=True)
     state_at = models.DateTimeField(_("state read"), null=True)
     power_at = models.DateTimeField(_("power read"), null=True)
+
+    # Counters of its ONUs. A run that changes them writes them in its transaction: see `store/inventory.py`.
+    total = models.PositiveIntegerField(_("ONUs"), default=0, db_default=0)
+    missing = models.PositiveIntegerField(_("missing"), default=0, db_default=0)
+    # Not found by the last discovery of the port, and not yet missing.
+    held = models.PositiveIntegerField(_("not found"), default=0, db_default=0)
+    # With light, and less than `RX_WEAK`.
+    weak = models.PositiveIntegerField(_("low power"), default=0, db_default=0)
+    # ONUs that are not missing, by state.
+    online = models.PositiveIntegerField(_("online"), default=0, db_default=0)
+    offline = models.PositiveIntegerField(_("offline"), default=0, db_default=0)
+    los = models.PositiveIntegerField(_("loss of signal"), default=0, db_default=0)
+    dying_gasp = models.PositiveIntegerField(_("power lost"), default=0, db_default=0)
+    auth_failed = models.PositiveIntegerField(_("not authorised"), default=0, db_default=0)
+    logging = models.PositiveIntegerField(_("logging in"), default=0, db_default=0)
+    syncing = models.PositiveIntegerField(_("synchronising"), default=0, db_default=0)
+    degraded = models.PositiveIntegerField(_("degraded"), default=0, db_default=0)
+    disabled = models.PositiveIntegerField(_("disabled"), default=0, db_default=0)
+    unknown = models.PositiveIntegerField(_("unknown"), default=0, db_default=0)
 
     class Meta:
         db_table = "pon_ports"
@@ -92,6 +114,9 @@ class Onu(models.Model):
         DISABLED = "disabled", _("disabled")
         UNKNOWN = "unknown", _("unknown")
 
+    # States without light.
+    DARK = (State.OFFLINE, State.LOS, State.DYING_GASP)
+
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     index = models.CharField(_("index"), max_length=120, help_text=_("The OID suffix that names it on its OLT."))
     # Another ONU has this index now; this one was not found since and is missing.
@@ -105,6 +130,9 @@ class Onu(models.Model):
     description = models.CharField(_("description"), max_length=255, null=True)
     admin_state = models.CharField(_("administrative state"), max_length=12, null=True)
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.UNKNOWN)
+    # Start of the state: the time that the device reports, or that of the run that noticed it. A change from one dark
+    # state to another keeps it.
+    state_since = models.DateTimeField(_("state since"), null=True)
     rx_dbm = models.FloatField(_("received power (dBm)"), null=True)
     # `rx_dbm`, rounded down, for the index. On PostgreSQL, a row whose indexed columns keep their values costs a
     # quarter to update; powers change often, but mostly by less than 1 dB. See `below`.
