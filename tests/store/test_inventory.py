@@ -11,6 +11,7 @@ from django.utils.translation import override
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import port_counts
 from examples import examples
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
@@ -23,7 +24,19 @@ from facho.store.runs import write_collected
 pytestmark = pytest.mark.django_db
 
 RULES = Rules(misses=2, mass=100)
-FIELDS = ("serial", "mac", "name", "state", "down_cause", "rx_dbm", "tx_dbm", "in_octets", "vlan")
+FIELDS = (
+    "serial",
+    "mac",
+    "name",
+    "state",
+    "down_cause",
+    "rx_dbm",
+    "tx_dbm",
+    "in_octets",
+    "last_up",
+    "last_down",
+    "vlan",
+)
 
 
 class Desk:
@@ -164,6 +177,76 @@ class TestFreshness:
         assert list(PonPort.objects.values_list("slot", "port")) == [(None, None)]
 
 
+def since(serial="S1"):
+    """Return the start of a state, in minutes since T0. Runs are at 5, 10, 15, ..."""
+    at = Onu.objects.get(serial=serial).state_since
+    return at and (at - T0) / MIN
+
+
+def down(minutes):
+    return {"last_down": T0 + minutes * MIN}
+
+
+class TestStartOfStates:
+    @pytest.mark.parametrize(
+        ("values", "expected"),
+        [
+            pytest.param({"state": "los", **down(8)}, 8, id="as the device reports"),
+            pytest.param({"state": "los"}, 10, id="not reported: that of the run"),
+            pytest.param({"state": "los", **down(4)}, 4, id="read before it was down, and stored after"),
+            pytest.param({"state": "los", **down(-1)}, 10, id="of an outage before the last reading"),
+            pytest.param({"state": "los", **down(70)}, 10, id="a clock that is wrong"),
+            pytest.param({"state": "los", **down(12)}, 10, id="a clock that is a little fast"),
+            pytest.param({"state": "degraded", **down(8)}, 10, id="not a state that began with it"),
+            pytest.param({"state": "online", **down(8)}, 5, id="no change"),
+        ],
+    )
+    def test_a_change_is_dated_by_the_device_if_its_time_fits(self, desk, values, expected):
+        desk.run(onu(1, state="online"))
+        desk.run(onu(1, **values))
+
+        assert since() == expected
+
+    def test_a_change_from_dark_to_dark_keeps_the_start(self, desk):
+        desk.run(onu(1, state="online"))
+        desk.run(onu(1, state="los", **down(8)))
+        desk.run(onu(1, state="dying_gasp", **down(13)))
+        assert since() == 8
+
+        desk.run(onu(1, state="online", last_up=T0 + 17 * MIN))
+        assert since() == 17
+
+    def test_the_first_state_may_be_old(self, desk):
+        desk.run(onu(1, state="los", **down(-10_000)), onu(2, state="online", last_up=T0 - MIN, **down(3)), onu(3))
+        assert (since("S1"), since("S2"), since("S3")) == (-10_000, 5, None)
+
+        desk.run(onu(3, state="dying_gasp", **down(-300)))
+        assert since("S3") == -300
+
+
+class TestCounters:
+    def test_they_are_written_only_where_they_change(self, desk):
+        fleet = [onu(n, port, state="online", rx_dbm=-26.0) for n in range(3) for port in (1, 2)]
+        desk.run(*fleet, absent=[])
+
+        # A power that stays on its side of the limit is no change of a counter.
+        assert written(lambda: desk.run(onu(1, rx_dbm=-26.9))).count("pon_ports") == 1
+        assert written(lambda: desk.run(onu(1, rx_dbm=-27.1))).count("pon_ports") == 2
+        assert written(lambda: desk.run(onu(0, state="los"))).count("pon_ports") == 2
+        # One goes dark, another one comes back: the port counts the same.
+        assert written(lambda: desk.run(onu(0, state="online"), onu(2, state="los"))).count("pon_ports") == 1
+        assert dict(PonPort.objects.values_list("port", "los")) == {1: 1, 2: 0}
+
+    def test_wrong_counters_are_corrected_after_a_restart(self, desk):
+        desk.run(onu(1, state="online"), onu(2, port=2, state="los"))
+        PonPort.objects.update(total=7, online=3, los=0)
+
+        desk.inventory = Inventory.load(desk.olt.pk)
+        desk.run(onu(1, state="online"))
+
+        assert port_counts.stored() == port_counts.scanned()
+
+
 class TestEvents:
     def test_a_new_onu_is_found_and_nothing_else(self, desk):
         desk.run(onu(1, state="los", down_cause="fiber cut"))
@@ -276,6 +359,7 @@ class Model:
         return next((row for row in self.rows if row["index"] == index and not row["place_taken"]), None)
 
     def run(self, readings, absent, now):
+        self.columns = {name for reading in readings for name in reading.values}
         known = [
             KnownOnu(f"~{n}" if row["place_taken"] else row["index"], row["state"], row["slot"], row["port"],
                      row["onu"], row["serial"], row["mac"], row["misses"], row["missing_since"] is not None)
@@ -318,7 +402,7 @@ class Model:
         row = self.holder(reading.index)
         if row is None:
             empty = dict.fromkeys(
-                ("slot", "port", "onu", *FIELDS[:-1], *("missing_since", "replaced_by_id", "moved_at"))
+                ("slot", "port", "onu", *FIELDS[:-1], "missing_since", "replaced_by_id", "moved_at", "state_since")
             )
             row = empty | {"index": reading.index, "place_taken": False, "state": "unknown", "extra": {}, "misses": 0}
             row |= {"id": len(self.rows), "moved_from": "", "state_at": None, "power_at": None, "first_seen_at": now}
@@ -330,17 +414,30 @@ class Model:
             row["extra"] = {**row["extra"], "vlan": values.pop("vlan")}
         if "state" in values:
             values["state"] = values["state"] or "unknown"
+            self._date(row, values, now)
             row["state_at"] = now
         if values.keys() & {"rx_dbm", "tx_dbm"}:
             row["power_at"] = now
         row |= {**values, "read_at": now}
+
+    def _date(self, row, values, now):
+        """Set the start of the state: a time of the device counts if it is between two readings of the state."""
+        was, state, before = row["state"], values["state"], row["state_at"]
+        is_dark = state in port_counts.DARK
+        if state == was or (before and is_dark and was in port_counts.DARK):
+            return
+        times = [values.get(name, row[name]) if name in self.columns else None for name in ("last_down", "last_up")]
+        start, end = times if is_dark else times[::-1]
+        fits = start and (is_dark or state == "online") and not (end and end > start)
+        fits = fits and start <= now + 5 * MIN and (before is None or start >= before - 5 * MIN)
+        row["state_since"] = min(start, now) if fits else now
 
     def content(self):
         return [dict(row) for row in self.rows]
 
 
 NAMES = (*FIELDS[:-1], "index", "place_taken", "slot", "port", "onu", "extra", "misses", "missing_since")
-NAMES += ("replaced_by_id", "moved_at", "moved_from", "first_seen_at", "read_at", "state_at", "power_at")
+NAMES += ("state_since", "replaced_by_id", "moved_at", "moved_from", "first_seen_at", "read_at", "state_at", "power_at")
 
 
 def stored():
@@ -390,10 +487,12 @@ VALUES = st.fixed_dictionaries(
         "serial": st.sampled_from(["A1", "B2", "C3", "D4", "E5", None, "00000000"]),
         "mac": st.sampled_from(["00:11:22:33:44:01", "00:11:22:33:44:02", None]),
         "name": st.sampled_from(["client", "x\0", None]),
-        "state": st.sampled_from(["online", "los", None]),
+        "state": st.sampled_from(["online", "los", "dying_gasp", "degraded", None]),
         "down_cause": st.sampled_from(["fiber cut", "power off", None]),
-        "rx_dbm": st.sampled_from([-20.0, -21.5, None]),
+        "rx_dbm": st.sampled_from([-20.0, -21.5, -27.0, -27.5, -31.0, None]),
         "tx_dbm": st.sampled_from([2.0, 3]),
+        "last_up": st.sampled_from([T0 + 3 * MIN, T0 + 11 * MIN, T0 + 90 * MIN, None]),
+        "last_down": st.sampled_from([T0 + 2 * MIN, T0 + 12 * MIN, T0 + 22 * MIN, None]),
         "in_octets": st.integers(0, 2),
         "vlan": st.sampled_from([100, "200", None]),
     },
@@ -429,6 +528,38 @@ def test_random_runs_leave_what_a_full_upsert_would_and_events_are_the_differenc
             assert stored() == [{name: row[name] for name in ("id", *NAMES)} for row in model.content()]
             assert events_of(desk) == sorted(differences(before, model.content()))
             assert_holds_what_is_stored(desk)
+        transaction.set_rollback(True)
+
+
+# What a run reads of some ONUs, by number, and whether a discovery misses the others. Few values, so that they repeat.
+STATES = st.sampled_from(["online", "los", "offline", "logging"])
+COUNTED = st.fixed_dictionaries({}, optional={"state": STATES, "rx_dbm": st.sampled_from([-20.0, -27.0, -27.5, None])})
+HISTORY = st.lists(
+    st.tuples(st.dictionaries(st.integers(1, 5), st.tuples(st.sampled_from([1, 1, 1, 2]), COUNTED)), st.booleans()),
+    min_size=2,
+    max_size=10,
+)
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(HISTORY, st.booleans())
+def test_counters_equal_a_scan_after_random_runs(db, history, is_restarted):
+    with transaction.atomic():
+        desk = Desk()
+        # One without the row of a port, as no run leaves any.
+        place = {"index": "1.5", "slot": 0, "port": 1, "onu": 5}
+        Onu.objects.create(olt=desk.olt, serial="S5", first_seen_at=T0, own_read_at=T0, **place)
+        desk.inventory = Inventory.load(desk.olt.pk)
+        for read, is_discovery in history:
+            readings = [onu(number, port, **values) for number, (port, values) in read.items()]
+            found = {each.index for each in readings}
+            missed = [index for index in desk.inventory.positions if index not in found]
+            if is_restarted:
+                desk.inventory = Inventory.load(desk.olt.pk)
+
+            desk.run(*readings, absent=missed if is_discovery else None)
+
+            assert port_counts.stored() == port_counts.scanned()
         transaction.set_rollback(True)
 
 

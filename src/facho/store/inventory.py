@@ -7,7 +7,7 @@ differ. It does no I/O; its result contains everything to write, including event
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import compress, count
 from operator import eq, ne
@@ -17,6 +17,7 @@ from django.db import models
 
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import (
+    COUNTERS,
     FOUND,
     FOUND_AGAIN,
     MOVED,
@@ -32,6 +33,7 @@ from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import JobKind, KnownOnu, Reading
 from facho.engine.presence import Census, Suspicion
 from facho.store import sql
+from facho.store.counters import NO_PORT, OF_COUNTERS, PortCounters, is_weak
 from facho.store.sql import FILLED, PLACE, POWERS, adapted, merge_twins, normal, normals, plain_value, timestamp
 
 if TYPE_CHECKING:
@@ -42,17 +44,20 @@ Field, Presence = OnuEvent.Field, OnuEvent.Presence
 # Slot and port; None if the device does not report it.
 Port = tuple[int | None, int | None]
 
-# Port number of an ONU without a port.
-NO_PORT = -1
-
 # The extra values of most ONUs: none. One object for all of them.
 NO_EXTRA: dict[str, Any] = {}
 
 # Times of a port, and the columns that update each of them. Any column updates `read_at`.
 TIMES: Mapping[str, frozenset[str]] = {"read_at": frozenset(), "state_at": frozenset({"state"}), "power_at": POWERS}
 
+# Times that a device reports: the start of a dark state, and of the state online.
+STATE_STARTS = ("last_down", "last_up")
+
 # Columns that have a value where an ONU was not found.
 ABSENCE = ("misses", "missing_since")
+
+# The clock of a device may differ this much from ours, so that its times of changes still fit.
+CLOCK_SLACK = timedelta(minutes=5)
 
 # Each change of these is an event.
 TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
@@ -114,6 +119,8 @@ class InventoryChanges:
     moved_times: dict[str, set[int]] = field(default_factory=dict)
     port_of: dict[int, int] = field(default_factory=dict)
     events: list[OnuChange] = field(default_factory=list)
+    # ONUs that may be counted differently after the run.
+    counted: set[int] = field(default_factory=set)
 
 
 def compare(
@@ -157,7 +164,9 @@ class _Comparison:
         if new is not None:
             self._find(new)
         self._assign_ports()
+        self._changes.counted |= self._tracked | self._changes.port_of.keys()
         self._move_times(met, new)
+        self._date_states()
         self._make_events()
         return self._changes
 
@@ -203,13 +212,8 @@ class _Comparison:
 
     def _compare(self, read: Columns) -> None:
         """Find the cells of known ONUs that differ from the readings."""
-        cells = self._changes.cells
-        for name, column in read.places.items():
-            for position, value in self._differing(name, column):
-                if (place := normal(PLACE[name], value)) not in (None, self._inventory.columns[name][position]):
-                    cells[position][name] = place
-                    self._placed.add(position)
-        extras = {}
+        self._compare_places(read)
+        cells, extras = self._changes.cells, {}
         for name, column in read.columns.items():
             if name not in FILLED:
                 extras[name] = column
@@ -221,9 +225,19 @@ class _Comparison:
                     cells[position][name] = value
                     if name in TRACKED:
                         self._tracked.add(position)
+            if name == "rx_dbm":
+                powers = zip(differing, stored, strict=True)
+                self._changes.counted |= {each for (each, _), rx in powers if is_weak(rx) is not is_weak(known[each])}
         self._tracked |= self._placed
         if extras:
             self._compare_extras(extras)
+
+    def _compare_places(self, read: Columns) -> None:
+        for name, column in read.places.items():
+            for position, value in self._differing(name, column):
+                if (place := normal(PLACE[name], value)) not in (None, self._inventory.columns[name][position]):
+                    self._changes.cells[position][name] = place
+                    self._placed.add(position)
 
     def _differing(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
         """Return the positions and new values where a column differs."""
@@ -256,6 +270,11 @@ class _Comparison:
             for entry, value in enumerate(column):
                 if value is not UNREAD:
                     found["extra"][entry] = {**found["extra"][entry], name: plain_value(value)}
+        starts = {name: found[name] for name in ("state", *STATE_STARTS) if name in found}
+        found["state_since"] = [
+            self._since(dict(zip(starts, values, strict=True))) if values[0] != Onu.State.UNKNOWN else None
+            for values in zip(*starts.values(), strict=True)
+        ]
         self._changes.found = found
         self._changes.found_ports = list(map(self._port_number, zip(found["slot"], found["port"], strict=True)))
         self._changes.events += [
@@ -327,6 +346,33 @@ class _Comparison:
         if own != before:
             self._changes.cells[position][f"own_{time}"] = own
 
+    def _date_states(self) -> None:
+        """Set the start of each state that changed or was read for the first time."""
+        for position in self._tracked:
+            changed = self._changes.cells.get(position, {})
+            if "state" not in changed:
+                continue
+            columns = self._inventory.columns
+            before = self._inventory.state_read_at(position)
+            is_still_dark = changed["state"] in Onu.DARK and columns["state"][position] in Onu.DARK
+            if before is None or not is_still_dark:
+                values = {name: columns[name][position] for name in STATE_STARTS if name in self._read.columns}
+                changed["state_since"] = self._since(values | changed, before)
+
+    def _since(self, values: Mapping[str, Any], before: datetime | None = None) -> datetime:
+        """Return the start of a state: the time that the device reports, if it fits, else that of this run.
+
+        `before` is when the state was last read. An earlier time is that of another change, or of a wrong clock.
+        """
+        state = values["state"]
+        began, ended = map(values.get, STATE_STARTS if state in Onu.DARK else reversed(STATE_STARTS))
+        if began is None or not (state in Onu.DARK or state == Onu.State.ONLINE):
+            return self._now
+        if ended is not None and ended > began:
+            return self._now
+        earliest = NEVER if before is None else before - CLOCK_SLACK
+        return min(began, self._now) if earliest <= began <= self._now + CLOCK_SLACK else self._now
+
     def _make_events(self) -> None:
         """Create an event for each change of presence, place, serial, MAC, state and down cause."""
         columns = self._inventory.columns
@@ -348,7 +394,7 @@ class _Comparison:
         A first down cause is a change if the state changed too; otherwise it belongs to an outage before Facho knew
         the ONU.
         """
-        was_state_read = self._inventory.was_state_read(position)
+        was_state_read = self._inventory.state_read_at(position) is not None
         if name == "state":
             return not was_state_read
         came_with_state = name == "down_cause" and was_state_read and "state" in changed
@@ -438,7 +484,7 @@ def _entries(read: Columns, fields: Collection[str]) -> Iterable[int]:
 
 # Columns that every comparison needs.
 ALWAYS = (
-    "index", "place_taken", "slot", "port", "onu", "misses", "missing_since", *(f"own_{time}" for time in TIMES),
+    "index", "place_taken", "slot", "port", "onu", *OF_COUNTERS, *(f"own_{time}" for time in TIMES),
 )  # fmt: skip
 
 # Fields of a `KnownOnu`, and the columns that decide which ONUs are known.
@@ -478,22 +524,28 @@ class Inventory:
         self.port_ids: list[int] = []
         self.port_times: dict[str, list[datetime | None]] = {time: [] for time in TIMES}
         self.port_of: list[int] = []
+        self._counters = PortCounters()
 
     @classmethod
     def load(cls, olt_id: int, fields: Collection[str] = ()) -> "Inventory":
-        """Load the ONUs and ports of an OLT with three queries: the columns of every comparison, and `fields`."""
+        """Load the ONUs and ports of an OLT with three queries: the columns of every comparison, and `fields`.
+
+        The ONUs are counted again, so the first run corrects counters that are wrong in the database.
+        """
         self = cls(olt_id)
         self.suspect_since, reason = Olt.objects.values_list("suspect_since", "suspect_reason").get(pk=olt_id)
         self.suspicion = Suspicion(reason) if reason else None
-        ports = PonPort.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "slot", "port", *TIMES)
+        stored = ("pk", "slot", "port", *TIMES, *COUNTERS)
+        ports = PonPort.objects.filter(olt_id=olt_id).order_by("pk").values_list(*stored)
         numbers: dict[int | None, int] = {None: NO_PORT}
-        for pk, slot, port, *times in ports:
-            numbers[pk] = self._add_port(pk, (slot, port), times)
+        for pk, slot, port, *rest in ports:
+            numbers[pk] = self._add_port(pk, (slot, port), rest[: len(TIMES)], tuple(rest[len(TIMES) :]))
         names = list(dict.fromkeys((*ALWAYS, *_stored_in(fields))))
         rows = list(Onu.objects.filter(olt_id=olt_id).order_by("pk").values_list("pk", "pon_port_id", *names))
         ids, of, *columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in range(len(names) + 2)]
         self.ids, self.port_of = ids, [numbers[pk] for pk in of]
         self.columns = dict(zip(names, columns, strict=True))
+        self._counters.count(self.columns, self.port_of, range(len(self.ids)), 1)
         self._index()
         return self
 
@@ -510,9 +562,10 @@ class Inventory:
         """Return a time of a port; None if it has none or is new."""
         return self.port_times[time][number] if 0 <= number < len(self.port_ids) else None
 
-    def was_state_read(self, position: int) -> bool:
-        own = self.columns["own_state_at"][position] or self.time_of("state_at", self.port_of[position])
-        return own is not None and own != NEVER
+    def state_read_at(self, position: int) -> datetime | None:
+        """Return when the state of an ONU was last read."""
+        at: datetime | None = self.columns["own_state_at"][position] or self.time_of("state_at", self.port_of[position])
+        return None if at == NEVER else at
 
     def is_settled(self, kind: JobKind, read: Columns, absent: Sequence[str]) -> bool:
         """Return whether a run finds every ONU at its index with its serial: then there is nothing to decide.
@@ -563,6 +616,8 @@ class Inventory:
 
     def apply(self, changes: InventoryChanges) -> None:
         """Write the changes of a run in the open transaction, and keep the new values."""
+        known = len(self.ids)
+        self._counters.count(self.columns, self.port_of, changes.counted, -1)
         self._write_ports(changes)
         for position, number in changes.port_of.items():
             changes.cells[position]["pon_port_id"] = self.port_ids[number]
@@ -571,6 +626,9 @@ class Inventory:
         Onu.objects.filter(pk__in=[self.ids[each] for each in changes.leaving]).update(place_taken=True)
         self._write_cells(changes.cells)
         self._insert(changes)
+        counted = (*changes.counted, *range(known, len(self.ids)))
+        self._counters.count(self.columns, self.port_of, counted, 1)
+        self._counters.write(self.port_ids)
         if changes.leaving or changes.found:
             self._index()
         links = [(self.ids[self.positions[index]], self.ids[each]) for each, index in changes.replaced.items()]
@@ -578,7 +636,8 @@ class Inventory:
         self._renew_known(changes)
         self._write_events(changes)
 
-    def _add_port(self, pk: int, port: Port, times: Iterable[datetime | None]) -> int:
+    def _add_port(self, pk: int, port: Port, times: Iterable[datetime | None], counts: tuple[int, ...]) -> int:
+        self._counters.add_port(counts)
         for kept, at in zip(self.port_times.values(), times, strict=True):
             kept.append(at)
         self.port_ids.append(pk)
@@ -614,7 +673,7 @@ class Inventory:
             PonPort(olt_id=self.olt_id, slot=slot, port=port) for slot, port in changes.new_ports
         )
         for row in new:
-            self._add_port(row.pk, (row.slot, row.port), [None] * len(TIMES))
+            self._add_port(row.pk, (row.slot, row.port), [None] * len(TIMES), (0,) * len(COUNTERS))
         moving: defaultdict[int, list[str]] = defaultdict(list)
         for time, numbers in changes.moved_times.items():
             for number in numbers:

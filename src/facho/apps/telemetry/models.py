@@ -195,7 +195,8 @@ class Onu(models.Model):
         indexes = [
             models.Index(name="onu_place", fields=["olt", "slot", "port", "onu"]),
             models.Index(name="onu_serial", fields=["serial"]),
-            models.Index(name="onu_state", fields=["state"]),
+            # The start of a state changes only with the state, so it costs no update of its own.
+            models.Index(name="onu_state", fields=["state", "state_since"]),
             models.Index(name="onu_rx_level", fields=["rx_level"]),
             models.Index(name="onu_missing", fields=["missing_since"], condition=Q(missing_since__isnull=False)),
         ]
@@ -256,6 +257,10 @@ class Onu(models.Model):
     @property
     def identity(self) -> str:
         return self.serial or self.mac or self.called
+
+
+# Columns of a port that count its ONUs.
+COUNTERS = ("total", "missing", "held", "weak", *Onu.State.values)
 
 
 class OnuEvent(models.Model):
