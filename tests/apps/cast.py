@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+import port_counts
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -41,7 +42,9 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
         "first_seen_at": T0,
         "own_read_at": T0,
     }
-    return Onu.objects.create(olt=olt, **defaults | more)
+    onu = Onu.objects.create(olt=olt, **defaults | more)
+    port_counts.recount(olt=olt)
+    return onu
 
 
 def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:

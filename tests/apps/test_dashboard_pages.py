@@ -363,13 +363,14 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
 @pytest.mark.parametrize(
     ("path", "queries"),
     [
-        # OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark, quotas, violations.
-        pytest.param("/", 10, id="overview"),
+        # OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark by each of three states,
+        # quotas, violations.
+        pytest.param("/", 12, id="overview"),
         # OLTs, their tags, and ONUs by OLT.
         pytest.param("/olts/", 3, id="OLTs"),
-        # OLT, ports, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
+        # OLT, ports, lowest powers, masters, links, nodes, how they ended, what runs, quotas, the plan and its hour,
         # other OLTs with its device, its tags, and its changes.
-        pytest.param("/olts/{olt}/", 13, id="one OLT"),
+        pytest.param("/olts/{olt}/", 14, id="one OLT"),
         # Node, its slots, the plans, and its changes.
         pytest.param("/nodes/{node}/", 4, id="why a node is late"),
         # Count, rows, OLTs with their sites for the filter, and tags.

@@ -20,7 +20,7 @@ def since():
 @pytest.fixture
 def onus(central, since):
     """One ONU online, one dark, one weak; and the same three again, missing."""
-    states = {1: {}, 2: {"state": "los"}, 3: {"rx_dbm": -29.0}}
+    states = {1: {}, 2: {"state": "los", "state_since": since}, 3: {"rx_dbm": -29.0}}
     for number, more in states.items():
         make_onu(central, number, **more)
         gone = {"misses": 2, "missing_since": since, "index": f"9.{number}", "name": f"gone-{number}"}
@@ -45,6 +45,15 @@ def test_a_missing_onu_is_neither_online_nor_dark_nor_weak(onus):
 def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
     assert [onu.name for onu in queries.weakest_onus(BOSS)] == ["client-3"]
     assert [onu.name for onu in queries.latest_dark_onus(BOSS)] == ["client-2"]
+
+
+def test_the_onus_that_went_dark_last_come_first_whatever_their_state(central):
+    for number, state in enumerate(("los", "offline", "dying_gasp", "los", "online", "offline")):
+        make_onu(central, number, state=state, state_since=T0 + timedelta(minutes=number))
+    # Nobody knows how long it has been dark.
+    make_onu(central, 9, state="los")
+
+    assert [onu.onu for onu in queries.latest_dark_onus(BOSS, limit=4)] == [5, 3, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from builders import T0
 
+import port_counts
 from facho.alerts.models import Channel, Rule
 from facho.apps.inventory.models import Olt
 from facho.apps.polling import live
@@ -39,6 +40,7 @@ def make_onus(olt, count, *, port=1, first=1, **more):
         Onu(olt=olt, index=f"{port}.{number}", onu=number, name=f"client-{number}", **defaults | more)
         for number in range(first, first + count)
     )
+    port_counts.recount(olt=olt)
 
 
 def set_of(olt, **columns):

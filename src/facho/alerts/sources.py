@@ -15,7 +15,7 @@ from facho.alerts.rules import Firing
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import PollerStats
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import Onu, PonPort
 
 # Problems by rule id; None if nothing is known now, so that its alerts stay unchanged.
 Firings = dict[int, list[Firing] | None]
@@ -52,9 +52,6 @@ class World:
         return (not chosen or olt_id in chosen) and (rule.kind == RuleKind.EVENT or olt_id in self.olts)
 
 
-# States of an ONU without light or power.
-DARK = (Onu.State.LOS, Onu.State.OFFLINE, Onu.State.DYING_GASP)
-
 # Maximum number of ONUs in an alert.
 WORST_SHOWN = 5
 
@@ -65,21 +62,19 @@ def _present(onus: QuerySet[Onu]) -> QuerySet[Onu]:
 
 
 def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
-    """Return ports with enough dark ONUs, by the index on states; then the total of these ports."""
+    """Return ports with enough dark ONUs."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
-    counts = {state.value: Count("id", filter=Q(state=state)) for state in DARK}
-    grouped = _present(Onu.objects.filter(state__in=DARK)).order_by().values("olt_id", "slot", "port")
-    ports: list[Any] = list(grouped.annotate(dark=Count("id"), **counts).filter(dark__gte=fewest))
-    olt_ids = {port["olt_id"] for port in ports}
-    rows = _present(Onu.objects.filter(olt_id__in=olt_ids)).order_by().values("olt_id", "slot", "port")
-    known = {_place(row): row["known"] for row in rows.annotate(known=Count("id"))}
+    placed = PonPort.objects.filter(slot__isnull=False, port__isnull=False, olt__enabled=True).order_by("pk")
+    counted = placed.annotate(dark=F("los") + F("offline") + F("dying_gasp"), known=F("total") - F("missing"))
+    counts = ("known", "dark", *(state.value for state in Onu.DARK))
+    ports = list(counted.filter(dark__gte=fewest).values("olt_id", "slot", "port", *counts))
     firings: Firings = {}
     for rule in rules:
         least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
         firings[rule.pk] = [
-            _of_port(port, world, {"known": known[_place(port)], **{name: port[name] for name in ("dark", *counts)}})
+            _of_port(port, world, {name: port[name] for name in counts})
             for port in ports
-            if port["dark"] >= max(least, share * known[_place(port)]) and world.watches(rule, port["olt_id"])
+            if port["dark"] >= max(least, share * port["known"]) and world.watches(rule, port["olt_id"])
         ]
     return firings
 
@@ -87,7 +82,7 @@ def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
 def low_power(rules: Sequence[Rule], world: World) -> Firings:
     """Return one alert per port: a splice or a splitter affects all ONUs behind it."""
     highest = max(rule.setting("below_dbm") + rule.setting("hysteresis_db") for rule in rules)
-    lit = _present(Onu.objects.below(highest).exclude(state__in=DARK))
+    lit = _present(Onu.objects.below(highest).exclude(state__in=Onu.DARK))
     counts = {}
     for rule in rules:
         below = rule.setting("below_dbm")

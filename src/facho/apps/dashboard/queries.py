@@ -5,9 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
+from itertools import chain
+from operator import add, attrgetter
 from typing import Any
 
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
 
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict, visible_olts
@@ -15,16 +18,13 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet
+from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet, PonPort
 
 State = Onu.State
 
 IS_MISSING = Q(missing_since__isnull=False)
-# The last values of a missing ONU do not count: it is neither online nor dark.
-IS_ONLINE = Q(state=State.ONLINE) & ~IS_MISSING
+# The last values of a missing ONU do not count: it is neither online nor dark. So do the counters of ports.
 IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
-# Not found on its port, and not yet marked as missing.
-IS_HELD = Q(misses__gt=0) & ~IS_MISSING
 # A dark ONU may still have an old power value.
 IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
 
@@ -62,7 +62,11 @@ class OnuCounts:
         return self.present - self.online - self.dark
 
 
-NUMBERS = ("total", "online", "dark", "weak", "missing", "held")
+# Counters of `OnuCounts`, and the columns of a port that are added up for each.
+NUMBERS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("total", "online", "weak", "missing", "held")},
+    "dark": tuple(Onu.DARK),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,24 +109,14 @@ class NodeRow:
         return self.node.enabled and self.scheduled.enabled and self.node.olt.enabled
 
 
-def _onu_numbers() -> dict[str, Any]:
-    """Return the aggregates of `OnuCounts`, in order."""
-    return {
-        "total": Count("id"),
-        "online": Count("id", filter=IS_ONLINE),
-        "dark": Count("id", filter=IS_DARK),
-        "weak": Count("id", filter=IS_WEAK),
-        "missing": Count("id", filter=IS_MISSING),
-        "held": Count("id", filter=IS_HELD),
-        "read_at": Max("read_at"),
-    }
-
-
 def olt_rows(user: Any) -> list[OltRow]:
     """Return every OLT that a user sees with its ONU counters, the worst first."""
-    onus = restrict(Onu.objects.with_freshness(), user)
-    numbers = onus.order_by().values_list("olt_id").annotate(**_onu_numbers())
-    counts = {olt_id: OnuCounts(*rest) for olt_id, *rest in numbers}
+    sums = {f"sum_of_{name}": Sum(reduce(add, map(F, columns))) for name, columns in NUMBERS.items()}
+    ports = restrict(PonPort.objects.order_by(), user).values_list("olt_id")
+    counts = {
+        olt_id: OnuCounts(**dict(zip(NUMBERS, numbers, strict=True)), read_at=read_at)
+        for olt_id, *numbers, read_at in ports.annotate(**sums, newest=Max("read_at"))
+    }
     olts = visible_olts(user).select_related("site").defer(*SECRETS, *ENGINES_OWN)
     rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
     return sorted(rows, key=lambda row: (REACHABILITY_ORDER[row.olt.state], row.olt.name))
@@ -138,16 +132,20 @@ def total(counts: Iterable[OnuCounts]) -> OnuCounts:
     return OnuCounts(**{name: sums[name] for name in NUMBERS}, read_at=newest)
 
 
-def ports(olt_id: int) -> list[PortRow]:
+def used_ports(olt_id: int) -> QuerySet[PonPort]:
     """Return the PON ports of an OLT that have ONUs."""
-    rows = (
-        Onu.objects.filter(olt_id=olt_id)
-        .with_freshness()
-        .order_by("slot", "port")
-        .values_list("slot", "port")
-        .annotate(worst_rx=Min("rx_dbm", filter=~Q(state__in=Onu.DARK) & ~IS_MISSING), **_onu_numbers())
-    )
-    return [PortRow(slot, port, OnuCounts(*rest), worst_rx) for slot, port, worst_rx, *rest in rows]
+    return PonPort.objects.filter(olt_id=olt_id, total__gt=0).order_by("slot", "port")
+
+
+def ports(olt_id: int) -> list[PortRow]:
+    """Return the PON ports of an OLT that have ONUs, with their counters and lowest power."""
+    lit = Onu.objects.filter(~Q(state__in=Onu.DARK), ~IS_MISSING, olt_id=olt_id)
+    worst = dict(lit.order_by().values_list("pon_port").annotate(Min("rx_dbm")))
+    rows = []
+    for port in used_ports(olt_id):
+        counts = OnuCounts(**{name: getattr(port, name) for name in NUMBERS}, read_at=port.read_at)
+        rows.append(PortRow(port.slot, port.port, counts, worst.get(port.pk)))
+    return rows
 
 
 def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
@@ -156,16 +154,17 @@ def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     return _with_olt(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
 
 
-def latest_dark_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
-    """Return the ONUs that went dark last."""
-    newest = F("last_down").desc(nulls_last=True), F("state_at").desc(), "id"
-    return _with_olt(restrict(Onu.objects.filter(IS_DARK), user)).order_by(*newest)[:limit]
+def latest_dark_onus(user: Any, limit: int = 6) -> list[Onu]:
+    """Return the ONUs that went dark last. A query for each state finds them by its index."""
+    dark = _with_olt(restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user))
+    latest = chain(*(dark.filter(state=state).order_by("-state_since", "-id")[:limit] for state in Onu.DARK))
+    return sorted(latest, key=attrgetter("state_since", "id"), reverse=True)[:limit]
 
 
 def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
     return onus.with_freshness().select_related("olt", "replaced_by").only(
-        "slot", "port", "onu", "index", "serial", "name", "description", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm",
-        "distance_m", "last_down", "model", "missing_since",
+        "slot", "port", "onu", "index", "serial", "name", "description", "state", "state_since", "rx_dbm", "tx_dbm",
+        "olt_rx_dbm", "distance_m", "last_down", "model", "missing_since",
         "moved_at", "moved_from", "olt__name", "replaced_by__name", "replaced_by__serial", "replaced_by__index",
     )  # fmt: skip
 

@@ -240,7 +240,7 @@ def onus(request: HttpRequest) -> HttpResponse:
         "olts": olts,
         "sites": sorted({each.site.name for each in olts if each.site}),
         "tags": Tag.objects.filter(olts__in=seen).distinct().values_list("name", flat=True),
-        "ports": queries.ports(wanted.olt) if wanted.olt in seen else [],
+        "ports": queries.used_ports(wanted.olt) if wanted.olt in seen else [],
         "states": Onu.State.choices,
     }
     return show(request, "onus.html", context)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.apps import apps
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Aggregate, Count, Exists, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from facho.apps.inventory.models import Olt
@@ -32,19 +32,17 @@ def with_sharing(olts: QuerySet[Olt]) -> QuerySet[Olt]:
 def with_onu_counts(olts: QuerySet[Olt]) -> QuerySet[Olt]:
     """Add the ONU counters of each OLT, and the time of the last reading.
 
-    Subqueries are computed for the rows of one page only. A join would read the ONUs of all OLTs first, and took four
-    times as long for 100,000.
+    Subqueries are computed for the rows of one page only. A join would read the ports of all OLTs first.
     """
-    # By name, because ONUs depend on OLTs.
-    onus = apps.get_model("telemetry", "Onu")._default_manager.filter(olt=OuterRef("pk")).order_by()
+    # By name, because ports depend on OLTs.
+    ports = apps.get_model("telemetry", "PonPort")._default_manager.filter(olt=OuterRef("pk")).order_by()
     return olts.annotate(
-        onus_total=Coalesce(_one_number(onus, Count("pk")), 0),
-        # The last state of a missing ONU does not count.
-        onus_online=Coalesce(_one_number(onus.filter(state="online", missing_since__isnull=True), Count("pk")), 0),
-        onus_missing=Coalesce(_one_number(onus.filter(missing_since__isnull=False), Count("pk")), 0),
-        last_read_at=_one_number(onus.with_freshness(), Max("read_at")),
+        onus_total=Coalesce(_one_number(ports, Sum("total")), 0),
+        onus_online=Coalesce(_one_number(ports, Sum("online")), 0),
+        onus_missing=Coalesce(_one_number(ports, Sum("missing")), 0),
+        last_read_at=_one_number(ports, Max("read_at")),
     )
 
 
-def _one_number(onus: QuerySet[Any], what: Count | Max) -> Subquery:
-    return Subquery(onus.values("olt").annotate(number=what).values("number"))
+def _one_number(ports: QuerySet[Any], what: Aggregate) -> Subquery:
+    return Subquery(ports.values("olt").annotate(number=what).values("number"))

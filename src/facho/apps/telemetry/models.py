@@ -66,6 +66,11 @@ class PonPort(models.Model):
     def __str__(self) -> str:
         return "/".join("?" if part is None else str(part) for part in (self.slot, self.port))
 
+    @property
+    def dark(self) -> int:
+        """Return the number of its ONUs without light."""
+        return self.offline + self.los + self.dying_gasp
+
 
 def _effective(name: str) -> NullIf:
     """Return the last reading time of an ONU: its own, or that of its port."""

@@ -1,34 +1,27 @@
-"""Queries over many ONUs."""
+"""Counts of ONUs, by the counters of their ports."""
 
 from collections import Counter
 from typing import Any
 
-from django.db.models import Case, Count, F, Value, When
+from django.db.models import Sum
 
 from facho.apps.inventory.scopes import restrict
-from facho.apps.telemetry.models import Onu
-
-# Not a state of an ONU.
-MISSING = "missing"
+from facho.apps.telemetry.models import Onu, PonPort
 
 
 def summary(user: Any) -> dict[str, Any]:
     """Return the number of ONUs by state that a user sees, in total and per OLT, with one query."""
-    rows = (
-        restrict(Onu.objects.order_by("olt__name"), user)
-        .annotate(counts_as=Case(When(missing_since__isnull=False, then=Value(MISSING)), default=F("state")))
-        .values_list("olt_id", "olt__name", "counts_as")
-        .annotate(Count("id"))
-    )
+    columns = ("total", "missing", *Onu.State.values)
+    ports = restrict(PonPort.objects.filter(total__gt=0), user).order_by("olt__name").values_list("olt_id", "olt__name")
     overall: Counter[str] = Counter()
-    olts: dict[int, tuple[str, Counter[str]]] = {}
-    for olt_id, olt_name, state, count in rows:
-        overall[state] += count
-        olts.setdefault(olt_id, (olt_name, Counter()))[1][state] += count
-    each = [{"olt": olt_id, "olt_name": olt_name, **_counts(counts)} for olt_id, (olt_name, counts) in olts.items()]
+    each = []
+    for olt_id, olt_name, *numbers in ports.annotate(**{f"sum_of_{name}": Sum(name) for name in columns}):
+        counts = Counter(dict(zip(columns, numbers, strict=True)))
+        overall += counts
+        each.append({"olt": olt_id, "olt_name": olt_name, **_counts(counts)})
     return {**_counts(overall), "olts": each}
 
 
 def _counts(counts: Counter[str]) -> dict[str, Any]:
-    by_state = {state: count for state, count in counts.items() if state != MISSING}
-    return {"total": counts.total(), "missing": counts[MISSING], "by_state": by_state}
+    by_state = {state: counts[state] for state in Onu.State.values if counts[state]}
+    return {"total": counts["total"], "missing": counts["missing"], "by_state": by_state}
