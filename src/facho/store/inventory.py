@@ -25,6 +25,7 @@ from facho.apps.telemetry.models import (
     NOT_FOUND,
     REPLACED_BY,
     REPLACES,
+    RX_WEAK,
     Onu,
     OnuEvent,
     PonPort,
@@ -33,7 +34,7 @@ from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import JobKind, KnownOnu, Reading
 from facho.engine.presence import Census, Suspicion
 from facho.store import sql
-from facho.store.counters import NO_PORT, OF_COUNTERS, PortCounters, is_weak
+from facho.store.counters import PortCounters
 from facho.store.sql import FILLED, PLACE, POWERS, adapted, merge_twins, normal, normals, plain_value, timestamp
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ Field, Presence = OnuEvent.Field, OnuEvent.Presence
 
 # Slot and port; None if the device does not report it.
 Port = tuple[int | None, int | None]
+
+# Port number of an ONU without a port.
+NO_PORT = -1
 
 # The extra values of most ONUs: none. One object for all of them.
 NO_EXTRA: dict[str, Any] = {}
@@ -455,6 +459,10 @@ class _Comparison:
         return str(next((value for value in read if value and value is not UNREAD), index))
 
 
+def is_weak(rx_dbm: float | None) -> bool:
+    return rx_dbm is not None and rx_dbm < RX_WEAK
+
+
 def presence(missing_since: datetime | None, place_taken: bool) -> OnuEvent.Presence:
     if missing_since is None:
         return Presence.PRESENT
@@ -484,7 +492,8 @@ def _entries(read: Columns, fields: Collection[str]) -> Iterable[int]:
 
 # Columns that every comparison needs.
 ALWAYS = (
-    "index", "place_taken", "slot", "port", "onu", *OF_COUNTERS, *(f"own_{time}" for time in TIMES),
+    "index", "place_taken", "slot", "port", "onu", "state", "rx_dbm", "misses", "missing_since",
+    *(f"own_{time}" for time in TIMES),
 )  # fmt: skip
 
 # Fields of a `KnownOnu`, and the columns that decide which ONUs are known.
@@ -545,7 +554,7 @@ class Inventory:
         ids, of, *columns = map(list, zip(*rows, strict=True)) if rows else [[] for _ in range(len(names) + 2)]
         self.ids, self.port_of = ids, [numbers[pk] for pk in of]
         self.columns = dict(zip(names, columns, strict=True))
-        self._counters.count(self.columns, self.port_of, range(len(self.ids)), 1)
+        self._count(range(len(self.ids)), 1)
         self._index()
         return self
 
@@ -617,7 +626,7 @@ class Inventory:
     def apply(self, changes: InventoryChanges) -> None:
         """Write the changes of a run in the open transaction, and keep the new values."""
         known = len(self.ids)
-        self._counters.count(self.columns, self.port_of, changes.counted, -1)
+        self._count(changes.counted, -1)
         self._write_ports(changes)
         for position, number in changes.port_of.items():
             changes.cells[position]["pon_port_id"] = self.port_ids[number]
@@ -626,8 +635,7 @@ class Inventory:
         Onu.objects.filter(pk__in=[self.ids[each] for each in changes.leaving]).update(place_taken=True)
         self._write_cells(changes.cells)
         self._insert(changes)
-        counted = (*changes.counted, *range(known, len(self.ids)))
-        self._counters.count(self.columns, self.port_of, counted, 1)
+        self._count((*changes.counted, *range(known, len(self.ids))), 1)
         self._counters.write(self.port_ids)
         if changes.leaving or changes.found:
             self._index()
@@ -635,6 +643,24 @@ class Inventory:
         sql.update(Onu, ("replaced_by_id",), links)
         self._renew_known(changes)
         self._write_events(changes)
+
+    def _count(self, positions: Iterable[int], step: int) -> None:
+        """Add ONUs to the counters of their ports, or remove them with a step of -1."""
+        for each in positions:
+            if self.port_of[each] != NO_PORT:
+                self._counters.add(self.port_of[each], self._counted_as(each), step)
+
+    def _counted_as(self, position: int) -> tuple[str, ...]:
+        """Return the counters that include an ONU."""
+        columns = self.columns
+        # The last values of a missing ONU do not count: it is neither online nor dark.
+        if columns["missing_since"][position] is not None:
+            return "total", "missing"
+        state: str = columns["state"][position]
+        held = ("held",) if columns["misses"][position] else ()
+        # A dark ONU may still have an old power value.
+        weak = ("weak",) if is_weak(columns["rx_dbm"][position]) and state not in Onu.DARK else ()
+        return "total", state, *held, *weak
 
     def _add_port(self, pk: int, port: Port, times: Iterable[datetime | None], counts: tuple[int, ...]) -> int:
         self._counters.add_port(counts)

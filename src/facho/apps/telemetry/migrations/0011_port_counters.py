@@ -11,7 +11,7 @@ STATES = (
 )
 DARK = "('offline', 'los', 'dying_gasp')"
 
-# The definitions are those of `store/counters.py`.
+# The definitions are those of `store/inventory.py`.
 COUNTERS = {
     'total': 'TRUE',
     'missing': 'missing_since IS NOT NULL',
