@@ -1,4 +1,4 @@
-// Copies the key of a new token, and saves recovery codes.
+// Copies the key of a new token, and saves recovery codes. The buttons are hidden until they work.
 
 import { toast } from "./actions.js";
 
@@ -13,6 +13,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
       getSelection().selectAllChildren(source);
     }
   });
+  button.hidden = false;
 }
 
 for (const button of document.querySelectorAll("button[data-download]")) {
@@ -24,4 +25,5 @@ for (const button of document.querySelectorAll("button[data-download]")) {
     link.click();
     URL.revokeObjectURL(link.href);
   });
+  button.hidden = false;
 }
