@@ -25,7 +25,6 @@ from facho.apps.inventory.search import (
     OltText,
     Word,
     is_empty,
-    matching_olts,
     normal,
     olt_texts,
     words,
@@ -134,7 +133,9 @@ class Search:
     @cached_property
     def meant(self) -> list[int]:
         """Return the ids of the OLTs of which the search is the complete name or address."""
-        return [pk for pk, each in self.olts.items() if normal(self.text) in each.complete]
+        # Another spelling of an address is one of its word.
+        names = {normal(self.text), *(self.spellings[0] if len(self.words) == 1 else ())}
+        return [pk for pk, each in self.olts.items() if not names.isdisjoint(each.complete)]
 
     def texts(self) -> QuerySet[OnuSearch]:
         """Return the texts of the ONUs that it finds."""
@@ -236,9 +237,10 @@ def find_ports(search: Search, user: Any, limit: int) -> Found:
 
 def find_olts(search: Search, user: Any, limit: int) -> Found:
     """Return the first OLTs that a search finds by name, those that it names completely before all others."""
-    olts = visible_olts(user).only("name", "host", "brand", "location", "enabled", "reachability", "site__name")
-    found = matching_olts(olts.select_related("site"), search.text) if search.words else olts.none()
-    rows = sorted(found, key=lambda olt: (olt.pk not in search.meant, olt.name))
+    found = [pk for pk, each in search.olts.items() if all(map(each.has, search.words))] if search.words else []
+    olts = visible_olts(user).select_related("site").filter(pk__in=found)
+    shown = olts.only("name", "host", "brand", "location", "enabled", "reachability", "site__name")
+    rows = sorted(shown, key=lambda olt: (olt.pk not in search.meant, olt.name))
     return Found(rows[:limit], len(rows))
 
 

@@ -18,14 +18,19 @@ WITHOUT_FTS5 = "This SQLite has no FTS5 index of trigrams. Facho requires SQLite
 
 
 def create_index(connection: Any) -> bool:
-    """Create the index, and return whether there is one: PostgreSQL may not have the extension pg_trgm.
+    """Create the index if there is none, and return whether there is one: PostgreSQL may not have pg_trgm.
 
     Without it, a search reads all texts.
     """
+    if is_indexed(connection):
+        return True
     if connection.vendor == "sqlite":
         _create_table(connection)
         return True
-    return is_indexed(connection) or _create_gin(connection)
+    if not _has_extension(connection):
+        return False
+    _create_gin(connection)
+    return True
 
 
 def drop_index(connection: Any) -> None:
@@ -35,10 +40,12 @@ def drop_index(connection: Any) -> None:
 
 
 def is_indexed(connection: Any) -> bool:
-    """Return whether PostgreSQL has the index."""
+    found = (
+        "FROM sqlite_master WHERE name = %s" if connection.vendor == "sqlite" else "WHERE to_regclass(%s) IS NOT NULL"
+    )
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [INDEX])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(f"SELECT 1 {found}", [INDEX])
+        return cursor.fetchone() is not None
 
 
 def _create_table(connection: Any) -> None:
@@ -61,21 +68,26 @@ def _create_table(connection: Any) -> None:
             )
 
 
-def _create_gin(connection: Any) -> bool:
-    """Create the extension and the index in the open transaction, or nothing."""
+def _has_extension(connection: Any) -> bool:
+    """Create the extension if PostgreSQL does not have it, and return whether it has. Its packages may lack it."""
     try:
         with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
             # A trusted extension: the owner of the database may create it.
             cursor.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-            cursor.execute(
-                "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
-                " WHERE extname = 'pg_trgm'"
-            )
-            [schema] = cursor.fetchone()
-            # Three times as fast with a million ONUs as with the usual 64 MB.
-            cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            cursor.execute(f"CREATE INDEX {INDEX} ON onu_search USING gin (text {schema}.gin_trgm_ops)")
-            cursor.execute("ANALYZE onu_search")
     except DatabaseError:
         return False
     return True
+
+
+def _create_gin(connection: Any) -> None:
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        # An administrator may have created it in a schema of its own.
+        cursor.execute(
+            "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace"
+            " WHERE extname = 'pg_trgm'"
+        )
+        [schema] = cursor.fetchone()
+        # With a million ONUs, the usual 64 MB take longer.
+        cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
+        cursor.execute(f"CREATE INDEX {INDEX} ON onu_search USING gin (text {schema}.gin_trgm_ops)")
+        cursor.execute("ANALYZE onu_search")
