@@ -30,6 +30,8 @@ def run(inventory, indexes=("1.1", "1.2"), **columns):
     changes = compare(inventory, Columns(list(indexes), places, columns), T0)
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
         inventory.apply(changes)
+    # PostgreSQL alters no table while it has references to check.
+    connection.check_constraints()
     return [each["sql"] for each in queries if "onu_search" in each["sql"]]
 
 
