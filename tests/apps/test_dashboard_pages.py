@@ -375,7 +375,8 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/nodes/{node}/", 4, id="why a node is late"),
         # Count, rows, OLTs with their sites for the filter, and tags.
         pytest.param("/onus/", 4, id="ONUs"),
-        pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 5, id="ONUs, with the ports of an OLT"),
+        # And the ports of the OLT, and the texts of OLTs for the search.
+        pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 6, id="ONUs, with the ports of an OLT"),
         # ONU with OLT, those it replaced, nodes, how they ended, what runs, events.
         pytest.param("/onus/{onu}/", 6, id="one ONU"),
         # ONU with OLT, count, rows.

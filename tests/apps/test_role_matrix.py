@@ -95,6 +95,7 @@ API = {
     "api-onu-detail": read(VIEWER),
     "api-onu-events": read(VIEWER),
     "api-onu-history": read(VIEWER),
+    "api-search": read(VIEWER),
     "api-event-list": read(VIEWER),
     "api-event-detail": read(VIEWER),
     "api-quota-list": read(VIEWER),
@@ -138,6 +139,8 @@ PAGES = {
     "dashboard:onu-events": page(VIEWER),
     "dashboard:onu-power": page(VIEWER),
     "dashboard:executions": page(VIEWER),
+    "dashboard:search": page(VIEWER),
+    "dashboard:suggestions": page(VIEWER),
     # Others see the changes of an object: see test_change_pages.py.
     "dashboard:changes": page(ENGINEER),
     "dashboard:tokens": form(USER),

@@ -19,6 +19,7 @@ from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Lease, Poller
 from facho.apps.rest.fields import WrongKeyError, tables_with_secrets
+from facho.apps.telemetry.search_index import is_indexed
 from facho.brands import BRANDS
 from facho.engine.device import olts_by_device
 from facho.runtime.clocks import measure, skew_of_database
@@ -99,7 +100,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
     if pending or history_upgrade.is_pending():
         behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id=OUTDATED)
         return [*shared, behind]
-    return [*shared, *secrets(), *_unusable_rows()]
+    return [*shared, *secrets(), *_unusable_rows(), *_search()]
 
 
 def unwritable(file: Path) -> Sequence[CheckMessage]:
@@ -159,6 +160,20 @@ def _unusable_rows() -> list[CheckMessage]:
             for job in SnmpJob.objects.prefetch_related("oids")
             if job.reads_nothing
         ),
+    ]
+
+
+def _search() -> list[CheckMessage]:
+    """Find a PostgreSQL without the index of the search."""
+    if is_indexed(connection):
+        return []
+    return [
+        Warning(
+            "The search has no index, because this PostgreSQL has no extension pg_trgm. With many ONUs it is slow.",
+            hint="Install the contrib package of PostgreSQL. As its superuser, run `CREATE EXTENSION pg_trgm` in the "
+            "database of Facho. Then run `facho migrate`.",
+            id="facho.W011",
+        )
     ]
 
 

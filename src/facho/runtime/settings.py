@@ -207,6 +207,7 @@ SPECTACULAR_SETTINGS = {
     ],
     # Several tables have a status, kind or severity. These names replace generated ones such as Status9d5Enum.
     "ENUM_NAME_OVERRIDES": {
+        "OnuStateEnum": "facho.apps.telemetry.models.Onu.State",
         "ExecutionStatusEnum": "facho.apps.polling.models.STATUS_CHOICES",
         "QuotaStatusEnum": "facho.apps.coordinator.models.QuotaTracker.Status",
         "PlanStatusEnum": "facho.apps.coordinator.models.ExecutionPlan.Status",

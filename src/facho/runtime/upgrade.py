@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from django.core.management import call_command
 from django.db import connection
 
+from facho.apps.telemetry.search_index import create_index
 from facho.runtime.commands.screen import ProgressBar, out
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock
@@ -17,6 +18,8 @@ def upgrade(config: Config, *, verbosity: int, is_locked: bool) -> None:
     """Migrate, and convert the history of earlier versions. `is_locked`: the caller holds the lock of the engine."""
     with without_idle_limit():
         call_command("migrate", verbosity=verbosity, interactive=False)
+        # It may have been impossible before: see `checks.search`.
+        create_index(connection)
     if not history_upgrade.is_pending():
         return
     lock: AbstractContextManager[object] = nullcontext() if is_locked else EngineLock(config)

@@ -28,8 +28,10 @@ from facho.apps.telemetry.models import (
     RX_WEAK,
     Onu,
     OnuEvent,
+    OnuSearch,
     PonPort,
 )
+from facho.apps.telemetry.search import TEXT_FIELDS, text_of
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import JobKind, KnownOnu, Reading
 from facho.engine.presence import Census, Suspicion
@@ -62,6 +64,8 @@ ABSENCE = ("misses", "missing_since")
 
 # The clock of a device may differ this much from ours, so that its times of changes still fit.
 CLOCK_SLACK = timedelta(minutes=5)
+# ONUs whose texts are written with one query.
+TEXTS_AT_ONCE = 5000
 
 # Each change of these is an event.
 TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
@@ -637,6 +641,7 @@ class Inventory:
         self._insert(changes)
         self._count((*changes.counted, *range(known, len(self.ids))), 1)
         self._counters.write(self.port_ids)
+        self._write_texts(changes)
         if changes.leaving or changes.found:
             self._index()
         links = [(self.ids[self.positions[index]], self.ids[each]) for each, index in changes.replaced.items()]
@@ -747,6 +752,21 @@ class Inventory:
         self.port_of += changes.found_ports
         for name, column in self.columns.items():
             column += found.get(name, [None] * count)
+
+    def _write_texts(self, changes: InventoryChanges) -> None:
+        """Write the texts for the search: of new ONUs, and of those of which one of its fields changed."""
+        if changes.found:
+            nothing = [None] * len(changes.found_ports)
+            texts = map(text_of, *(changes.found.get(name, nothing) for name in TEXT_FIELDS))
+            ids = self.ids[-len(nothing) :]
+            rows = [(pk, self.olt_id, text) for pk, text in zip(ids, texts, strict=True)]
+            sql.write(OnuSearch, ("onu_id", "olt_id", "text"), rows)
+        changed = [self.ids[each] for each, cells in changes.cells.items() if not cells.keys().isdisjoint(TEXT_FIELDS)]
+        for start in range(0, len(changed), TEXTS_AT_ONCE):
+            onus = Onu.objects.filter(pk__in=changed[start : start + TEXTS_AT_ONCE])
+            sql.upsert_texts(
+                (pk, self.olt_id, text_of(*values)) for pk, *values in onus.values_list("pk", *TEXT_FIELDS)
+            )
 
     def _write_events(self, changes: InventoryChanges) -> None:
         at = timestamp(changes.at)

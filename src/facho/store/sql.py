@@ -157,6 +157,16 @@ def update(model: type[models.Model], columns: Sequence[str], rows: Sequence[tup
                 cursor.executemany(statement, rows)
 
 
+def upsert_texts(rows: Iterable[tuple[int, int, str]]) -> None:
+    """Write texts of ONUs that differ from the present ones. Each row has the ONU, its OLT and the text."""
+    with prepared() as cursor:
+        cursor.executemany(
+            "INSERT INTO onu_search (onu_id, olt_id, text) VALUES (%s, %s, %s) ON CONFLICT (onu_id)"
+            " DO UPDATE SET text = excluded.text WHERE onu_search.text <> excluded.text",
+            list(rows),
+        )
+
+
 def set_columns(model: type[models.Model], ids: Sequence[int], **values: Any) -> None:
     """Set columns of rows, by id, to the same values."""
     if ids:

@@ -17,8 +17,8 @@ from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
-from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet, PonPort
+from facho.apps.telemetry.search import matching
 
 State = Onu.State
 
@@ -206,14 +206,9 @@ class OnuListFilter:
         )
 
     def onus(self, user: Any) -> QuerySet[Onu]:
-        if search_problem(self.q):
-            return Onu.objects.none()
         named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
         found = Onu.objects.filter(named.get(self.state, Q(state=self.state) & ~IS_MISSING), _place(self.port))
-        if self.q:
-            texts = Q(name__icontains=self.q) | Q(serial__icontains=self.q) | Q(description__icontains=self.q)
-            texts |= Q(mac__icontains=self.q)
-            found = found.filter(texts | _place(self.q) if PLACE.fullmatch(self.q) else texts)
+        found = matching(found, self.q)
         if self.olt is not None:
             found = found.filter(olt_id=self.olt)
         if self.site or self.tag:

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, login, search, single_sign_on, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
@@ -14,6 +14,8 @@ pages = [
     path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
     path("executions/", views.executions, name="executions"),
+    path("search/", search.search, name="search"),
+    path("search/suggestions/", search.suggestions, name="suggestions"),
     path("changes/", changes.changes, name="changes"),
     path("account/tokens/", account.tokens, name="tokens"),
     path("account/tokens/<int:token_id>/revoke/", account.revoke_token, name="revoke-token"),

@@ -24,6 +24,7 @@ from facho.apps.dashboard import freshness, history, power, queries, text
 from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.inventory.models import Olt, Tag
 from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
+from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
@@ -154,14 +155,13 @@ def olts(request: HttpRequest) -> HttpResponse:
     models.prefetch_related_objects([row.olt for row in rows], "tags")
     wanted, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
     site, tag = request.GET.get("site", ""), request.GET.get("tag", "")
-    problem = search_problem(wanted)
     states = {row.olt.state for row in rows}
     tags = {row.olt.pk: [each.name for each in row.olt.tags.all()] for row in rows}
+    found = {each.pk for each in matching_olts(visible_olts(request.user).only("pk"), wanted)} if wanted else None
     shown = [
         row
         for row in rows
-        if not problem
-        and wanted.lower() in f"{row.olt.name} {row.olt.host} {row.olt.location} {row.olt.site or ''}".lower()
+        if (found is None or row.olt.pk in found)
         and state in ("", row.olt.state)
         and site in ("", str(row.olt.site or ""))
         and tag in ("", *tags[row.olt.pk])
@@ -171,7 +171,7 @@ def olts(request: HttpRequest) -> HttpResponse:
         "olts": shown,
         "olt_total": len(rows),
         "q": wanted,
-        "problem": problem,
+        "problem": search_problem(wanted),
         "state": state,
         "states": [name for name in queries.REACHABILITY_ORDER if name in states],
         "site": site,

@@ -39,6 +39,7 @@ from facho.apps.inventory.queries import with_olt_counts, with_onu_counts
 from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
 from facho.apps.inventory.resources import OltResource
 from facho.apps.inventory.scopes import restrict_labels, visible_ids
+from facho.apps.inventory.search import matching_olts
 from facho.apps.rest.spreadsheets import FORMATS
 
 STATE_COLOURS = {
@@ -112,7 +113,8 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     list_select_related = ["site"]
     autocomplete_fields = ["site", "tags"]
     olt_path = "pk"
-    search_fields = ["name", "host", "location"]
+    search_fields = ["name"]
+    matching = staticmethod(matching_olts)
     ordering = ["name"]
     actions = ["enable_chosen", "disable_chosen", "close_breakers"]
     actions_detail = ["close_breaker"]

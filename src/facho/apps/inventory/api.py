@@ -21,6 +21,7 @@ from facho.apps.inventory.models import Olt, Question, Site, Tag, resolve_hosts
 from facho.apps.inventory.queries import with_olt_counts, with_onu_counts, with_sharing
 from facho.apps.inventory.remarks import with_remarks
 from facho.apps.inventory.scopes import ScopedView, SharedView, restrict_labels
+from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.serializers import (
     BrandSerializer,
     DecoderSerializer,
@@ -45,7 +46,7 @@ class OltViewSet(ScopedView, viewsets.ModelViewSet[Olt]):
     serializer_class = OltSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OltFilter
-    search_fields = ["name", "host", "location"]
+    matching = staticmethod(matching_olts)
     ordering_fields = [
         "id",
         "name",

@@ -35,6 +35,7 @@ from facho.apps.inventory.admin_tools import (
 )
 from facho.apps.inventory.models import brand_label
 from facho.apps.inventory.scopes import restrict
+from facho.apps.inventory.search import matching_olts
 from facho.apps.jobs import in_effect
 from facho.apps.jobs.forms import ApplyJobsForm, NodeForm, NodeFormSet
 from facho.apps.jobs.models import Workflow, WorkflowNode
@@ -158,7 +159,8 @@ class WorkflowAdmin(PeoplesAdmin):
     inlines = [NodeInline]
     list_display = ["name", "state_badge", "brand", "node_count", "next_run", "last_run"]
     list_filter = [("brand", ChoicesDropdownFilter), ("enabled", BooleanRadioFilter)]
-    search_fields = ["name", "host", "location"]
+    search_fields = ["name"]
+    matching = staticmethod(matching_olts)
     olt_path = "pk"
     actions = ["apply_usual"]
     actions_detail = ["apply_jobs"]

@@ -33,7 +33,22 @@ def search_problem(text: str) -> str:
 
 
 class LimitedSearch(SearchFilter):
-    """Search by words, not too many."""
+    """Search by words, not too many.
+
+    A view with a function `matching` searches with it, by its own rules; others by `search_fields`.
+    """
+
+    def get_search_fields(self, view: Any, request: Request) -> Any:
+        return [self.search_param] if getattr(view, "matching", None) else super().get_search_fields(view, request)
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        matching = getattr(view, "matching", None)
+        if matching is None:
+            return super().filter_queryset(request, queryset, view)
+        # Refuses what no search may have.
+        self.get_search_terms(request)
+        found: QuerySet[Any] = matching(queryset, request.query_params.get(self.search_param, ""))
+        return found
 
     def get_search_terms(self, request: Request) -> list[str]:
         if problem := search_problem(request.query_params.get(self.search_param, "")):

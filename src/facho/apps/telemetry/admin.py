@@ -1,6 +1,7 @@
 """ONUs and their events in the admin, read-only: the engine owns them."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -34,6 +35,7 @@ from facho.apps.inventory.formats import decimal
 from facho.apps.inventory.queries import OLT_HEAVY
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.telemetry.search import matching
 from facho.engine.chunks import FIELDS
 
 # As many as fit on a screen; the ONU page and the API have the others.
@@ -108,7 +110,8 @@ class OnuAdmin(EnginesAdmin):
         ("rx_dbm", RangeNumericFilter),
     ]
     olt_path = "olt"
-    search_fields = ["name", "serial", "mac", "description"]
+    search_fields = ["name"]
+    matching = staticmethod(matching)
     list_per_page = 50
     readonly_fields = [
         "admin_state_label",
@@ -224,7 +227,8 @@ class OnuEventAdmin(EnginesAdmin):
         ("at", PeriodFilter),
     ]
     olt_path = "olt"
-    search_fields = ["onu__name", "onu__serial"]
+    search_fields = ["onu__name"]
+    matching = staticmethod(partial(matching, path="onu"))
     list_per_page = 50
     fields = [("exact_time", "olt", "onu"), ("field", "before", "after"), "why"]
     readonly_fields = ["exact_time", "before", "after", "why"]

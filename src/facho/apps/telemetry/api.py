@@ -1,5 +1,6 @@
 """ONUs and their events of API v1."""
 
+from functools import partial
 from typing import Any
 
 from django.db.models import F, Prefetch
@@ -10,12 +11,15 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.apps.telemetry.queries import summary
+from facho.apps.telemetry.search import Search, find, matching
 from facho.apps.telemetry.serializers import (
     EventSerializer,
     HistoryBucketSerializer,
@@ -23,6 +27,8 @@ from facho.apps.telemetry.serializers import (
     HistoryWish,
     OnuSerializer,
     OtherOnuSerializer,
+    SearchSerializer,
+    SearchWish,
     SummarySerializer,
 )
 
@@ -46,7 +52,7 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     serializer_class = OnuSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OnuFilter
-    search_fields = ["name", "serial", "mac", "description"]
+    matching = staticmethod(matching)
     ordering_fields = [
         "id",
         "olt__name",
@@ -94,7 +100,7 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         detail=True,
         queryset=EVENTS,
         filterset_class=OnuEventFilter,
-        search_fields=None,
+        matching=None,
         ordering_fields=["id", "at", "field"],
     )
     def events(self, request: Request, pk: str) -> Response:
@@ -118,5 +124,18 @@ class EventViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[OnuEvent]):
     serializer_class = EventSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = OnuEventFilter
-    search_fields = ["onu__name", "onu__serial"]
+    matching = staticmethod(partial(matching, path="onu"))
     ordering_fields = ["id", "at", "field", "olt__name"]
+
+
+class SearchView(StrictView):
+    """Search of ONUs, ports and OLTs."""
+
+    permission_classes = (needs("telemetry.view_onu"),)
+    query_serializer = SearchWish
+
+    @extend_schema(operation_id="search", parameters=[SearchWish], responses=SearchSerializer)
+    def get(self, request: Request) -> Response:
+        """Search ONUs, ports and OLTs as `search` of their lists does. The best of each come first."""
+        wish = self.validated_query()
+        return Response(SearchSerializer(find(Search(wish["q"]), request.user, wish["limit"])).data)

@@ -268,6 +268,25 @@ class Onu(models.Model):
 COUNTERS = ("total", "missing", "held", "weak", *Onu.State.values)
 
 
+class OnuSearch(models.Model):
+    """Text by which an ONU is found: see `search.py`. It has an index of its sequences of three characters.
+
+    Not a column of `onu_data`, because on PostgreSQL each index slows the updates of all columns.
+    """
+
+    onu = models.OneToOneField(Onu, models.CASCADE, primary_key=True, related_name="+", verbose_name=_("ONU"))
+    # That of the ONU, which never changes.
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", verbose_name=_("OLT"))
+    text = models.TextField()
+
+    class Meta:
+        db_table = "onu_search"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class OnuEvent(models.Model):
     """One change of an ONU: old value, new value and cause. Values are short texts; "" stands for no value."""
 

@@ -10,7 +10,10 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.inventory.models import Olt
+from facho.apps.rest.filters import MOST_SEARCH_CHARACTERS, search_problem
+from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
+from facho.apps.telemetry.search import MOST_FOUND
 from facho.engine.brand import ONU_FIELDS
 from facho.engine.chunks import FIELDS
 
@@ -240,3 +243,88 @@ class SummarySerializer(StateCountsSerializer):
     """Number of ONUs by state: in total, and for each OLT."""
 
     olts = OltCountsSerializer(many=True)
+
+
+class SearchWish(serializers.Serializer[Any]):
+    """What to search for."""
+
+    q = serializers.CharField(
+        max_length=MOST_SEARCH_CHARACTERS,
+        help_text="Words in any order: name, description, serial, MAC or place of an ONU, name or address of an OLT.",
+    )
+    limit = serializers.IntegerField(
+        default=10, min_value=1, max_value=100, help_text="Maximum number of results of each kind."
+    )
+
+    def validate_q(self, text: str) -> str:
+        if problem := search_problem(text):
+            raise serializers.ValidationError(problem)
+        return text
+
+
+class FoundOnuSerializer(serializers.ModelSerializer[Onu]):
+    """An ONU that a search found."""
+
+    olt_name = serializers.CharField(source="olt.name", read_only=True)
+    state = serializers.ChoiceField(choices=Onu.State.choices, read_only=True)
+    is_missing = serializers.BooleanField(read_only=True)
+
+    class Meta:
+        model = Onu
+        fields = ["id", "olt", "olt_name", "slot", "port", "onu", "serial", "mac", "name", "description", "state"]
+        fields += ["is_missing"]
+
+
+class FoundPortSerializer(serializers.ModelSerializer[PonPort]):
+    """A PON port that a search found."""
+
+    olt_name = serializers.CharField(source="olt.name", read_only=True)
+
+    class Meta:
+        model = PonPort
+        fields = ["id", "olt", "olt_name", "slot", "port"]
+
+
+class FoundOltSerializer(serializers.ModelSerializer[Olt]):
+    """An OLT that a search found. Its state is `disabled`, or else its reachability."""
+
+    state = serializers.CharField(read_only=True)
+
+    class Meta:
+        model = Olt
+        fields = ["id", "name", "host", "location", "state"]
+
+
+class FoundSerializer(serializers.Serializer[Any]):
+    """What a search found of one kind."""
+
+    count = serializers.IntegerField()
+    is_counted = serializers.BooleanField(
+        help_text=f"false: there are more than `count`, which stops at {MOST_FOUND:,} for ONUs."
+    )
+
+
+class FoundOnusSerializer(FoundSerializer):
+    """ONUs that a search found, those with whole words first."""
+
+    results = FoundOnuSerializer(source="rows", many=True)
+
+
+class FoundPortsSerializer(FoundSerializer):
+    """PON ports that a search found, by OLT."""
+
+    results = FoundPortSerializer(source="rows", many=True)
+
+
+class FoundOltsSerializer(FoundSerializer):
+    """OLTs that a search found, by name."""
+
+    results = FoundOltSerializer(source="rows", many=True)
+
+
+class SearchSerializer(serializers.Serializer[Any]):
+    """What a search found."""
+
+    onus = FoundOnusSerializer()
+    ports = FoundPortsSerializer()
+    olts = FoundOltsSerializer()

@@ -1,5 +1,6 @@
-"""ONUs and their events."""
+"""ONUs, their events, and the search."""
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from facho.apps.telemetry import api
@@ -8,4 +9,4 @@ router = SimpleRouter()
 router.register("onus", api.OnuViewSet, basename="api-onu")
 router.register("events", api.EventViewSet, basename="api-event")
 
-urlpatterns = router.urls
+urlpatterns = [path("search/", api.SearchView.as_view(), name="api-search"), *router.urls]

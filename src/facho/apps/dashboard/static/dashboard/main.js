@@ -8,6 +8,7 @@ import * as figures from "./figures.js";
 import { draw, tickPool } from "./pool.js";
 import * as power from "./power.js";
 import * as regions from "./regions.js";
+import * as search from "./search.js";
 import { tick, write, zone } from "./time.js";
 
 const hasPool = document.getElementById("pollers") !== null;
@@ -32,6 +33,7 @@ feed.start();
 power.start();
 figures.start();
 explain.start();
+search.start();
 actions.start({ afterRun: regions.refreshSoon });
 
 setInterval(() => {
