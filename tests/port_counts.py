@@ -31,7 +31,7 @@ def recount(**which):
     for onu in Onu.objects.filter(**which, pon_port=None):
         place = {"olt_id": onu.olt_id, "slot": onu.slot, "port": onu.port}
         port, _ = PonPort.objects.get_or_create(**place, defaults={"read_at": onu.own_read_at})
-        if port.read_at < onu.own_read_at:
+        if port.read_at is None or port.read_at < onu.own_read_at:
             PonPort.objects.filter(pk=port.pk).update(read_at=onu.own_read_at)
         Onu.objects.filter(pk=onu.pk).update(pon_port=port)
     for port, counts in scanned(**which).items():
