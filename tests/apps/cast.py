@@ -9,7 +9,7 @@ from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTr
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
@@ -42,6 +42,12 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
         "own_read_at": T0,
     }
     return Onu.objects.create(olt=olt, **defaults | more)
+
+
+def make_port(olt: Olt, slot: int | None = 0, port: int | None = 1, **counters: Any) -> PonPort:
+    """Make a port with these counters. If `total` is not given, it is the sum of the states and missing ONUs."""
+    states = (counters.get(name, 0) for name in ("missing", *Onu.State.values))
+    return PonPort.objects.create(olt=olt, slot=slot, port=port, **{"total": sum(states)} | counters)
 
 
 def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:

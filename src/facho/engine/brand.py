@@ -38,7 +38,7 @@ ONU_FIELDS = (
     "out_octets",
 )
 
-# Number of ONUs that a PON port can have, and the id of the first one, unless a brand differs. GPON splits by up to 128.
+# Number of ONUs that a PON port can have, and the id of the first one, for most brands. GPON splits by up to 128.
 ONUS_PER_PORT = 128
 FIRST_ONU = 1
 
