@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -48,6 +49,12 @@ def make_port(olt: Olt, slot: int | None = 0, port: int | None = 1, **counters: 
     """Make a port with these counters. If `total` is not given, it is the sum of the states and missing ONUs."""
     states = (counters.get(name, 0) for name in ("missing", *Onu.State.values))
     return PonPort.objects.create(olt=olt, slot=slot, port=port, **{"total": sum(states)} | counters)
+
+
+def make_user(role: Role) -> User:
+    user = User.objects.create(username=role)
+    set_role(user, role)
+    return user
 
 
 def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:

@@ -3,12 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from cast import make_olt, make_onu, make_port
-from django.contrib.auth.models import User
+from cast import make_olt, make_onu, make_port, make_user
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from facho.apps.accounts.roles import Role, set_role
+from facho.apps.accounts.roles import Role
 from facho.apps.changes.models import Change
 from facho.apps.inventory.models import Site, Tag
 from history_rows import add_reading
@@ -132,10 +131,8 @@ def test_a_page_costs_three_queries_whatever_it_shows(api, central, django_asser
 
 
 def client_of(role):
-    user = User.objects.create(username=role)
-    set_role(user, role)
     client = APIClient()
-    client.force_login(user)
+    client.force_login(make_user(role))
     return client
 
 

@@ -124,6 +124,15 @@ def test_an_onu_that_the_last_run_did_not_read_has_older_readings(olt):
     assert (found.in_bps, found.count) == (16_000, 2)
 
 
+def test_runs_of_one_onu_do_not_hide_those_of_the_others(olt):
+    for minutes, octets in ((15, 0), (10, 300_000)):
+        add_counters(olt, T0 - minutes * MINUTE, dict.fromkeys((1, 2, 3), (octets, octets)))
+    for minutes in range(5):
+        add_counters(olt, T0 - minutes * MINUTE, {1: (600_000, 600_000)})
+
+    assert traffic(olt.pk, {1, 2, 3}, T0).count == 3
+
+
 @pytest.mark.parametrize("minutes", [(5,), (4 * 60, 5), ()])
 def test_without_two_recent_readings_there_is_no_traffic(olt, minutes):
     for each in minutes:

@@ -30,6 +30,7 @@ from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.pon_ports import ports_of
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
 # Default range of the pool chart in minutes, and the other ranges in hours.
@@ -194,6 +195,7 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "olt": found,
         "tags": found.tags.all(),
         "ports": ports,
+        "pon_ports": ports_of(olt_id),
         "onus": queries.total(row.onus for row in ports),
         "nodes": queries.node_rows(olt_id),
         "composites": masters,

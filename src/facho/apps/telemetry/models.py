@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.models import Olt, keep_what_the_engine_wrote
 from facho.apps.telemetry import words
-from facho.apps.telemetry.port_levels import DARK, FAULTY, Level, level_of
+from facho.apps.telemetry.port_levels import DARK, FAULTY, NEARLY_FULL_PERCENT, Level, level_of
 from facho.brands import BRANDS
 from facho.engine.brand import FIRST_ONU, ONUS_PER_PORT
 
@@ -131,6 +131,10 @@ class PonPort(models.Model):
     @property
     def used_percent(self) -> float:
         return round(100 * self.present / self.effective_capacity, 1)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return self.used_percent >= NEARLY_FULL_PERCENT
 
     def _brand_values(self) -> tuple[int, int]:
         brand = BRANDS.get(self.olt.brand)

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any
 
 from django.db.models import Avg, Case, Count, F, FloatField, IntegerField, Min, Q, QuerySet, Value, When
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Cast, Coalesce, Greatest
 
 from facho.apps.telemetry.models import Onu, PonPort
 from facho.apps.telemetry.port_levels import DARK, Level, level, present, total_of
@@ -27,24 +27,23 @@ RANKS = {each: rank for rank, each in enumerate(Level)}
 
 def with_numbers(ports: QuerySet[PonPort]) -> QuerySet[PonPort]:
     """Add OLT names, and the numbers of a port that follow from its counters, to filter and order by them."""
-    return (
-        ports.select_related("olt__site")
-        .only(*(field.attname for field in PonPort._meta.concrete_fields), "olt__name", "olt__brand", "olt__site__name")
-        .alias(
-            level=level(),
-            level_rank=Case(
-                *(When(level=each, then=rank) for each, rank in RANKS.items()), output_field=IntegerField()
-            ),
-            present=present(),
-            dark=total_of(DARK),
-            effective_capacity=_capacity(),
-            free=F("effective_capacity") - F("present"),
-            used_percent=_percent("present", "effective_capacity"),
-            online_percent=_percent("online", "present"),
-            dark_percent=_percent("dark", "present"),
-            weak_percent=_percent("weak", "present"),
-        )
-    )
+    columns = (field.attname for field in PonPort._meta.concrete_fields)
+    ranks = (When(level=each, then=rank) for each, rank in RANKS.items())
+    # Of the same names and values as the properties of a port.
+    numbers: dict[str, Any] = {
+        "level": level(),
+        "level_rank": Case(*ranks, output_field=IntegerField()),
+        "present": present(),
+        "dark": total_of(DARK),
+        "effective_capacity": _capacity(),
+        "free": Greatest(F("effective_capacity") - F("present"), 0),
+        "used_percent": _percent("present", "effective_capacity"),
+        "online_percent": _percent("online", "present"),
+        "dark_percent": _percent("dark", "present"),
+        "weak_percent": _percent("weak", "present"),
+    }
+    names = ("olt__name", "olt__brand", "olt__site__name")
+    return ports.select_related("olt__site").only(*columns, *names).alias(**numbers)
 
 
 def _capacity() -> Coalesce:
@@ -100,6 +99,25 @@ def power_of(ports: Sequence[PonPort]) -> dict[int, Power]:
         for olt_id, slot, port, *numbers in rows.annotate(Count("pk"), Avg("rx_dbm"), Min("rx_dbm")):
             found[by_place[olt_id, slot, port]] = Power(*numbers)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PortRow:
+    """A port with its power, for lists."""
+
+    port: PonPort
+    power: Power | None
+
+
+def port_rows(ports: Sequence[PonPort]) -> list[PortRow]:
+    """Return ports with their power, with one query for up to a hundred of them."""
+    powers = power_of(ports)
+    return [PortRow(port, powers.get(port.pk)) for port in ports]
+
+
+def ports_of(olt_id: int) -> list[PortRow]:
+    """Return the ports of an OLT by place."""
+    return port_rows(list(with_numbers(PonPort.objects.filter(olt_id=olt_id)).order_by("slot", "port")))
 
 
 # First and last id.

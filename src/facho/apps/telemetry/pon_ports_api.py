@@ -6,6 +6,7 @@ from typing import Any
 import django_filters
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import mixins, serializers, viewsets
@@ -16,7 +17,7 @@ from facho.apps.inventory.scopes import ScopedView
 from facho.apps.rest.filters import AnyOfFilter, LimitedSearch, NullsLastOrdering
 from facho.apps.rest.strict import StrictSerializer
 from facho.apps.telemetry.models import Onu, PonPort
-from facho.apps.telemetry.pon_ports import Span, matching, onu_ids, onus_at, power_of, with_numbers
+from facho.apps.telemetry.pon_ports import Power, Span, matching, onu_ids, onus_at, power_of, with_numbers
 from facho.apps.telemetry.port_history import traffic
 from facho.apps.telemetry.port_levels import DARK, Level
 
@@ -58,18 +59,12 @@ class PonPortSerializer(StrictSerializer, serializers.ModelSerializer[PonPort]):
     """A PON port with the number of its ONUs. Only `own_capacity` can be changed."""
 
     olt_name = serializers.CharField(source="olt.name", read_only=True)
-    place = serializers.CharField(
-        read_only=True,
-        help_text="Slot and port, such as `1/9`; only the port on an OLT without slots; empty: ONUs without a place.",
-    )
     level = serializers.ChoiceField(
         choices=Level.choices,
         read_only=True,
         help_text="`dark`: half of its ONUs or more are down. `degraded`: more of them than usual do not work "
         "or have low power. `empty`: it has no ONUs.",
     )
-    present = serializers.IntegerField(read_only=True, help_text="ONUs that are not missing.")
-    dark = serializers.IntegerField(read_only=True, help_text=f"The sum of {', '.join(DARK)}.")
     own_capacity = serializers.IntegerField(
         source="capacity",
         allow_null=True,
@@ -79,8 +74,6 @@ class PonPortSerializer(StrictSerializer, serializers.ModelSerializer[PonPort]):
     capacity = serializers.IntegerField(
         source="effective_capacity", read_only=True, help_text="The capacity in effect."
     )
-    free = serializers.IntegerField(read_only=True)
-    used_percent = serializers.FloatField(read_only=True)
     mean_rx_dbm = serializers.SerializerMethodField(
         help_text="Mean received power of its ONUs with light; null if no power is known."
     )
@@ -94,23 +87,30 @@ class PonPortSerializer(StrictSerializer, serializers.ModelSerializer[PonPort]):
             "read_at", "state_at", "power_at",
         ]  # fmt: skip
         read_only_fields = [name for name in fields if name != "own_capacity"]
+        extra_kwargs = {
+            "place": {
+                "help_text": "Slot and port, such as `1/9`; only the port on an OLT without slots; empty: ONUs without "
+                "a place."
+            },
+            "present": {"help_text": "ONUs that are not missing."},
+            "dark": {"help_text": f"The sum of {', '.join(DARK)}."},
+        }
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
     def get_mean_rx_dbm(self, port: PonPort) -> float | None:
-        power = self._power(port)
-        return power and round(power.mean, 2)
+        power = self._powers.get(port.pk)
+        return None if power is None else round(power.mean, 2)
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
     def get_worst_rx_dbm(self, port: PonPort) -> float | None:
-        power = self._power(port)
-        return power and power.worst
+        power = self._powers.get(port.pk)
+        return None if power is None else power.worst
 
-    def _power(self, port: PonPort) -> Any:
-        """Return the power of a port. That of all ports of a page is read together."""
-        if "power" not in self.context:
-            ports: Iterable[PonPort] = self.parent.instance if self.parent else [port]
-            self.context["power"] = power_of(list(ports))
-        return self.context["power"].get(port.pk)
+    @cached_property
+    def _powers(self) -> dict[int, Power]:
+        """Read the power of all ports of a page together."""
+        shown: Any = self.root.instance
+        return power_of([shown] if isinstance(shown, PonPort) else shown)
 
 
 class SpanSerializer(serializers.Serializer[Any]):

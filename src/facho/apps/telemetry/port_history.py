@@ -20,8 +20,11 @@ COUNTERS = ("in_octets", "out_octets")
 # Traffic from older readings is not that of now.
 TRAFFIC_SPAN = timedelta(hours=3)
 RUNS_AT_ONCE = 20
-# Runs with counters to look at. More than two, because a run may have read only some ONUs.
-MOST_COUNTER_RUNS = 4
+# Runs with counters of most ONUs to look at. More than two, because an ONU may have failed in one.
+MOST_FULL_RUNS = 3
+
+# Less than that is the temperature of a day.
+DROP = -1.0
 
 # Values by id of the ONU.
 Values = dict[int, float]
@@ -63,7 +66,9 @@ def _closed_days(olt_id: int, onu_ids: Collection[int], name: str, since: dateti
     first, last = microseconds(since), microseconds(until)
     for pk, data in rows.values_list("pk", "data"):
         chunk = unpacked(Chunk, DAYS.closed, pk, data)
-        for at, column in zip(chunk.times, chunk.columns(), strict=True) if chunk else ():
+        if chunk is None:
+            continue
+        for at, column in zip(chunk.times, chunk.columns(), strict=True):
             if first <= at <= last:
                 yield moment(at), zip(chunk.onu_ids, decode(kind_of(name), column), strict=True)
 
@@ -79,6 +84,10 @@ class PowerChange:
     # The ONU whose power fell most.
     fallen: int
     fall: float
+
+    @property
+    def is_drop(self) -> bool:
+        return self.fall <= DROP
 
 
 def power_changes(olt_id: int, current: Mapping[int, float], now: datetime) -> list[PowerChange | None]:
@@ -147,14 +156,16 @@ def traffic(olt_id: int, onu_ids: Collection[int], now: datetime) -> Traffic | N
 def _last_readings(olt_id: int, onu_ids: Collection[int], now: datetime) -> dict[int, list[Reading]]:
     """Return the last two readings of the counters of each ONU, the later one first."""
     readings: dict[int, list[Reading]] = {}
-    for number, (at, run) in enumerate(_runs_with_counters(olt_id, now), 1):
+    full_runs = 0
+    for at, run in _runs_with_counters(olt_id, now):
         columns = [decode(Kind.COUNTER, run.column(name)) for name in COUNTERS]
-        for onu, *octets in zip(run.onu_ids, *columns, strict=True):
-            if onu in onu_ids and not {None, UNREAD} & set(octets):
-                had = readings.setdefault(onu, [])
-                if len(had) < 2 and (not had or at < had[0].at):
-                    had.append(Reading(at, *octets))
-        if number == MOST_COUNTER_RUNS or (readings and all(len(had) == 2 for had in readings.values())):
+        of_port = [row for row in zip(run.onu_ids, *columns, strict=True) if row[0] in onu_ids]
+        for onu, *octets in of_port:
+            had = readings.setdefault(onu, [])
+            if not {None, UNREAD} & set(octets) and len(had) < 2 and (not had or at < had[0].at):
+                had.append(Reading(at, *octets))
+        full_runs += 2 * len(of_port) >= len(onu_ids)
+        if full_runs == MOST_FULL_RUNS:
             break
     return readings
 

@@ -53,6 +53,9 @@ THRESHOLDS = (
     Threshold(Level.DEGRADED, ("weak",), least=3, percent=10),
 )
 
+# A port with more of its capacity used is nearly full: time to plan another one.
+NEARLY_FULL_PERCENT = 90
+
 
 def level_of(port: "PonPort") -> Level:
     """Return the level of a port."""
