@@ -6,11 +6,12 @@ from typing import Any
 from django.contrib.auth.models import User
 
 import port_counts
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu, OnuEvent, OnuSearch
+from facho.apps.telemetry.models import Onu, OnuEvent, OnuSearch, PonPort
 from facho.apps.telemetry.search import TEXT_FIELDS, text_of
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
@@ -47,6 +48,18 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
     port_counts.recount(olt=olt)
     OnuSearch.objects.create(onu=onu, olt=olt, text=text_of(*(getattr(onu, name) for name in TEXT_FIELDS)))
     return onu
+
+
+def make_port(olt: Olt, slot: int | None = 0, port: int | None = 1, **counters: Any) -> PonPort:
+    """Make a port with these counters. If `total` is not given, it is the sum of the states and missing ONUs."""
+    states = (counters.get(name, 0) for name in ("missing", *Onu.State.values))
+    return PonPort.objects.create(olt=olt, slot=slot, port=port, **{"total": sum(states)} | counters)
+
+
+def make_user(role: Role) -> User:
+    user = User.objects.create(username=role)
+    set_role(user, role)
+    return user
 
 
 def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:

@@ -2,7 +2,7 @@
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import make_job, make_olt
+from cast import make_job, make_olt, make_port
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -19,7 +19,7 @@ from facho.apps.jobs import api as jobs_api
 
 OLT, JOB, NODE = "inventory.olt", "jobs.snmpjob", "jobs.workflownode"
 CHANNEL, RULE, ALERT, DELIVERY = "alerts.channel", "alerts.rule", "alerts.alert", "alerts.delivery"
-SITE, TAG = "inventory.site", "inventory.tag"
+SITE, TAG, PORT = "inventory.site", "inventory.tag", "telemetry.ponport"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
@@ -40,6 +40,7 @@ class World:
         self.olt, self.node, self.user = node.olt, node, boss
         self.job = make_job("Free")
         self.site, self.tag = Site.objects.create(name="Cusco"), Tag.objects.create(name="edge")
+        self.port = make_port(self.olt)
         self.spare = make_olt("OLT-SUR-03", host="127.0.0.3")
         self.channel, self.rule = make_channel(), make_rule()
         self.alert = make_alert(self.olt)
@@ -103,6 +104,7 @@ API = {
     ("PATCH", "nodes/{pk}/"): ("node", lambda w: {"own_interval_seconds": 60}, ("changed", NODE)),
     ("DELETE", "nodes/{pk}/"): ("node", None, ("deleted", NODE)),
     ("POST", "pollers/nodes/{node_id}/run/"): ("node", None, ("run_requested", NODE)),
+    ("PATCH", "ports/{pk}/"): ("port", lambda w: {"own_capacity": 64}, ("changed", PORT)),
     ("POST", "forecasts/"): (None, lambda w: {"hours": 2}, ("created", FORECAST)),
     ("POST", "alerts/{pk}/acknowledge/"): ("alert", None, ("acknowledged", ALERT)),
     ("POST", "alert-rules/"): (None, lambda w: NEW_RULE, ("created", RULE)),

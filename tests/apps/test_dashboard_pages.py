@@ -15,6 +15,7 @@ from cast import (
     make_olt,
     make_onu,
     make_plan,
+    make_port,
     make_quota,
     make_violation,
 )
@@ -349,7 +350,9 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     for n in range(times):
         other = make_olt(f"OLT-{n}", reachability="unreachable", last_error="No answer in 5 s.")
         make_onu(other, n, rx_dbm=-30.0)
+        make_onu(central, 100 + n)
         make_event(make_onu(central, n, state="los"))
+        make_port(central, 0, n + 1, online=1, los=1)
         master = make_execution(node, T0 + timedelta(minutes=n), status="FAILED", error="No answer in 5 s.")
         make_execution(chained, T0 + timedelta(minutes=n), master_execution=master, status="SKIPPED")
         now = hour_of(timezone.now())
@@ -368,9 +371,13 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/", 12, id="overview"),
         # OLTs, their tags, and ONUs by OLT.
         pytest.param("/olts/", 3, id="OLTs"),
-        # OLT, ports, lowest powers, masters, links, nodes, how they ended, what runs, quotas, the plan and its hour,
-        # other OLTs with its device, its tags, and its changes.
+        # OLT, counters, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
+        # other OLTs with its device, its tags, its changes, and the power of its ports.
         pytest.param("/olts/{olt}/", 14, id="one OLT"),
+        # Count, ports, their power, OLTs with their sites for the filter, and tags.
+        pytest.param("/ports/", 5, id="ports"),
+        # Port with OLT, ONUs, events, yesterday and a week ago in open and closed periods, runs, and changes.
+        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 9, id="one port"),
         # Node, its slots, the plans, and its changes.
         pytest.param("/nodes/{node}/", 4, id="why a node is late"),
         # Count, rows, OLTs with their sites for the filter, and tags.

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from facho.apps.accounts.models import ApiToken, TwoFactor
 from facho.apps.accounts.roles import Role, set_role
+from facho.apps.telemetry.models import PonPort
 
 Level = IntEnum("Level", "ANYONE USER VIEWER SUPPORT OPERATOR ENGINEER ADMIN SUPERUSER NOBODY")
 ANYONE, USER, VIEWER, SUPPORT, OPERATOR, ENGINEER, ADMIN, SUPERUSER, NOBODY = Level
@@ -96,6 +97,8 @@ API = {
     "api-onu-events": read(VIEWER),
     "api-onu-history": read(VIEWER),
     "api-search": read(VIEWER),
+    "api-port-list": read(VIEWER),
+    "api-port-detail": {"get": VIEWER, "patch": OPERATOR},
     "api-event-list": read(VIEWER),
     "api-event-detail": read(VIEWER),
     "api-quota-list": read(VIEWER),
@@ -133,6 +136,10 @@ PAGES = {
     "dashboard:overview": page(USER),
     "dashboard:olts": page(VIEWER),
     "dashboard:olt": page(VIEWER),
+    "dashboard:ports": page(VIEWER),
+    "dashboard:port": page(VIEWER),
+    "dashboard:port-history": page(VIEWER),
+    "dashboard:port-capacity": {"get": UNSUPPORTED, "post": OPERATOR},
     "dashboard:node": page(VIEWER),
     "dashboard:onus": page(VIEWER),
     "dashboard:onu": page(VIEWER),
@@ -316,7 +323,10 @@ def rows(onu, execution):
     found = {}
     for model in [
         *admin.site._registry,
-        *(apps.get_model(label) for label in ("telemetry.onu", "inventory.question", "changes.change")),
+        *(
+            apps.get_model(label)
+            for label in ("telemetry.onu", "telemetry.ponport", "inventory.question", "changes.change")
+        ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk
     found["auth.user"] = User.objects.get(username="row").pk
@@ -339,7 +349,9 @@ def path_of(name, pattern, rows):
         return "/" + name.replace("<path:object_id>", "1").replace("(?P<url>.*)$", "nothing/")
     values = {}
     for parameter in pattern.pattern.regex.groupindex:
-        if parameter in PARAMETERS:
+        if parameter in ("slot", "port"):
+            values[parameter] = getattr(PonPort.objects.get(pk=rows["telemetry.ponport"]), parameter)
+        elif parameter in PARAMETERS:
             values[parameter] = rows[PARAMETERS[parameter]]
         elif parameter == "pk":
             values[parameter] = rows[pattern.callback.cls.queryset.model._meta.label_lower]

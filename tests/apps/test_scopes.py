@@ -14,6 +14,7 @@ from cast import (
     make_olt,
     make_onu,
     make_plan,
+    make_port,
     make_quota,
     make_violation,
 )
@@ -112,7 +113,10 @@ def _fill(olt, job, serial, channel, user):
     log = CoordinatorLog.objects.create(
         olt=olt, event_type="BREAKER_OPENED", level="WARNING", message=olt.name, details={"olt": olt.name}, timestamp=T0
     )
+    port = make_port(olt, 0, 1, online=2, los=1)
     return {
+        "ponport": port.pk,
+        "place": (olt.pk, port.slot, port.port),
         "workflownode": node.pk,
         "onu": onus[0].pk,
         "onuevent": make_event(onus[0], now, cause=f"{serial}9").pk,
@@ -202,6 +206,8 @@ BY_NAME = {
     "api-run-node": "workflownode",
     "api-explain": "workflownode",
     "dashboard:node": "workflownode",
+    "api-port": "ponport",
+    "dashboard:port": "place",
 }
 # Rows that all users share.
 SHARED = {"snmpjob", "job", "channel", "pollerstats", "poller", "forecast"}
@@ -228,6 +234,11 @@ def kind_of(name: str, kinds) -> str | None:
     return next((part for part in parts if part in kinds or part in SHARED), None)
 
 
+def arguments_of(row) -> list:
+    """Return the arguments of an address: an id, or the parts of a place."""
+    return [*row] if isinstance(row, tuple) else [row]
+
+
 def leaks(answer) -> list[str]:
     text = answer.content.decode("utf-8", "replace") if not answer.streaming else ""
     return [word for word in HIDDEN if word in text]
@@ -249,6 +260,7 @@ def test_no_list_and_no_page_shows_a_hidden_olt(scoped, free, both):
     # Without a scope these show it, so the rows are there.
     assert shown_to_free >= {
         "dashboard:overview", "dashboard:olts", "dashboard:onus", "dashboard:executions",
+        "dashboard:ports", "api-port-list",
         "api-olt-list", "api-site-list", "api-tag-list", "api-onu-list", "api-onu-summary", "api-event-list",
         "api-job-list", "api-node-list", "api-execution-list", "api-quota-list", "api-violation-list", "api-plan-list",
         "api-log-list", "api-alert-list", "api-rule-list", "api-pollers", "api-queue", "api-forecast-list",
@@ -276,13 +288,13 @@ def test_no_address_of_a_hidden_row_is_found(scoped, free, both):
         if kind is None or kind in SHARED:
             continue
         mine, others = both[kind]
-        answer = scoped.get(reverse(name, args=[others]))
+        answer = scoped.get(reverse(name, args=arguments_of(others)))
         if answer.status_code in (200, 202):
             found[name] = answer.status_code
         if leaks(answer):
             leaking[name] = leaks(answer)
-        if scoped.get(reverse(name, args=[mine])).status_code in (404, 500):
-            missing[name] = reverse(name, args=[mine])
+        if scoped.get(reverse(name, args=arguments_of(mine))).status_code in (404, 500):
+            missing[name] = reverse(name, args=arguments_of(mine))
 
     assert (unknown, found, missing, leaking) == ([], {}, {}, {})
 
@@ -321,7 +333,7 @@ def _has_olt(model):
 
 
 def test_a_search_and_an_order_find_nothing_hidden(scoped, both):
-    for path in ("olts", "onus", "executions", "nodes", "quotas", "violations", "plans", "logs", "alerts"):
+    for path in ("olts", "onus", "executions", "nodes", "quotas", "violations", "plans", "logs", "alerts", "ports"):
         for word in ("OCUL", "oculto"):
             answer = scoped.get(f"/api/v1/{path}/", {"search": word})
             if answer.status_code == 200:
@@ -331,7 +343,7 @@ def test_a_search_and_an_order_find_nothing_hidden(scoped, both):
     assert "OLT-OCULTA" not in scoped.get("/olts/?q=oculta").content.decode()
 
 
-@pytest.mark.parametrize("path", ["onus", "executions", "nodes", "quotas", "violations", "plans"])
+@pytest.mark.parametrize("path", ["onus", "ports", "executions", "nodes", "quotas", "violations", "plans"])
 def test_a_filter_by_a_hidden_olt_is_like_one_by_an_unknown_olt(scoped, both, path):
     hidden = scoped.get(f"/api/v1/{path}/", {"olt": both["olt"][1]})
     unknown = scoped.get(f"/api/v1/{path}/", {"olt": 999})
@@ -390,6 +402,9 @@ def test_no_action_reaches_a_hidden_row(scoped, both, hidden):
     for path in (f"{api}/olts/{olt}/", f"{api}/nodes/{node}/", f"{api}/alert-rules/{both['rule'][1]}/"):
         assert scoped.delete(path).status_code == 404
         assert scoped.patch(path, {}, content_type="application/json").status_code == 404
+    assert scoped.patch(f"{api}/ports/{both['ponport'][1]}/", {}, content_type="application/json").status_code == 404
+    capacity = reverse("dashboard:port-capacity", args=both["place"][1])
+    assert scoped.post(capacity, {"capacity": "5"}).status_code == 404
     dialog = {"_form_submitted": "1", "jobs": [SnmpJob.objects.get(name="Optical power").pk]}
     for name in ("admin:inventory_olt_close_breaker", "admin:jobs_workflow_apply_jobs"):
         assert scoped.post(reverse(name, args=[olt]), dialog).status_code in (200, 404)

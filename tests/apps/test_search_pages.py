@@ -56,7 +56,7 @@ def test_the_results_are_grouped_and_link_to_the_lists(page, maria, central):
     shown = page.get("/search/?q=1/9")
 
     assert f'href="/onus/{maria.pk}/"' in content(shown)
-    assert f'href="/onus/?olt={central.pk}&port=1/9"' in content(shown)
+    assert f'href="/olts/{central.pk}/ports/1/9/"' in content(shown)
     assert 'href="/onus/?q=1/9"' in content(shown)
     assert "6 more ONUs" in content(shown)
     assert "<b>" not in shown.content.decode()

@@ -30,8 +30,12 @@ WRONG = {
         profile(lable="x"),
         [
             "lable: unknown key (did you mean label?); the keys are base, columns, discovery, experimental, "
-            "extra, id, index, jobs, label, manners, match, ports, rules."
+            "extra, first_onu, id, index, jobs, label, manners, match, onus_per_port, ports, rules."
         ],
+    ),
+    "a port without room, and an id below zero": (
+        profile(onus_per_port=0, first_onu=-1),
+        ["onus_per_port: 0 should be 1 or more.", "first_onu: -1 should be 0 or more."],
     ),
     "a flag that is a word": (profile(experimental="yes"), ["experimental: 'yes' should be true or false."]),
     "no index": (

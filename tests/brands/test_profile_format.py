@@ -25,6 +25,19 @@ def test_a_profile_is_a_brand():
     assert brand.ports is None
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param({}, (128, 1), id="the defaults"),
+        pytest.param({"onus_per_port": 64, "first_onu": 0}, (64, 0), id="written"),
+    ],
+)
+def test_a_brand_has_the_capacity_of_a_port_and_its_first_onu_id(written, expected):
+    brand = read_profile(profile(**written))
+
+    assert (brand.onus_per_port, brand.first_onu) == expected
+
+
 def test_oids_stand_below_the_base_unless_they_are_whole():
     columns = read_profile(profile()).columns
 

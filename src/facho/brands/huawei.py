@@ -204,6 +204,8 @@ HUAWEI = Brand(
     sys_object_ids=(parse("1.3.6.1.4.1.2011.2"),),
     sys_descr=re.compile(r"Huawei Integrated Access Software"),  # R
     probe=ONTS_OF_PORT,
+    # M: 0 to 127.
+    first_onu=0,
     ports=PortTable(ONTS_OF_PORT, lambda arcs: decode_port(arcs[0]) if len(arcs) == 1 else None, counts=True),
     # C1, measured on an MA5608T: 25 rows per request are best, 2 to 8 % of the answers are lost. Optics are read from
     # one ONT after the other. That needs no limit: a second request in flight brings no more, so the window stays at

@@ -15,7 +15,18 @@ from facho.brands.named import decoder
 from facho.brands.section import REQUIRED, Section
 from facho.brands.templates import job_templates
 from facho.engine import oid
-from facho.engine.brand import ONU_FIELDS, ONU_STATES, OPAQUE, Brand, Column, IndexSpace, Manners, PortTable
+from facho.engine.brand import (
+    FIRST_ONU,
+    ONU_FIELDS,
+    ONU_STATES,
+    ONUS_PER_PORT,
+    OPAQUE,
+    Brand,
+    Column,
+    IndexSpace,
+    Manners,
+    PortTable,
+)
 from facho.engine.errors import FachoError
 from facho.engine.oid import Oid
 
@@ -77,6 +88,8 @@ def _brand(top: Section) -> Brand:
         sys_descr=match.take("sys_descr", section.pattern, None),
         probe=match.take("probe", below, None),
         ports=_ports(top, below),
+        onus_per_port=top.take("onus_per_port", section.positive, ONUS_PER_PORT),
+        first_onu=top.take("first_onu", section.not_negative, FIRST_ONU),
         experimental=top.take("experimental", section.flag, False),
         manners=_manners(top.section("manners")),
         finish=chain(_rules(top, columns)),

@@ -114,6 +114,13 @@ def positive(value: Any) -> int:
     return number
 
 
+def not_negative(value: Any) -> int:
+    number = whole(value)
+    if number < 0:
+        raise ValueError(f"{value!r} should be 0 or more")
+    return number
+
+
 def number(value: Any) -> float:
     result = value
     if isinstance(value, str):

@@ -38,6 +38,10 @@ ONU_FIELDS = (
     "out_octets",
 )
 
+# Number of ONUs that a PON port can have, and the id of the first one, for most brands. GPON splits by up to 128.
+ONUS_PER_PORT = 128
+FIRST_ONU = 1
+
 # Observed states. The configured state is `admin_state`: enabled or disabled.
 ONU_STATES = (
     "online",
@@ -174,6 +178,8 @@ class Brand:
     # A column that only agents of this brand answer.
     probe: Oid | None = None
     ports: PortTable | None = None
+    onus_per_port: int = ONUS_PER_PORT
+    first_onu: int = FIRST_ONU
     # Not confirmed by a recording or by several sources that agree; the pages show it.
     experimental: bool = False
     manners: Manners = field(default_factory=Manners)

@@ -219,6 +219,7 @@ SPECTACULAR_SETTINGS = {
         "TokenStateEnum": "facho.apps.accounts.models.ApiToken.State",
         "TokenOriginEnum": "facho.apps.accounts.models.ApiToken.Origin",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
+        "PortLevelEnum": "facho.apps.telemetry.port_levels.Level",
         "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
     },
 }

@@ -44,6 +44,7 @@ def _each(verbs: str, *models: str) -> list[str]:
 ADDED: dict[Role, list[str]] = {
     Role.VIEWER: [
         *_each("view", "inventory.olt", "inventory.site", "inventory.tag", "telemetry.onu", "telemetry.onuevent"),
+        *_each("view", "telemetry.ponport"),
         *_each("view", "jobs.snmpjob", "jobs.snmpjoboid", "jobs.workflow", "jobs.workflownode"),
         *_each("view", "polling.execution", "polling.executionattempt", "polling.poller", "polling.pollerstats"),
         *_each("view", "coordinator.quotatracker", "coordinator.quotaviolation", "coordinator.executionplan"),
@@ -55,6 +56,8 @@ ADDED: dict[Role, list[str]] = {
     Role.OPERATOR: [
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),
+        # The only change of a port is its capacity.
+        *_each("change", "telemetry.ponport"),
     ],
     Role.ENGINEER: [
         *_each("add change delete", "inventory.olt", "inventory.site", "inventory.tag"),

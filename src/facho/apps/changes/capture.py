@@ -32,6 +32,7 @@ RECORDED = (
     "jobs.SnmpJob",
     "jobs.SnmpJobOid",
     "jobs.WorkflowNode",
+    "telemetry.PonPort",
     "coordinator.Forecast",
     "alerts.Channel",
     "alerts.Rule",

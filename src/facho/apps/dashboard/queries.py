@@ -10,7 +10,7 @@ from itertools import chain
 from operator import add, attrgetter
 from typing import Any
 
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict, visible_olts
@@ -53,6 +53,10 @@ class OnuCounts:
     held: int = 0
     read_at: datetime | None = None
 
+    @classmethod
+    def of(cls, port: PonPort) -> "OnuCounts":
+        return cls(**{name: getattr(port, name) for name in NUMBERS}, read_at=port.read_at)
+
     @property
     def present(self) -> int:
         return self.total - self.missing
@@ -75,20 +79,6 @@ class OltRow:
 
     olt: Olt
     onus: OnuCounts = field(default_factory=OnuCounts)
-
-
-@dataclass(frozen=True, slots=True)
-class PortRow:
-    """A PON port with its ONU counters."""
-
-    slot: int | None
-    port: int | None
-    onus: OnuCounts
-    worst_rx: float | None
-
-    @property
-    def name(self) -> str:
-        return f"{self.slot}/{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +125,6 @@ def total(counts: Iterable[OnuCounts]) -> OnuCounts:
 def used_ports(olt_id: int) -> QuerySet[PonPort]:
     """Return the PON ports of an OLT that have ONUs."""
     return PonPort.objects.filter(olt_id=olt_id, total__gt=0).order_by("slot", "port")
-
-
-def ports(olt_id: int) -> list[PortRow]:
-    """Return the PON ports of an OLT that have ONUs, with their counters and lowest power."""
-    lit = Onu.objects.filter(~Q(state__in=Onu.DARK), ~IS_MISSING, olt_id=olt_id)
-    worst = dict(lit.order_by().values_list("pon_port").annotate(Min("rx_dbm")))
-    rows = []
-    for port in used_ports(olt_id):
-        counts = OnuCounts(**{name: getattr(port, name) for name in NUMBERS}, read_at=port.read_at)
-        rows.append(PortRow(port.slot, port.port, counts, worst.get(port.pk)))
-    return rows
 
 
 def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:

@@ -1,13 +1,27 @@
 """URLs of the pages."""
 
-from django.urls import include, path
+from django.urls import include, path, register_converter
 
-from facho.apps.dashboard import account, changes, login, search, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, login, pon_ports, search, single_sign_on, stream, views
+
+register_converter(pon_ports.PortPart, "port_part")
 
 pages = [
     path("", views.overview, name="overview"),
     path("olts/", views.olts, name="olts"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
+    path("olts/<int:olt_id>/ports/<port_part:slot>/<port_part:port>/", pon_ports.port, name="port"),
+    path(
+        "olts/<int:olt_id>/ports/<port_part:slot>/<port_part:port>/history/",
+        pon_ports.port_history,
+        name="port-history",
+    ),
+    path(
+        "olts/<int:olt_id>/ports/<port_part:slot>/<port_part:port>/capacity/",
+        pon_ports.port_capacity,
+        name="port-capacity",
+    ),
+    path("ports/", pon_ports.ports, name="ports"),
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
     path("onus/<int:onu_id>/", views.onu, name="onu"),

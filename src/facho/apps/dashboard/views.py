@@ -31,6 +31,7 @@ from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.pon_ports import ports_of
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
 # Default range of the pool chart in minutes, and the other ranges in hours.
@@ -187,14 +188,14 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     found = get_object_or_404(visible_olts(request.user).select_related("site"), pk=olt_id)
     found.readers_olts = visible_ids(request.user)
     now = timezone.now()
-    ports = queries.ports(olt_id)
+    ports = ports_of(olt_id)
     masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
     context = {
         "active": "olts",
         "olt": found,
         "tags": found.tags.all(),
         "ports": ports,
-        "onus": queries.total(row.onus for row in ports),
+        "onus": queries.total(queries.OnuCounts.of(row.port) for row in ports),
         "nodes": queries.node_rows(olt_id),
         "composites": masters,
         "older": older,

@@ -2,8 +2,9 @@
 
 import math
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Cast, Coalesce, NullIf
@@ -12,14 +13,20 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, keep_what_the_engine_wrote
 from facho.apps.telemetry import words
+from facho.apps.telemetry.port_levels import DARK, FAULTY, NEARLY_FULL_PERCENT, Level, level_of
+from facho.brands import BRANDS
+from facho.engine.brand import FIRST_ONU, ONUS_PER_PORT
 
 # Own time of an ONU that was never read, although its port was.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Received power of an ONU in dBm below which it is weak: the limit of GPON class B+ optics.
 RX_WEAK = -27.0
+
+# Maximum capacity of a port: no ONU id of a known brand needs more than 11 bits.
+MOST_CAPACITY = 2047
 
 
 class PonPort(models.Model):
@@ -52,6 +59,15 @@ class PonPort(models.Model):
     disabled = models.PositiveIntegerField(_("disabled"), default=0, db_default=0)
     unknown = models.PositiveIntegerField(_("unknown"), default=0, db_default=0)
 
+    # Set by a person. NULL: as the brand says.
+    capacity = models.PositiveIntegerField(
+        _("capacity"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_CAPACITY)],
+        help_text=_("Number of ONUs that the port can have. Empty: the capacity of the brand."),
+    )
+
     class Meta:
         db_table = "pon_ports"
         verbose_name = _("PON port")
@@ -63,13 +79,66 @@ class PonPort(models.Model):
             )
         ]
 
+    # Everything but its capacity.
+    ENGINE_OWNED = frozenset(
+        {
+            *("olt", "olt_id", "slot", "port", "read_at", "state_at", "power_at"),
+            *("total", "missing", "held", "weak", "online", *FAULTY, "disabled", "unknown"),
+        }
+    )
+
     def __str__(self) -> str:
-        return "/".join("?" if part is None else str(part) for part in (self.slot, self.port))
+        return f"{self.olt} {self.name}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        keep_what_the_engine_wrote(self, self.ENGINE_OWNED, kwargs)
+        super().save(*args, **kwargs)
+
+    @property
+    def place(self) -> str:
+        """Return slot and port as on the OLT: a device without slots has the port only. Empty: without a place."""
+        return "/".join(str(part) for part in (self.slot, self.port) if part is not None)
+
+    @property
+    def name(self) -> str:
+        return self.place or gettext("without a place")
+
+    @property
+    def level(self) -> Level:
+        return level_of(self)
+
+    @property
+    def present(self) -> int:
+        return max(self.total - self.missing, 0)
 
     @property
     def dark(self) -> int:
-        """Return the number of its ONUs without light."""
-        return self.offline + self.los + self.dying_gasp
+        return sum(getattr(self, name) for name in DARK)
+
+    @property
+    def effective_capacity(self) -> int:
+        return self.capacity or self._brand_values()[0]
+
+    @property
+    def first_onu(self) -> int:
+        """Return its first ONU id."""
+        return self._brand_values()[1]
+
+    @property
+    def free(self) -> int:
+        return max(self.effective_capacity - self.present, 0)
+
+    @property
+    def used_percent(self) -> float:
+        return round(100 * self.present / self.effective_capacity, 1)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        return self.used_percent >= NEARLY_FULL_PERCENT
+
+    def _brand_values(self) -> tuple[int, int]:
+        brand = BRANDS.get(self.olt.brand)
+        return (brand.onus_per_port, brand.first_onu) if brand else (ONUS_PER_PORT, FIRST_ONU)
 
 
 def _effective(name: str) -> NullIf:

@@ -1,9 +1,11 @@
 """Template tags of values: ages, badges, powers. A script updates the ages."""
 
 from datetime import datetime
+from typing import Any
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import intcomma
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -39,6 +41,8 @@ TONES = {
     "logging": "info",
     "syncing": "info",
     "degraded": "warn",
+    "good": "ok",
+    "dark": "bad",
     "reachable": "ok",
     "slow": "warn",
     "unreachable": "bad",
@@ -122,9 +126,9 @@ def onu_badge(onu: Onu) -> SafeString:
 
 
 @register.simple_tag
-def dbm(value: float | None, kind: str = "rx") -> SafeString:
+def dbm(value: Any, kind: str = "rx") -> SafeString:
     """Show a power in the colour of its level."""
-    if value is None:
+    if value is None or value == "":
         return NOTHING
     return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), decimal(value, 2))
 
@@ -144,6 +148,32 @@ def state_label(word: str) -> str:
 def seconds(value: float | None) -> str | SafeString:
     """Show a duration."""
     return NOTHING if value is None else spans.exact(value)
+
+
+@register.simple_tag
+def place_link(onu: Onu) -> SafeString:
+    """Show the place of an ONU as a link to its port."""
+    if onu.port is None:
+        return format_html('<span class="mono">{}</span>', place(onu))
+    port = reverse("dashboard:port", args=[onu.olt_id, onu.slot, onu.port])
+    return format_html('<a class="mono over-row" href="{}">{}</a>', port, place(onu))
+
+
+@register.filter
+def decibels(value: float) -> str:
+    """Show a change of power with its sign."""
+    # Without the sign of a negative zero.
+    shown = round(value, 1) + 0.0
+    return f"{'+' if shown > 0 else ''}{decimal(shown, 1)} dB"
+
+
+@register.filter
+def bit_rate(value: float) -> str:
+    """Show bit/s in the largest unit. The units are the same in both languages."""
+    for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if value >= factor:
+            return f"{decimal(value / factor, 1)} {unit}"
+    return f"{decimal(value, 0)} bit/s"
 
 
 @register.filter
