@@ -25,6 +25,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench_olts import installed
+
 ONUS_PER_OLT, PORTS = 1000, 16
 # Masters and links of one OLT in a day that are made up: fewer than a real one has, as they are not what is measured.
 EXECUTIONS_PER_OLT = 60
@@ -106,27 +108,6 @@ PAGES = (
     Page("/admin/telemetry/onu/"),
     Page("/admin/polling/execution/"),
 )
-
-
-def installed(folder: str, database: str | None) -> None:
-    """Make the tables, in a database of our own unless one is named."""
-    for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
-        del os.environ[name]
-    os.environ |= {
-        "FACHO_DATA_DIR": folder,
-        "FACHO_ALLOWED_HOSTS": "testserver",
-        "DJANGO_SETTINGS_MODULE": "facho.runtime.settings",
-    }
-    if database:
-        os.environ["DATABASE_URL"] = database
-    import django
-    from django.core.management import call_command
-
-    from facho.runtime import config
-
-    config.prepare(config.load())
-    django.setup()
-    call_command("migrate", verbosity=0)
 
 
 def fill(count: int, now: datetime) -> None:

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import reduce
 from itertools import chain
-from operator import add, attrgetter
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
@@ -18,7 +17,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet, PonPort
+from facho.apps.telemetry.models import DARK_ONUS, RX_WEAK, Onu, OnuQuerySet, PonPort
 
 State = Onu.State
 
@@ -69,11 +68,8 @@ class OnuCounts:
         return self.present - self.online - self.dark
 
 
-# Counters of `OnuCounts`, and the columns of a port that are added up for each.
-NUMBERS: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in ("total", "online", "weak", "missing", "held")},
-    "dark": tuple(Onu.DARK),
-}
+# Counters of `OnuCounts` on a port.
+NUMBERS = {**{name: F(name) for name in ("total", "online", "weak", "missing", "held")}, "dark": DARK_ONUS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ class NodeRow:
 
 def olt_rows(user: Any) -> list[OltRow]:
     """Return every OLT that a user sees with its ONU counters, the worst first."""
-    sums = {f"sum_of_{name}": Sum(reduce(add, map(F, columns))) for name, columns in NUMBERS.items()}
+    sums = {f"sum_of_{name}": Sum(number) for name, number in NUMBERS.items()}
     ports = restrict(PonPort.objects.order_by(), user).values_list("olt_id")
     counts = {
         olt_id: OnuCounts(**dict(zip(NUMBERS, numbers, strict=True)), read_at=read_at)
@@ -149,7 +145,7 @@ def ports(olt_id: int) -> list[PortRow]:
     lit = Onu.objects.filter(~Q(state__in=Onu.DARK), ~IS_MISSING, olt_id=olt_id)
     worst = dict(lit.order_by().values_list("pon_port").annotate(Min("rx_dbm")))
     rows = []
-    for port in used_ports(olt_id):
+    for port in used_ports(olt_id).annotate(dark=DARK_ONUS):
         counts = OnuCounts(**{name: getattr(port, name) for name in NUMBERS}, read_at=port.read_at)
         rows.append(PortRow(port.slot, port.port, counts, worst.get(port.pk)))
     return rows

@@ -66,11 +66,6 @@ class PonPort(models.Model):
     def __str__(self) -> str:
         return "/".join("?" if part is None else str(part) for part in (self.slot, self.port))
 
-    @property
-    def dark(self) -> int:
-        """Return the number of its ONUs without light."""
-        return self.offline + self.los + self.dying_gasp
-
 
 def _effective(name: str) -> NullIf:
     """Return the last reading time of an ONU: its own, or that of its port."""
@@ -266,6 +261,9 @@ class Onu(models.Model):
 
 # Columns of a port that count its ONUs.
 COUNTERS = ("total", "missing", "held", "weak", *Onu.State.values)
+
+# Number of ONUs without light on a port.
+DARK_ONUS = F("offline") + F("los") + F("dying_gasp")
 
 
 class OnuEvent(models.Model):
