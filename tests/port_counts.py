@@ -22,8 +22,8 @@ def scanned(**which):
     return {port: {name: counts[name] for name in COUNTERS} for port, counts in found.items()}
 
 
-def stored():
-    return {row.pop("pk"): row for row in PonPort.objects.values("pk", *COUNTERS)}
+def stored(**which):
+    return {row.pop("pk"): row for row in PonPort.objects.filter(**which).values("pk", *COUNTERS)}
 
 
 def recount(**which):

@@ -47,6 +47,14 @@ def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):
     assert [onu.name for onu in queries.latest_dark_onus(BOSS)] == ["client-2"]
 
 
+def test_the_list_of_weak_onus_is_as_long_as_the_counter_says(central):
+    for number, power in enumerate((-26.99, -27.0, -27.01, -27.99, -28.0, -40.5, None)):
+        make_onu(central, number, rx_dbm=power)
+
+    assert [onu.onu for onu in queries.weakest_onus(BOSS)] == [5, 4, 3, 2]
+    assert queries.olt_rows(BOSS)[0].onus.weak == 4
+
+
 def test_the_onus_that_went_dark_last_come_first_whatever_their_state(central):
     for number, state in enumerate(("los", "offline", "dying_gasp", "los", "online", "offline")):
         make_onu(central, number, state=state, state_since=T0 + timedelta(minutes=number))

@@ -19,8 +19,8 @@ LIMIT = 60.0
 BRAND = "huawei"
 
 
-def installed(folder: str) -> None:
-    """Make a database of our own, as an installation has it."""
+def installed(folder: str, database: str | None = None) -> None:
+    """Make the tables, as an installation has them, in a database of our own unless one is named."""
     for name in [name for name in os.environ if name.startswith("FACHO_") or name == "DATABASE_URL"]:
         del os.environ[name]
     os.environ |= {
@@ -28,6 +28,8 @@ def installed(folder: str) -> None:
         "FACHO_ALLOWED_HOSTS": "testserver",
         "DJANGO_SETTINGS_MODULE": "facho.runtime.settings",
     }
+    if database:
+        os.environ["DATABASE_URL"] = database
     import django
     from django.core.management import call_command
 

@@ -15,7 +15,7 @@ from facho.alerts.rules import Firing
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import PollerStats
-from facho.apps.telemetry.models import Onu, PonPort
+from facho.apps.telemetry.models import DARK_ONUS, Onu, PonPort
 
 # Problems by rule id; None if nothing is known now, so that its alerts stay unchanged.
 Firings = dict[int, list[Firing] | None]
@@ -65,7 +65,7 @@ def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
     """Return ports with enough dark ONUs."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
     placed = PonPort.objects.filter(slot__isnull=False, port__isnull=False, olt__enabled=True).order_by("pk")
-    counted = placed.annotate(dark=F("los") + F("offline") + F("dying_gasp"), known=F("total") - F("missing"))
+    counted = placed.annotate(dark=DARK_ONUS, known=F("total") - F("missing"))
     counts = ("known", "dark", *(state.value for state in Onu.DARK))
     ports = list(counted.filter(dark__gte=fewest).values("olt_id", "slot", "port", *counts))
     firings: Firings = {}

@@ -20,7 +20,7 @@ from facho.apps.coordinator import queries as coordination
 from facho.apps.coordinator.advice import plan_advice
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
-from facho.apps.dashboard import freshness, history, power, queries, text
+from facho.apps.dashboard import freshness, history, queries, text
 from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.inventory.models import Olt, Tag
 from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
@@ -30,7 +30,7 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
 from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import RX_WEAK, Onu
 from facho.apps.telemetry.pon_ports import ports_of
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
@@ -144,7 +144,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "busy_ranges": BUSY_RANGES,
         "saturated_above": SATURATED_ABOVE,
         "saturated_until": SATURATED_UNTIL,
-        "rx_weak": power.RX_WEAK,
+        "rx_weak": RX_WEAK,
         "boot": {"busy": busy},
     }
     return show(request, "overview.html", context)
@@ -267,7 +267,7 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
         ],
         "events": restrict(found.events.all(), request.user)[:EVENTS_ON_ONU],
         "ranges": RANGES,
-        "boot": {"limits": {"weak": power.RX_WEAK}},
+        "boot": {"limits": {"weak": RX_WEAK}},
     }
     return show(request, "onu.html", context)
 

@@ -336,6 +336,9 @@ class Onu(models.Model):
 # Columns of a port that count its ONUs.
 COUNTERS = ("total", "missing", "held", "weak", *Onu.State.values)
 
+# Number of ONUs without light on a port.
+DARK_ONUS = F("offline") + F("los") + F("dying_gasp")
+
 
 class OnuSearch(models.Model):
     """Text by which an ONU is found: see `search.py`. It has an index of its sequences of three characters.
