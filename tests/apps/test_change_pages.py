@@ -88,6 +88,13 @@ def test_the_api_filters_by_object_and_by_olt(api, changes, central, node):
     assert listed(api, f"olt={central.pk}") == [change.pk for change in reversed(changes)]
 
 
+def test_a_refused_csv_is_answered_in_json(api, db):
+    answer = api.get(f"{API}?format=csv&object=x")
+
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/json")
+    assert answer.json() == {"object": ["Enter a number."]}
+
+
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_nobody_can_write_to_the_record(api, changes, method):
     for url in (API, f"{API}{changes[0].pk}/"):
