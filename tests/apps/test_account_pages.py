@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
@@ -169,3 +170,20 @@ def test_a_refused_password_changes_nothing(page, noc, change):
     assert noc.check_password(OLD)
     assert ApiToken.objects.valid().exists()
     assert NEW not in answer.content.decode()
+
+
+class OtherPerson(BaseBackend):
+    """A login server where the same name belongs to another person."""
+
+    def authenticate(self, request, username=None, password=None):
+        return User.objects.get(username=f"{username}-2") if password == "password of the other" else None
+
+
+def test_the_password_of_another_person_with_the_same_name_is_not_ones_own(page, noc, settings):
+    User.objects.create_user("noc-2")
+    settings.AUTHENTICATION_BACKENDS = [*settings.AUTHENTICATION_BACKENDS, f"{__name__}.OtherPerson"]
+
+    answer = page.post(PASSWORD, {"old_password": "password of the other", "new_password1": NEW, "new_password2": NEW})
+
+    assert answer.context["form"].has_error("old_password")
+    assert User.objects.get(pk=noc.pk).check_password(OLD)

@@ -1,6 +1,7 @@
 """OLTs in the admin: their secrets, their switch, their end, and files of them."""
 
 import pytest
+import tablib
 from cast import SECRETS, make_olt
 from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -9,6 +10,7 @@ from django.urls import reverse
 
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution
+from facho.apps.rest.spreadsheets import XlsxFile
 from facho.apps.telemetry.models import Onu
 
 CHANGELIST = reverse("admin:inventory_olt_changelist")
@@ -200,6 +202,19 @@ def test_known_olts_are_changed_by_name_and_keep_their_secrets(admin_page, centr
 
     central.refresh_from_db()
     assert (central.location, central.community.reveal()) == ("Sur", SECRETS["community"])
+
+
+def test_an_import_reads_no_file_of_the_machine(admin_page, db, tmp_path, monkeypatch):
+    # The second step of an import takes the name of a file from the browser.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    file = tmp_path / "of-another-program.xlsx"
+    file.write_bytes(XlsxFile().export_data(tablib.Dataset(headers=["name", "host"])))
+    form = {"import_file_name": file.name, "original_file_name": "a.xlsx", "format": "1", "resource": ""}
+
+    admin_page.post("/admin/inventory/olt/process_import/", form)
+
+    # The library deletes the file that it has read.
+    assert file.exists()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from facho.apps.accounts.models import ApiToken
+from facho.apps.accounts.models import ApiToken, UserSession
 from facho.apps.accounts.roles import Role, role_of, set_role
 
 PASSWORD = "a long passphrase"
@@ -211,6 +211,19 @@ def test_an_admin_sets_the_password_of_a_user_with_fewer_rights(admin):
     logged_in(admin).post(url, {"password1": "another passphrase", "password2": "another passphrase"})
 
     assert User.objects.get(pk=user.pk).check_password("another passphrase")
+
+
+@pytest.mark.parametrize("password", ["another passphrase", ""], ids=["new", "none"])
+def test_setting_a_password_ends_the_sessions_of_the_user(admin, password):
+    user = make_user("noc", Role.ENGINEER)
+    logged_in(user)
+    form = {"password1": password, "password2": password, "usable_password": "true" if password else "false"}
+    form["set-password" if password else "unset-password"] = ""
+
+    logged_in(admin).post(reverse("admin:auth_user_password_change", args=[user.pk]), form)
+
+    # The row, because an open stream of events only looks at that.
+    assert not UserSession.of(user).exists()
 
 
 # Groups and tokens

@@ -88,6 +88,13 @@ def test_the_api_filters_by_object_and_by_olt(api, changes, central, node):
     assert listed(api, f"olt={central.pk}") == [change.pk for change in reversed(changes)]
 
 
+def test_a_refused_csv_is_answered_in_json(api, db):
+    answer = api.get(f"{API}?format=csv&object=x")
+
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/json")
+    assert answer.json() == {"object": ["Enter a number."]}
+
+
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_nobody_can_write_to_the_record(api, changes, method):
     for url in (API, f"{API}{changes[0].pk}/"):
@@ -112,6 +119,28 @@ def test_the_changes_of_an_object_need_only_the_permission_to_see_it(changes, ce
     # Addresses and tokens of others are for those who may read all.
     assert "192.0.2.7" not in page.content.decode()
     assert "facho_ab12" not in page.content.decode()
+
+
+@pytest.mark.parametrize("query", ["address=198.51.100.1", "token=nothing"])
+def test_hidden_columns_cannot_be_found_out_by_filters(changes, central, query):
+    page = person("view_olt").get(f"{PAGE}?object_type=inventory.olt&object={central.pk}&{query}")
+
+    assert [each.change.pk for each in page.context["changes"]] == [changes[2].pk, changes[0].pk]
+    assert 'name="address"' not in page.content.decode()
+
+
+def test_the_names_of_all_users_are_for_those_who_see_all_changes(changes, central, norte):
+    User.objects.create(username="other-user")
+    of_olt, everything = f"{PAGE}?object_type=inventory.olt&object={norte.pk}", PAGE
+
+    assert "other-user" not in person("view_olt").get(of_olt).content.decode()
+    reader = User.objects.get(username="noc")
+    reader.user_permissions.add(Permission.objects.get(codename="view_change"))
+    client = Client()
+    client.force_login(reader)
+    assert "other-user" in client.get(everything).content.decode()
+    Scope.objects.create(user=reader)
+    assert "other-user" not in client.get(everything).content.decode()
 
 
 async def csv_rows(user, query):

@@ -215,7 +215,6 @@ ADMIN_PAGES = {
     "admin:accounts_apitoken_revoke": form(ADMIN),
     "admin:inventory_olt_close_breaker": form(OPERATOR),
     "admin:inventory_olt_import": form(ENGINEER),
-    "admin:inventory_olt_process_import": {"get": UNSUPPORTED, "post": ENGINEER},
     "admin:inventory_olt_export": form(STAFF),
     "admin:jobs_workflow_run": {"get": UNSUPPORTED, "post": OPERATOR},
     "admin:jobs_workflow_apply_jobs": form(ENGINEER),

@@ -3,11 +3,13 @@
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.urls import get_resolver
 from django.urls.resolvers import URLPattern
 from django_filters import FilterSet
 
+from facho.apps.accounts.models import RecoveryCode, UserSession
 from facho.apps.rest.fields import tables_with_secrets
 
 SECRETS = {(model, name) for model, names in tables_with_secrets() for name in names}
@@ -84,3 +86,24 @@ def test_the_list_of_channels_takes_no_such_filter(admin_page, query):
 
     # Django shows the whole list, or refuses.
     assert (answer.status_code, answer.get("Location")) in [(302, "/admin/alerts/channel/?e=1"), (400, None)]
+
+
+# Columns that are no encrypted fields, and give access to an account all the same.
+KEYS = {(UserSession, "session_key"), (UserSession, "session_data"), (User, "password"), (RecoveryCode, "code_hash")}
+
+
+def paths_to_keys(model, most_relations=2):
+    """Yield the lookups that lead from a model to one of these columns."""
+    for field in model._meta.get_fields():
+        if (model, field.name) in KEYS:
+            yield field.name
+        if field.is_relation and field.related_model is not None and most_relations:
+            for path in paths_to_keys(field.related_model, most_relations - 1):
+                yield f"{field.name}__{path}"
+
+
+@pytest.mark.parametrize("page", admin.site._registry.values(), ids=str)
+def test_no_list_of_the_admin_takes_a_filter_by_a_key(page, rf):
+    # Django accepts a filter by the primary key of another table, such as the key of a session.
+    paths = [f"{path}{lookup}" for path in paths_to_keys(page.model) for lookup in ("", "__startswith", "__gt")]
+    assert [path for path in paths if page.lookup_allowed(path, "a", rf.get("/"))] == []

@@ -33,6 +33,7 @@ def world(request):
         pytest.param("fe80::7%eth0", (), False, id="IPv6 link-local with a zone"),
         pytest.param("fd00:ec2::254", (), False, id="metadata of AWS over IPv6"),
         pytest.param("100.100.100.200", (), False, id="metadata of Alibaba"),
+        pytest.param("192.0.0.192", (), False, id="metadata of Oracle"),
         pytest.param(f"::ffff:{METADATA}", (), False, id="metadata as mapped IPv6"),
         pytest.param("64:ff9b::a9fe:a9fe", (), False, id="metadata through NAT64"),
         pytest.param("2002:a9fe:a9fe::1", (), False, id="metadata through 6to4"),

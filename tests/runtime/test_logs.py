@@ -20,6 +20,7 @@ from contracts.worlds import Inline, done
 from facho.adapters.bus.local import LocalBus
 from facho.adapters.clock import SystemClock
 from facho.alerts.models import Channel
+from facho.apps.accounts.models import ApiToken
 from facho.apps.coordinator.models import CoordinatorLog
 from facho.apps.inventory.models import Olt
 from facho.engine.events import Event, log_event
@@ -510,13 +511,23 @@ def somebody(db):
 def test_a_refused_request_is_one_line(lines, somebody, method, path, headers, line):
     said = lines()
 
-    getattr(somebody, method)(path, headers=headers)
+    answer = getattr(somebody, method)(path, headers=headers)
 
     terminal, file = said()
     [written] = terminal.splitlines()
     assert terminal == file
     assert " WARNING  django." in written
     assert line in written
+    assert written.endswith(f" [request {answer['X-Request-ID']}]")
+
+
+def test_the_line_of_a_refused_token_has_its_user(lines, somebody):
+    key = ApiToken(user=User.objects.get(), name="Grafana", is_read_only=True).issue()
+    said = lines()
+
+    Client(headers={"host": "localhost"}).post("/api/v1/olts/", headers={"authorization": f"Token {key}"})
+
+    assert "403 user='reader' address=127.0.0.1 method=POST path='/api/v1/olts/'" in said()[0]
 
 
 def test_a_path_cannot_forge_a_line(lines, somebody):

@@ -51,6 +51,7 @@ def test_the_history_of_the_admin_becomes_changes(old_database):
     add_entry(boss, Olt, ADDITION, "Added by the demonstration.")
     add_entry(boss, Workflow, CHANGE, MESSAGE)
     add_entry(boss, User, DELETION, "", object_id="not a number")
+    add_entry(boss, User, DELETION, "", object_id="9" * 19)
 
     migrate(old_database)
 
@@ -58,6 +59,7 @@ def test_the_history_of_the_admin_becomes_changes(old_database):
     assert list(rows) == [
         ("created", "inventory.olt", 7, 7, "Added by the demonstration."),
         ("changed", "inventory.olt", 7, 7, "Changed Name and SNMP port."),
+        ("deleted", "auth.user", None, None, ""),
         ("deleted", "auth.user", None, None, ""),
     ]
     change = Change.objects.last()

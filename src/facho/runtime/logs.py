@@ -193,9 +193,9 @@ class Lines(logging.Formatter):
 
 def add_request_id(record: logging.LogRecord) -> bool:
     """Add the id of the current request to a record. Used as a filter that passes every record."""
-    actor = current()
-    if actor is not None and actor.request_id:
-        record.request_id = actor.request_id
+    request_id = getattr(current() or getattr(record, "request", None), "request_id", "")
+    if request_id:
+        record.request_id = request_id
     return True
 
 

@@ -21,9 +21,9 @@ from facho.engine.errors import DeliveryFailed
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# They give the keys of a machine in a cloud to any process on it: AWS over IPv6, Alibaba, Azure. Those of most clouds
-# are link-local.
-METADATA = tuple(map(ipaddress.ip_network, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")))
+# They give the keys of a machine in a cloud to any process on it: AWS over IPv6, Alibaba, Azure, Oracle. Those of most
+# clouds are link-local.
+METADATA = tuple(map(ipaddress.ip_network, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")))
 
 # IPv4 addresses in IPv6, translated by a router.
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

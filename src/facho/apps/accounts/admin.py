@@ -21,14 +21,14 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
-from unfold.forms import AdminPasswordChangeForm, BaseDialogForm
+from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from facho.apps.accounts.forms import NETWORKS_HELP, NetworksField
 from facho.apps.accounts.logins import forget
 from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin, TwoFactor, UserSession, check_expiry
 from facho.apps.accounts.roles import Role, role_of, set_role, users_within
-from facho.apps.accounts.user_forms import NewUserForm, UserForm
+from facho.apps.accounts.user_forms import NewUserForm, PasswordForm, UserForm
 from facho.apps.changes.admin import RecordedAdmin
 from facho.apps.changes.models import Change
 from facho.apps.changes.record import record, recorded
@@ -92,7 +92,7 @@ class FachoUserAdmin(RecordedAdmin, PermissionLabels, UserAdmin, LimitedSearchAd
 
     form = UserForm
     add_form = NewUserForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = PasswordForm
     actions_detail = ["end_sessions", "remove_two_factor"]
     list_display = ["username", "role_name", "first_name", "last_name", "email", "is_active", "last_login"]
     list_filter = ["groups", "is_active", "is_superuser"]

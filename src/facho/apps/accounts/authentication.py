@@ -26,6 +26,8 @@ class ApiTokenAuthentication(BaseAuthentication):
         if refusal := token.refusal(address):
             raise AuthenticationFailed(refusal)
         if token.is_read_only and request.method not in SAFE_METHODS:
+            # For the line in the log. The framework resets `user` after a refusal.
+            request._request._cached_user = token.user  # type: ignore[attr-defined]  # of Django's middleware
             raise PermissionDenied(_("This token is read-only. Use a token with full access."))
         token.record_use(address)
         actor.use_token(str(token))

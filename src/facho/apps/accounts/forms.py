@@ -109,7 +109,8 @@ class OwnPassword:
 
     def check_own(self, password: str) -> str:
         user: Any = self.request.user
-        if authenticate(self.request, username=user.get_username(), password=password) is None:
+        # At a login server the name may belong to another person.
+        if authenticate(self.request, username=user.get_username(), password=password) != user:
             lock = lock_of(self.request, user.get_username())
             raise lock.error if lock else forms.ValidationError(_("This is not your password."))
         return password

@@ -287,7 +287,9 @@ class UserSession(AbstractBaseSession):
     Both limits are in `expire_date`, which each activity moves.
     """
 
-    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="sessions")
+    # No name on the other side: the admin accepts a filter by the primary key of another table, and this key opens the
+    # session.
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     last_activity_at = models.DateTimeField(default=timezone.now)
     last_address = models.CharField(max_length=45, null=True)

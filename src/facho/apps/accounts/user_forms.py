@@ -6,9 +6,10 @@ from django import forms
 from django.contrib.auth.models import Group, User
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
-from unfold.forms import UserChangeForm, UserCreationForm
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
+from facho.apps.accounts.models import UserSession
 from facho.apps.accounts.roles import Role, role_of, roles_within
 
 ROLE_HELP = _("Each role includes the one before it. Without a role, the user can log in and see nothing.")
@@ -50,3 +51,12 @@ class NewUserForm(RoleFormMixin, UserCreationForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.offer_roles(Role.VIEWER)
+
+
+class PasswordForm(AdminPasswordChangeForm):
+    """A password that an admin sets. It ends the sessions of the user, and the streams of open pages with them."""
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        UserSession.of(user).delete()
+        return user

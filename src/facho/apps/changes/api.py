@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import viewsets
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from facho.apps.changes.csv import csv_lines
 from facho.apps.changes.filters import ChangeFilter
@@ -17,13 +18,10 @@ from facho.apps.rest.strict import StrictView
 
 
 class CsvRenderer(BaseRenderer):
-    """Chosen by `format=csv`. The view streams the lines; only errors are rendered here."""
+    """Chosen by `format=csv`. The view streams the lines, and errors are JSON, so it renders nothing."""
 
     media_type = "text/csv"
     format = "csv"
-
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return JSONRenderer().render(data)
 
 
 class ChangeViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Change]):
@@ -42,6 +40,10 @@ class ChangeViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Change]):
     def get_renderers(self) -> list[BaseRenderer]:
         own: list[BaseRenderer] = [CsvRenderer()] if getattr(self, "action", None) == "list" else []
         return [JSONRenderer(), *own]
+
+    def handle_exception(self, exc: Exception) -> Response:
+        self.request.accepted_renderer = JSONRenderer()
+        return super().handle_exception(exc)
 
     @extend_schema(responses={(200, "application/json"): ChangeSerializer(many=True), (200, "text/csv"): str})
     def list(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]

@@ -43,8 +43,10 @@ def acting_requests(get_response: Any) -> Any:
 def _actor(request: HttpRequest) -> Actor:
     path = request.path_info
     through = next((interface for start, interface in INTERFACES if path.startswith(start)), Interface.PAGE)
-    address = client_address(request)
-    return Actor(through, address=str(address or ""), request_id=_request_id(request), request=request)
+    address, request_id = client_address(request), _request_id(request)
+    # For the log: Django logs a refusal after the end of the request.
+    request.request_id = request_id  # type: ignore[attr-defined]  # of ours
+    return Actor(through, address=str(address or ""), request_id=request_id, request=request)
 
 
 def _request_id(request: HttpRequest) -> str:

@@ -18,13 +18,16 @@ from facho.apps.changes.models import Change
 from facho.apps.dashboard import queries
 from facho.apps.dashboard.shown_changes import shown_changes, type_name
 from facho.apps.dashboard.views import page_for_all, show
-from facho.apps.inventory.scopes import restrict
+from facho.apps.inventory.scopes import restrict, visible_ids
 from facho.apps.rest.filters import FIRST_YEAR, LAST_YEAR
 
 CHANGES_PER_PAGE = 50
 
 # Filters of links to this page, which the form has no field for.
 KEPT = ("object", "olt", "user", "token", "field", "request_id")
+
+# Filters by columns that only those who see the whole record are shown.
+HIDDEN = ("address", "token")
 
 # Object types with actions of people besides those that people edit.
 OBJECT_TYPES = (*RECORDED, "alerts.Alert", "alerts.Delivery")
@@ -37,6 +40,9 @@ def changes(request: HttpRequest) -> HttpResponse:
     if not _may_see(request.user, wanted):
         said = missing(Change.VIEW_PERMISSION)
         return render(request, "403.html", {"exception": said}, status=403)
+    sees_all = request.user.has_perm(Change.VIEW_PERMISSION)
+    for name in () if sees_all else HIDDEN:
+        wanted.pop(name, None)
     found = ChangeFilter(wanted, restrict(Change.objects.all(), request.user, "olt_id"))
     rows = found.qs if found.is_valid() else Change.objects.none()
     older_than = queries.number(request.GET.get("older_than"))
@@ -50,11 +56,11 @@ def changes(request: HttpRequest) -> HttpResponse:
         "older_than": older_than,
         "errors": [] if found.is_valid() else [error for errors in found.errors.values() for error in errors],
         "wanted": wanted,
-        "full": (sees_all := request.user.has_perm(Change.VIEW_PERMISSION)),
+        "full": sees_all,
         "object_name": (object_name := _object_name(wanted, request.user)),
         "kept": [(name, wanted[name]) for name in (*KEPT, *(["object_type"] if object_name else [])) if name in wanted],
         "csv": f"{reverse('api-change-list')}?{_with_csv(wanted)}" if sees_all else "",
-        "names": User.objects.order_by("username").values_list("username", flat=True),
+        "names": _names(request.user),
         "types": sorted((label.lower(), type_name(label.lower())) for label in OBJECT_TYPES),
         "actions": Change.Action.choices,
         "interfaces": Interface.choices,
@@ -100,6 +106,12 @@ def _may_see(user: Any, wanted: QueryDict) -> bool:
         return True
     app, _dot, model = wanted.get("object_type", "").partition(".")
     return bool(wanted.get("object") and any(user.has_perm(f"{app}.{verb}_{model}") for verb in ("view", "change")))
+
+
+def _names(user: Any) -> list[str]:
+    """Return the user names to choose from, for those who see the changes of all users."""
+    sees_all = user.has_perm(Change.VIEW_PERMISSION) and visible_ids(user) is None
+    return list(User.objects.order_by("username").values_list("username", flat=True)) if sees_all else []
 
 
 def _object_name(wanted: QueryDict, user: Any) -> str:

@@ -273,6 +273,10 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     def data_age(self, olt: Any) -> Any:
         return olt.last_read_at and naturaltime(olt.last_read_at)
 
+    def get_urls(self) -> list[Any]:
+        # The second step of an import, which is skipped, reads and deletes a file whose name comes from the browser.
+        return [each for each in super().get_urls() if each.name != "inventory_olt_process_import"]
+
     def get_import_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
         form = kwargs.get("form")
         community = form.cleaned_data.get("community", "") if form and form.is_valid() else ""

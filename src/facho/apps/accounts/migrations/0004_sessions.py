@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
                 ('last_activity_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('last_address', models.CharField(max_length=45, null=True)),
                 ('user_agent', models.CharField(default='', max_length=255)),
-                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to=settings.AUTH_USER_MODEL)),
+                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'db_table': 'user_sessions',

@@ -11,6 +11,9 @@ TYPES = {"jobs.workflow": "inventory.olt"}
 
 BATCH = 1000
 
+# Digits of an id that a column of the database takes. The history has ids as texts.
+MOST_DIGITS = 18
+
 
 def convert(apps, schema_editor):
     entries = apps.get_model("admin", "LogEntry").objects.using(schema_editor.connection.alias)
@@ -23,7 +26,7 @@ def convert(apps, schema_editor):
     for at, actor, user_id, app, model, object_id, name, flag, message in rows.iterator(chunk_size=BATCH):
         label = f"{app}.{model}" if app else ""
         object_type = TYPES.get(label, label)
-        number = int(object_id) if (object_id or "").isdecimal() else None
+        number = int(object_id) if (object_id or "").isdecimal() and len(object_id) <= MOST_DIGITS else None
         batch.append(
             changes(
                 at=at,
