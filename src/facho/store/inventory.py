@@ -54,6 +54,9 @@ TIMES: Mapping[str, frozenset[str]] = {"read_at": frozenset(), "state_at": froze
 # Columns that have a value where an ONU was not found.
 ABSENCE = ("misses", "missing_since")
 
+# A change of the received power by so many dB between two readings is an event.
+POWER_STEP = 3.0
+
 # Each change of these is an event.
 TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
 
@@ -328,7 +331,7 @@ class _Comparison:
             self._changes.cells[position][f"own_{time}"] = own
 
     def _make_events(self) -> None:
-        """Create an event for each change of presence, place, serial, MAC, state and down cause."""
+        """Create an event for each change of presence, place, serial, MAC, state and down cause, and power steps."""
         columns = self._inventory.columns
         for position in sorted(self._tracked):
             changed = self._changes.cells.get(position, {})
@@ -341,6 +344,10 @@ class _Comparison:
                     old, new = columns[name][position], changed[name]
                     cause = self._down_cause(position) if name == "state" and new != Onu.State.ONLINE else ""
                     self._event(position, name, old or "", new or "", cause)
+
+        for position, changed in self._changes.cells.items():
+            if "rx_dbm" in changed and is_step(old := columns["rx_dbm"][position], new := changed["rx_dbm"]):
+                self._event(position, Field.RX_DBM, str(old), str(new))
 
     def _is_first(self, position: int, name: str, changed: Mapping[str, Any]) -> bool:
         """Return whether a value is the first of its kind, and so not a change.
@@ -407,6 +414,11 @@ class _Comparison:
         values = (self._read.columns.get(name) for name in ("serial", "mac"))
         read = (column[entry] for column in values if column is not None)
         return str(next((value for value in read if value and value is not UNREAD), index))
+
+
+def is_step(old: float | None, new: float | None) -> bool:
+    """Return whether a power fell or rose suddenly. An ONU without light has no power."""
+    return old is not None and new is not None and abs(new - old) >= POWER_STEP
 
 
 def presence(missing_since: datetime | None, place_taken: bool) -> OnuEvent.Presence:
