@@ -110,6 +110,13 @@ API = {
     "api-alert-list": read(VIEWER),
     "api-alert-detail": read(VIEWER),
     "api-alert-acknowledge": act(SUPPORT),
+    "api-problem-list": read(VIEWER),
+    "api-problem-detail": read(VIEWER),
+    "api-problem-acknowledge": act(SUPPORT),
+    "api-problem-unacknowledge": act(SUPPORT),
+    "api-problem-assign": act(SUPPORT),
+    "api-problem-snooze": act(SUPPORT),
+    "api-problem-comment": act(SUPPORT),
     "api-rule-list": listed(VIEWER, ENGINEER),
     "api-rule-detail": row(VIEWER, ENGINEER),
     "api-channel-list": listed(VIEWER, ENGINEER),
@@ -130,6 +137,9 @@ PAGES = {
     "set_language": form(ANYONE),
     # Without a role it shows a sentence and nothing else.
     "dashboard:overview": page(USER),
+    "dashboard:problems": page(VIEWER),
+    "dashboard:problem": page(VIEWER),
+    "dashboard:act-on-problem": {"get": UNSUPPORTED, "post": SUPPORT},
     "dashboard:olts": page(VIEWER),
     "dashboard:olt": page(VIEWER),
     "dashboard:node": page(VIEWER),
@@ -313,7 +323,10 @@ def rows(onu, execution):
     found = {}
     for model in [
         *admin.site._registry,
-        *(apps.get_model(label) for label in ("telemetry.onu", "inventory.question", "changes.change")),
+        *(
+            apps.get_model(label)
+            for label in ("telemetry.onu", "inventory.question", "changes.change", "problems.problem")
+        ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk
     found["auth.user"] = User.objects.get(username="row").pk
@@ -327,6 +340,7 @@ PARAMETERS = {
     "olt_id": "inventory.olt",
     "node_id": "jobs.workflownode",
     "onu_id": "telemetry.onu",
+    "problem_id": "problems.problem",
     "token_id": "accounts.apitoken",
 }
 

@@ -16,6 +16,7 @@ from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet
+from facho.problems.models import Problem
 
 State = Onu.State
 
@@ -160,6 +161,15 @@ def latest_dark_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs that went dark last."""
     newest = F("last_down").desc(nulls_last=True), F("state_at").desc(), "id"
     return _with_olt(restrict(Onu.objects.filter(IS_DARK), user)).order_by(*newest)[:limit]
+
+
+def onus_of_problem(user: Any, problem: Problem, sort: str) -> QuerySet[Onu]:
+    """Return the ONUs of a problem as they are now."""
+    if problem.kind == Problem.Kind.LOW_POWER:
+        found = Onu.objects.below(RX_WEAK).filter(IS_WEAK, olt=problem.olt_id, slot=problem.slot, port=problem.port)
+    else:
+        found = Onu.objects.filter(pk__in=problem.onus)
+    return _with_olt(restrict(found, user)).order_by(*OnuListFilter.SORTS[sort])
 
 
 def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:

@@ -2,10 +2,13 @@
 
 from django.urls import include, path
 
-from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, login, problems, single_sign_on, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
+    path("problems/", problems.problems, name="problems"),
+    path("problems/<int:problem_id>/", problems.problem, name="problem"),
+    path("problems/<int:problem_id>/act/", problems.act, name="act-on-problem"),
     path("olts/", views.olts, name="olts"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
     path("nodes/<int:node_id>/", views.node, name="node"),
