@@ -13,7 +13,7 @@ from facho.apps.rest.names import validate_name
 
 OLT = {"name": "OLT-9", "host": "127.0.0.9", "community": "public"}
 WORDS = " ".join(f"w{number}" for number in range(1500))
-LISTS = ["olts", "onus", "jobs", "nodes", "executions", "events", "logs", "quotas", "alerts", "tokens"]
+LISTS = ["olts", "onus", "jobs", "nodes", "executions", "events", "logs", "quotas", "alerts", "problems", "tokens"]
 
 
 def said(answer):

@@ -14,6 +14,8 @@ TIMES = [
     "logs/?before",
     "alerts/?opened_after",
     "executions/?slot_before",
+    "problems/?since_after",
+    "problems/?until_before",
 ]
 IDS = [
     "alerts/?olt",
@@ -26,6 +28,7 @@ IDS = [
     "jobs/?olt",
     "quotas/?olt",
     "logs/?olt",
+    "problems/?olt",
 ]
 
 

@@ -22,6 +22,7 @@ from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Question, Site, Tag
 from facho.engine.model import QuestionKind
+from problem_rows import make_problem
 
 if not os.environ.get(LONG_NAME):
     pytest.skip("reading the schema takes seconds: run `dev.py test --long`", allow_module_level=True)
@@ -67,6 +68,7 @@ def ids(db, onu, node, execution, central, boss):
         "olts": central,
         "onus": onu,
         "plans": make_plan(node),
+        "problems": make_problem(central),
         "questions": Question.ask(central, QuestionKind.TRY_JOB, {}, boss),
         "quotas": make_quota(node),
         "sites": Site.objects.create(name="Lima"),

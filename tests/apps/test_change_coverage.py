@@ -16,10 +16,13 @@ from facho.apps.changes.capture import RECORDED
 from facho.apps.changes.models import Change
 from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.jobs import api as jobs_api
+from problem_rows import make_problem
 
 OLT, JOB, NODE = "inventory.olt", "jobs.snmpjob", "jobs.workflownode"
 CHANNEL, RULE, ALERT, DELIVERY = "alerts.channel", "alerts.rule", "alerts.alert", "alerts.delivery"
 SITE, TAG, PORT = "inventory.site", "inventory.tag", "telemetry.ponport"
+PROBLEM = "problems.problem"
+SITE, TAG = "inventory.site", "inventory.tag"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
@@ -45,6 +48,8 @@ class World:
         self.channel, self.rule = make_channel(), make_rule()
         self.alert = make_alert(self.olt)
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
+        self.problem = make_problem(self.olt)
+        self.seen = make_problem(self.spare, acknowledged_at=timezone.now(), acknowledged_by=boss)
         self.token = ApiToken(user=boss, name="Grafana")
         self.token.issue()
         self.failed = FailedLogin.objects.create(
@@ -107,6 +112,11 @@ API = {
     ("PATCH", "ports/{pk}/"): ("port", lambda w: {"own_capacity": 64}, ("changed", PORT)),
     ("POST", "forecasts/"): (None, lambda w: {"hours": 2}, ("created", FORECAST)),
     ("POST", "alerts/{pk}/acknowledge/"): ("alert", None, ("acknowledged", ALERT)),
+    ("POST", "problems/{pk}/acknowledge/"): ("problem", lambda w: {"comment": "On it."}, ("acknowledged", PROBLEM)),
+    ("POST", "problems/{pk}/unacknowledge/"): ("seen", None, ("changed", PROBLEM)),
+    ("POST", "problems/{pk}/assign/"): ("problem", lambda w: {"user": "boss"}, ("changed", PROBLEM)),
+    ("POST", "problems/{pk}/snooze/"): ("problem", lambda w: {"until": "2099-01-01T00:00Z"}, ("changed", PROBLEM)),
+    ("POST", "problems/{pk}/comment/"): ("problem", lambda w: {"comment": "Crew sent."}, ("changed", PROBLEM)),
     ("POST", "alert-rules/"): (None, lambda w: NEW_RULE, ("created", RULE)),
     ("PUT", "alert-rules/{pk}/"): ("rule", lambda w: NEW_RULE, ("changed", RULE)),
     ("PATCH", "alert-rules/{pk}/"): ("rule", lambda w: {"olts": [w.olt.pk]}, ("changed", RULE)),
@@ -150,6 +160,8 @@ NOT_RECORDED = {
     "admin.LogEntry": "not used any more",
     "alerts.Alert": "made by the engine; an acknowledgement is an action",
     "alerts.Delivery": "made by the engine; test and retry are actions",
+    "problems.Problem": "made by the engine; what people do about it is an action",
+    "problems.ProblemEntry": "the history of a problem; each action of a person is recorded too",
     "auth.Permission": "made by migrations",
     "changes.Change": "the record itself",
     "contenttypes.ContentType": "made by migrations",

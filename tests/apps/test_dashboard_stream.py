@@ -66,7 +66,7 @@ async def test_news_is_passed_on_in_order_until_the_bus_is_closed():
         'event: snapshot\ndata: {"at":"2025-06-01T10:00:00+00:00"}\n\n',
         'event: execution\ndata: {"id":7,"olt_id":1,"node_id":2,"status":"SUCCESS"}\n\n',
     ]
-    assert set(bus.topics) == {"snapshot", "execution", "readings"}
+    assert set(bus.topics) == {"snapshot", "execution", "readings", "problems"}
 
 
 async def test_a_line_break_in_a_name_does_not_break_an_event():

@@ -114,6 +114,13 @@ API = {
     "api-alert-list": read(VIEWER),
     "api-alert-detail": read(VIEWER),
     "api-alert-acknowledge": act(SUPPORT),
+    "api-problem-list": read(VIEWER),
+    "api-problem-detail": read(VIEWER),
+    "api-problem-acknowledge": act(SUPPORT),
+    "api-problem-unacknowledge": act(SUPPORT),
+    "api-problem-assign": act(SUPPORT),
+    "api-problem-snooze": act(SUPPORT),
+    "api-problem-comment": act(SUPPORT),
     "api-rule-list": listed(VIEWER, ENGINEER),
     "api-rule-detail": row(VIEWER, ENGINEER),
     "api-channel-list": listed(VIEWER, ENGINEER),
@@ -134,6 +141,9 @@ PAGES = {
     "set_language": form(ANYONE),
     # Without a role it shows a sentence and nothing else.
     "dashboard:overview": page(USER),
+    "dashboard:problems": page(VIEWER),
+    "dashboard:problem": page(VIEWER),
+    "dashboard:act-on-problem": {"get": UNSUPPORTED, "post": SUPPORT},
     "dashboard:olts": page(VIEWER),
     "dashboard:olt": page(VIEWER),
     "dashboard:ports": page(VIEWER),
@@ -325,6 +335,7 @@ def rows(onu, execution):
         *(
             apps.get_model(label)
             for label in ("telemetry.onu", "telemetry.ponport", "inventory.question", "changes.change")
+            for label in ("telemetry.onu", "inventory.question", "changes.change", "problems.problem")
         ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk
@@ -339,6 +350,7 @@ PARAMETERS = {
     "olt_id": "inventory.olt",
     "node_id": "jobs.workflownode",
     "onu_id": "telemetry.onu",
+    "problem_id": "problems.problem",
     "token_id": "accounts.apitoken",
 }
 

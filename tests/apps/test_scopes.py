@@ -38,6 +38,7 @@ from facho.apps.telemetry.models import Onu
 from facho.engine.model import QuestionKind
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
+from problem_rows import make_problem
 
 # Words that are only in rows of the hidden OLT.
 HIDDEN = ("OLT-OCULTA", "10.66.66.66", "OCUL0000", "cliente-oculto", "sitio-oculto", "etiqueta-oculta")
@@ -126,6 +127,7 @@ def _fill(olt, job, serial, channel, user):
         "executionplan": make_plan(node, hour_of(now)).pk,
         "coordinatorlog": log.pk,
         "alert": alert.pk,
+        "problem": make_problem(olt, evidence={"error": f"{olt.name} is silent"}, kind="olt_down").pk,
         "rule": rule.pk,
         "delivery": make_delivery(channel, alert).pk,
         "question": Question.ask(olt, QuestionKind.TRY_JOB, {}, user).pk,
@@ -261,9 +263,11 @@ def test_no_list_and_no_page_shows_a_hidden_olt(scoped, free, both):
     assert shown_to_free >= {
         "dashboard:overview", "dashboard:olts", "dashboard:onus", "dashboard:executions",
         "dashboard:ports", "api-port-list",
+        "dashboard:overview", "dashboard:problems", "dashboard:olts", "dashboard:onus", "dashboard:executions",
         "api-olt-list", "api-site-list", "api-tag-list", "api-onu-list", "api-onu-summary", "api-event-list",
         "api-job-list", "api-node-list", "api-execution-list", "api-quota-list", "api-violation-list", "api-plan-list",
-        "api-log-list", "api-alert-list", "api-rule-list", "api-pollers", "api-queue", "api-forecast-list",
+        "api-log-list", "api-alert-list", "api-problem-list", "api-rule-list", "api-pollers", "api-queue",
+        "api-forecast-list",
         "admin:inventory_olt_changelist", "admin:inventory_site_changelist", "admin:telemetry_onu_changelist",
         "admin:telemetry_onuevent_changelist", "admin:jobs_workflow_changelist", "admin:jobs_workflownode_changelist",
         "admin:jobs_snmpjob_add", "admin:polling_execution_changelist", "admin:polling_poller_changelist",
@@ -333,7 +337,8 @@ def _has_olt(model):
 
 
 def test_a_search_and_an_order_find_nothing_hidden(scoped, both):
-    for path in ("olts", "onus", "executions", "nodes", "quotas", "violations", "plans", "logs", "alerts", "ports"):
+    paths = "olts onus executions nodes quotas violations plans logs alerts ports problems"
+    for path in paths.split():
         for word in ("OCUL", "oculto"):
             answer = scoped.get(f"/api/v1/{path}/", {"search": word})
             if answer.status_code == 200:
@@ -395,7 +400,8 @@ def test_no_action_reaches_a_hidden_row(scoped, both, hidden):
     posts = [
         f"{api}/olts/{olt}/enable/", f"{api}/olts/{olt}/disable/", f"{api}/olts/{olt}/close-breaker/",
         f"{api}/pollers/nodes/{node}/run/", f"{api}/alerts/{both['alert'][1]}/acknowledge/",
-        f"{api}/deliveries/{both['delivery'][1]}/retry/",
+        f"{api}/deliveries/{both['delivery'][1]}/retry/", f"{api}/problems/{both['problem'][1]}/unacknowledge/",
+        f"/problems/{both['problem'][1]}/act/",
         reverse("admin:jobs_workflow_run", args=[olt, node]),
     ]  # fmt: skip
     assert {path: scoped.post(path).status_code for path in posts} == dict.fromkeys(posts, 404)

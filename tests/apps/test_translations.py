@@ -26,6 +26,7 @@ from facho.apps.jobs.models import raw_decoder_choices
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.events import Event
 from facho.engine.quota.quota import ADVICE, hour_of
+from problem_rows import make_problem
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "facho"
@@ -44,6 +45,9 @@ MARKS = {
 
 # Models with pages in the admin.
 COORDINATOR = ["quotatracker", "quotaviolation", "executionplan", "coordinatorlog", "forecast"]
+# Of a port without device times, beside others.
+EVIDENCE = {"down": 9, "total": 12, "los": 5, "offline": 4, "first": "2026-03-01T07:31:50+00:00",
+            "last": "2026-03-01T07:31:50+00:00", "interval": 300, "beside": ["0/2"]}  # fmt: skip
 ALERTS = ["alert", "rule", "channel", "delivery"]
 
 # Pages with a Spanish twin.
@@ -137,6 +141,7 @@ def everything(execution, onu, sur) -> dict[str, int]:
         "rule": rule,
         "channel": channel,
         "delivery": make_delivery(channel, alert),
+        "problem": make_problem(node.olt, evidence=EVIDENCE),
     }
     return {name: row.pk for name, row in rows.items()}
 
@@ -300,6 +305,8 @@ def test_the_overview_speaks_spanish_in_its_html_and_to_its_scripts(spanish, exe
         pytest.param("/", id="overview"),
         pytest.param("/olts/", id="OLTs"),
         pytest.param("/olts/{olt}/", id="an OLT"),
+        pytest.param("/problems/", id="problems"),
+        pytest.param("/problems/{problem}/", id="a problem"),
         pytest.param("/onus/", id="ONUs"),
         pytest.param("/onus/{onu}/", id="ONU 7"),
         pytest.param("/executions/", id="executions"),

@@ -157,6 +157,7 @@ async def test_everything_stops_before_what_it_is_written_down_with():
         answerer=part(stop=noting("questions")),
         chores=part(stop=noting("chores")),
         alerts=part(close=noting("alerts")),
+        problems=None,
         journal=part(step=noting("journal")),
         events=events,
         bus=part(close=lambda: diary.append("bus")),

@@ -248,6 +248,17 @@ class TestCounters:
 
 
 class TestEvents:
+    def test_a_step_of_the_received_power_is_an_event(self, desk):
+        for powers in [(-20.0, -20.0, -20.0), (-23.0, -22.9, None), (-20.0, -25.0, -20.0)]:
+            desk.run(*(onu(n, state="online", rx_dbm=power) for n, power in enumerate(powers)))
+        # Neither small steps nor the return of light.
+        assert [event[1:4] for event in desk.events()] == [("rx_dbm", "-23.0", "-20.0")]
+        assert list(OnuEvent.objects.filter(field="rx_dbm").values_list("old", "new")) == [
+            ("-23.0", "-20.0"),
+            ("-20.0", "-23.0"),
+        ]
+        assert str(OnuEvent.objects.filter(field="rx_dbm").last()) == "received power: -20.00 dBm → -23.00 dBm"
+
     def test_a_new_onu_is_found_and_nothing_else(self, desk):
         desk.run(onu(1, state="los", down_cause="fiber cut"))
 

@@ -29,6 +29,7 @@ from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.runner import GiveUp, Runner
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.scheduling.snapshot import describe, snapshot
+from facho.problems.loop import ProblemLoop
 from facho.runtime import logs
 from facho.runtime.clocks import ClockWatch
 from facho.runtime.config import AUTOMATIC_POLLERS, Config
@@ -72,6 +73,7 @@ class Engine:
     answerer: Answerer
     chores: Chores
     alerts: AlertLoop
+    problems: ProblemLoop
     journal: Journal
     events: EventRows
     bus: LocalBus
@@ -187,6 +189,7 @@ def engine(config: Config) -> Engine:
     )
     observed.show_pool(bus, lambda: scheduler.standings, lambda: True)
     alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
+    problems = ProblemLoop(clock, watcher, bus, snapshot=partial(live.snapshot_of, bus))
     chores = make_chores(
         config,
         clock,
@@ -204,6 +207,7 @@ def engine(config: Config) -> Engine:
         answerer=make_answerer(worker, scheduler, ports, reader, writer),
         chores=chores,
         alerts=alerts,
+        problems=problems,
         journal=Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool()),
         events=events,
         bus=bus,

@@ -53,6 +53,7 @@ async def _serve(
         asyncio.create_task(engine.answerer.run(), name="questions"),
         asyncio.create_task(engine.chores.run(), name="chores"),
         asyncio.create_task(engine.alerts.run(), name="alerts"),
+        asyncio.create_task(engine.problems.run(), name="problems"),
         asyncio.create_task(engine.journal.run(), name="journal"),
         asyncio.create_task(engine.observed.loop.run(), name="loop-watch"),
         asyncio.create_task(engine.clock_watch.run(), name="clock-watch"),

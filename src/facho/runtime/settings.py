@@ -71,6 +71,7 @@ INSTALLED_APPS = [
     "facho.apps.polling",
     "facho.apps.telemetry",
     "facho.apps.coordinator",
+    "facho.problems",
     "facho.alerts",
     "facho.apps.dashboard",
 ]
@@ -221,6 +222,11 @@ SPECTACULAR_SETTINGS = {
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
         "PortLevelEnum": "facho.apps.telemetry.port_levels.Level",
         "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
+        "ProblemKindEnum": "facho.problems.models.Problem.Kind",
+        "ProblemSeverityEnum": "facho.problems.models.Problem.Severity",
+        "ProblemCauseEnum": "facho.problems.models.Problem.Cause",
+        "ProblemConfidenceEnum": "facho.problems.models.Problem.Confidence",
+        "ProblemEntryKindEnum": "facho.problems.models.ProblemEntry.Kind",
     },
 }
 

@@ -66,6 +66,8 @@ ABSENCE = ("misses", "missing_since")
 CLOCK_SLACK = timedelta(minutes=5)
 # ONUs whose texts are written with one query.
 TEXTS_AT_ONCE = 5000
+# A change of the received power by so many dB between two readings is an event.
+POWER_STEP = 3.0
 
 # Each change of these is an event.
 TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
@@ -382,7 +384,7 @@ class _Comparison:
         return min(began, self._now) if earliest <= began <= self._now + CLOCK_SLACK else self._now
 
     def _make_events(self) -> None:
-        """Create an event for each change of presence, place, serial, MAC, state and down cause."""
+        """Create an event for each change of presence, place, serial, MAC, state and down cause, and power steps."""
         columns = self._inventory.columns
         for position in sorted(self._tracked):
             changed = self._changes.cells.get(position, {})
@@ -395,6 +397,10 @@ class _Comparison:
                     old, new = columns[name][position], changed[name]
                     cause = self._down_cause(position) if name == "state" and new != Onu.State.ONLINE else ""
                     self._event(position, name, old or "", new or "", cause)
+
+        for position, changed in self._changes.cells.items():
+            if "rx_dbm" in changed and is_step(old := columns["rx_dbm"][position], new := changed["rx_dbm"]):
+                self._event(position, Field.RX_DBM, str(old), str(new))
 
     def _is_first(self, position: int, name: str, changed: Mapping[str, Any]) -> bool:
         """Return whether a value is the first of its kind, and so not a change.
@@ -465,6 +471,11 @@ class _Comparison:
 
 def is_weak(rx_dbm: float | None) -> bool:
     return rx_dbm is not None and rx_dbm < RX_WEAK
+
+
+def is_step(old: float | None, new: float | None) -> bool:
+    """Return whether a power fell or rose suddenly. An ONU without light has no power."""
+    return old is not None and new is not None and abs(new - old) >= POWER_STEP
 
 
 def presence(missing_since: datetime | None, place_taken: bool) -> OnuEvent.Presence:

@@ -87,6 +87,8 @@ def rules(*, logs: int, executions: int, history: int, daily: int, changes: int)
         # Before their alerts, so that deleted rows are not searched again.
         Keep("alerts.Delivery", "created_at", history),
         Keep("alerts.Alert", "opened_at", history, over="recovered_at"),
+        Keep("problems.ProblemEntry", "at", history),
+        Keep("problems.Problem", "since", history, over="until"),
         Keep("changes.Change", "at", changes),
     ]
 

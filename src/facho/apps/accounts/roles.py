@@ -49,10 +49,10 @@ ADDED: dict[Role, list[str]] = {
         *_each("view", "polling.execution", "polling.executionattempt", "polling.poller", "polling.pollerstats"),
         *_each("view", "coordinator.quotatracker", "coordinator.quotaviolation", "coordinator.executionplan"),
         *_each("view", "coordinator.forecast", "coordinator.coordinatorlog"),
-        *_each("view", "alerts.alert", "alerts.rule", "alerts.channel", "alerts.delivery"),
+        *_each("view", "alerts.alert", "alerts.rule", "alerts.channel", "alerts.delivery", "problems.problem"),
     ],
-    # The only change of an alert is its acknowledgement.
-    Role.SUPPORT: ["alerts.change_alert"],
+    # The only change of an alert is its acknowledgement. Problems are also assigned, snoozed and commented on.
+    Role.SUPPORT: ["alerts.change_alert", "problems.change_problem"],
     Role.OPERATOR: [
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),

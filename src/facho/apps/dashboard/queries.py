@@ -18,6 +18,7 @@ from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.telemetry.models import DARK_ONUS, RX_WEAK, Onu, OnuQuerySet, PonPort
 from facho.apps.telemetry.search import matching
+from facho.problems.models import Problem
 
 State = Onu.State
 
@@ -141,6 +142,15 @@ def latest_dark_onus(user: Any, limit: int = 6) -> list[Onu]:
     dark = _with_olt(restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user))
     latest = chain(*(dark.filter(state=state).order_by("-state_since", "-id")[:limit] for state in Onu.DARK))
     return sorted(latest, key=attrgetter("state_since", "id"), reverse=True)[:limit]
+
+
+def onus_of_problem(user: Any, problem: Problem, sort: str) -> QuerySet[Onu]:
+    """Return the ONUs of a problem as they are now."""
+    if problem.kind == Problem.Kind.LOW_POWER:
+        found = Onu.objects.below(RX_WEAK).filter(IS_WEAK, olt=problem.olt_id, slot=problem.slot, port=problem.port)
+    else:
+        found = Onu.objects.filter(pk__in=problem.onus)
+    return _with_olt(restrict(found, user)).order_by(*OnuListFilter.SORTS[sort])
 
 
 def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:

@@ -18,10 +18,10 @@ from facho.apps.inventory.scopes import visible_ids
 from facho.apps.polling import live
 from facho.engine.ports import EventBus
 
-TOPICS = ("snapshot", "execution", "readings")
+TOPICS = ("snapshot", "execution", "readings", "problems")
 
 # Permissions that topics need. Without the permission to see the pool, a snapshot is reduced to its time.
-NEEDED = {"execution": "polling.view_execution", "readings": "telemetry.view_onu"}
+NEEDED = {"execution": "polling.view_execution", "readings": "telemetry.view_onu", "problems": "problems.view_problem"}
 
 # Seconds. Proxies close a connection that is idle for a minute.
 HEARTBEAT = 15.0

@@ -2,12 +2,15 @@
 
 from django.urls import include, path, register_converter
 
-from facho.apps.dashboard import account, changes, login, pon_ports, search, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, login, pon_ports, problems, search, single_sign_on, stream, views
 
 register_converter(pon_ports.PortPart, "port_part")
 
 pages = [
     path("", views.overview, name="overview"),
+    path("problems/", problems.problems, name="problems"),
+    path("problems/<int:problem_id>/", problems.problem, name="problem"),
+    path("problems/<int:problem_id>/act/", problems.act, name="act-on-problem"),
     path("olts/", views.olts, name="olts"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
     path("olts/<int:olt_id>/ports/<port_part:slot>/<port_part:port>/", pon_ports.port, name="port"),

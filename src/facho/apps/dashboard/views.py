@@ -33,6 +33,7 @@ from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import RX_WEAK, Onu
 from facho.apps.telemetry.pon_ports import ports_of
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
+from facho.problems.queries import count_open, open_problems, problems_of
 
 # Default range of the pool chart in minutes, and the other ranges in hours.
 BUSY_MINUTES = 15
@@ -43,14 +44,17 @@ FIGURE_RANGES = ((24, "30m"), (7 * 24, "3h"), (30 * 24, "12h"))
 
 # Each shows a part of the overview.
 ON_OVERVIEW = (
+    "problems.view_problem",
     "inventory.view_olt",
     "telemetry.view_onu",
     live.POOL_PERMISSION,
     "polling.view_execution",
     "coordinator.view_quotatracker",
 )
+PROBLEMS_ON_OVERVIEW = 6
 OLTS_ON_OVERVIEW = 12
 COMPOSITES_ON_OVERVIEW = 12
+PROBLEMS_ON_OLT = 20
 ONUS_PER_PAGE = 50
 EVENTS_ON_ONU = 20
 
@@ -105,8 +109,19 @@ def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpRe
     return render(
         request,
         f"dashboard/{template}",
-        {**context, "now": now, "zone": timezone.get_current_timezone_name(), "boot": boot},
+        {
+            **context,
+            "problem_count": _problem_count(request.user),
+            "now": now,
+            "zone": timezone.get_current_timezone_name(),
+            "boot": boot,
+        },
     )
+
+
+def _problem_count(user: Any) -> int:
+    """Return the number at the link to the problems."""
+    return count_open(user) if user.has_perm("problems.view_problem") else 0
 
 
 @page_for_all
@@ -127,6 +142,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     outcomes = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
     context = {
         "active": "overview",
+        "problems": open_problems(request.user, PROBLEMS_ON_OVERVIEW),
         "olts": rows[:OLTS_ON_OVERVIEW],
         "olt_total": len(rows),
         "olt_enabled": sum(row.olt.enabled for row in rows),
@@ -194,6 +210,7 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "active": "olts",
         "olt": found,
         "tags": found.tags.all(),
+        "problems": problems_of(request.user).filter(olt=olt_id).shown(now).worst_first()[:PROBLEMS_ON_OLT],
         "ports": ports,
         "onus": queries.total(queries.OnuCounts.of(row.port) for row in ports),
         "nodes": queries.node_rows(olt_id),

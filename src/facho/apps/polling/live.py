@@ -13,6 +13,7 @@ The snapshot, published once a tick on the topic "snapshot":
 
 Topic "execution": {id, olt_id, node_id, status} when one starts or ends.
 Topic "readings": {olt_id, node_id, count} after they are committed.
+Topic "problems": {olt_id} when problems of an OLT changed; null for problems of all OLTs.
 
 And in scale-out:
 

@@ -13,6 +13,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from facho.apps.inventory.formats import decimal
 from facho.apps.inventory.models import Olt, keep_what_the_engine_wrote
 from facho.apps.telemetry import words
 from facho.apps.telemetry.port_levels import DARK, FAULTY, NEARLY_FULL_PERCENT, Level, level_of
@@ -369,6 +370,8 @@ class OnuEvent(models.Model):
         MAC = "mac", _("MAC")
         STATE = "state", _("state")
         DOWN_CAUSE = "down_cause", _("down cause")
+        # Only steps of some dB: see `store/inventory.py`.
+        RX_DBM = "rx_dbm", _("received power")
 
     class Presence(models.TextChoices):
         PRESENT = "present", _("present")
@@ -420,6 +423,8 @@ class OnuEvent(models.Model):
     def _text(self, value: str) -> str:
         if self.field == self.Field.DOWN_CAUSE:
             return words.down_cause(value)
+        if self.field == self.Field.RX_DBM:
+            return f"{decimal(float(value), 2)} dBm"
         labels = {"state": Onu.State.choices, "presence": self.Presence.choices}.get(self.field, [])
         return str(dict(labels).get(value, value))
 

@@ -26,6 +26,7 @@ from facho.engine.scheduling.prober import Prober
 from facho.engine.scheduling.scheduler import Scheduler
 from facho.engine.scheduling.snapshot import snapshot
 from facho.engine.scheduling.workers import WorkerRegistry
+from facho.problems.loop import ProblemLoop
 from facho.runtime import logs
 from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, olt_figures
 from facho.runtime.celery import Sender, make_app
@@ -129,6 +130,7 @@ class Parts:
         )
         self.journal = Journal(bus=bus, clock=clock, thread=writer, events=self.events, pool=Pool(owns_pollers=False))
         self.alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
+        self.problems = ProblemLoop(clock, watcher, bus, snapshot=partial(live.snapshot_of, bus))
 
     async def close(self) -> None:
         """Stop in an order that loses nothing. Workers continue their runs."""
@@ -245,6 +247,7 @@ class Standby:
             "questions": parts.answerer.run(),
             "chores": parts.chores.run(),
             "alerts": parts.alerts.run(),
+            "problems": parts.problems.run(),
             "journal": parts.journal.run(),
         }
         tasks = {asyncio.create_task(job, name=name) for name, job in jobs.items()}

@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('inventory', '0011_suspicion_and_names'),
-        ('telemetry', '0011_port_counters'),
+        ('telemetry', '0012_power_events'),
     ]
 
     operations = [

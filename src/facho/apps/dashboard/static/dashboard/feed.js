@@ -8,7 +8,7 @@ const LONGEST_PAUSE = 30000;
 
 export const feed = { snapshot: boot.snapshot, isStale: boot.snapshot.stale };
 
-const listeners = { snapshot: [], execution: [], readings: [] };
+const listeners = { snapshot: [], execution: [], readings: [], problems: [] };
 let source = null;
 let lostSince = null;
 let pause = 3000;

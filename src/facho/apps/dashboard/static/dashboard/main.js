@@ -29,6 +29,7 @@ show(feed.feed.snapshot);
 feed.on("snapshot", show);
 feed.on("execution", regions.changed);
 feed.on("readings", regions.changed);
+feed.on("problems", regions.changed);
 feed.start();
 power.start();
 figures.start();

@@ -76,7 +76,7 @@ function swap(page) {
   for (const fresh of regions(page)) {
     const present = document.getElementById(fresh.id);
     const current = signature(fresh);
-    if (!present || signatures.get(fresh.id) === current || isSelectedIn(present)) continue;
+    if (!present || signatures.get(fresh.id) === current || isSelectedIn(present) || isEdited(present)) continue;
     signatures.set(fresh.id, current);
     replace(present, document.adoptNode(fresh));
   }
@@ -102,6 +102,11 @@ const position = (root, element) => focusable(root).indexOf(element);
 function isSelectedIn(region) {
   const selection = getSelection();
   return selection && !selection.isCollapsed && selection.anchorNode && region.contains(selection.anchorNode);
+}
+
+/** Return whether the user has written in a region. It is not replaced then. */
+function isEdited(region) {
+  return [...region.querySelectorAll("textarea")].some((field) => field.value !== field.defaultValue);
 }
 
 function formUrl(form) {

@@ -1,0 +1,163 @@
+"""Pages of problems: the list, one problem with its history, and what people do about them."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from facho.apps.accounts.permissions import missing
+from facho.apps.dashboard import queries
+from facho.apps.dashboard.views import page, show
+from facho.apps.inventory.models import Tag
+from facho.apps.inventory.scopes import visible_olts
+from facho.apps.polling import live
+from facho.apps.rest.filters import search_problem
+from facho.problems.filters import ProblemFilter
+from facho.problems.models import CHANGE_PERMISSION, MOST_COMMENT_CHARACTERS, Problem
+from facho.problems.queries import assignable_users, problems_of, searched
+
+PROBLEMS_PER_PAGE = 50
+ONUS_PER_PAGE = 50
+
+# Parameters of the page that are not filters of the API.
+OWN = ("q", "page", "tab", "handled", "sort")
+# Open problems by what people did: filters of the API.
+HANDLED = {
+    "new": {"acknowledged": "false", "snoozed": "false"},
+    "acknowledged": {"acknowledged": "true", "snoozed": "false"},
+    "assigned": {"assigned": "true", "snoozed": "false"},
+    "snoozed": {"snoozed": "true"},
+}
+
+# Choices of a snooze, in hours.
+SNOOZES = (1, 4, 24, 7 * 24)
+
+
+@page("problems.view_problem")
+def problems(request: HttpRequest) -> HttpResponse:
+    """Show the open problems, the worst first, or the past ones, the last first."""
+    now = timezone.now()
+    is_past = request.GET.get("tab") == "past"
+    wanted, words = _filters(request), request.GET.get("q", "").strip()
+    problem = search_problem(words)
+    rows = problems_of(request.user)
+    rows = rows.filter(until__isnull=False).order_by("-until", "-id") if is_past else rows.open().worst_first()
+    found = ProblemFilter(wanted, rows if problem else searched(rows, words))
+    olts = visible_olts(request.user).select_related("site").only("name", "site__name")
+    is_valid = found.is_valid() and not problem
+    context = {
+        "active": "problems",
+        "page": Paginator(found.qs if is_valid else Problem.objects.none(), PROBLEMS_PER_PAGE).get_page(
+            request.GET.get("page")
+        ),
+        "problem": problem,
+        "errors": [error for errors in found.errors.values() for error in errors],
+        "is_past": is_past,
+        "is_filtered": bool(words or set(wanted) - {"snoozed"}),
+        "q": words,
+        "wanted": wanted,
+        "handled": request.GET.get("handled", ""),
+        "olts": olts,
+        "sites": sorted({each.site.name for each in olts if each.site}),
+        "tags": Tag.objects.filter(olts__in=olts).distinct().values_list("name", flat=True),
+        "kinds": Problem.Kind.choices,
+        "severities": Problem.Severity.choices,
+        "silent": _silence(request, now),
+        **_actions(request),
+    }
+    return show(request, "problems.html", context)
+
+
+def _filters(request: HttpRequest) -> QueryDict:
+    """Return the filters of the API that the form means."""
+    wanted = request.GET.copy()
+    for name in [name for name, value in wanted.items() if not value or name in OWN]:
+        del wanted[name]
+    if request.GET.get("tab") != "past":
+        wanted.update(HANDLED.get(request.GET.get("handled", ""), {"snoozed": "false"}))
+    return wanted
+
+
+def _silence(request: HttpRequest, now: Any) -> Any:
+    """Return the last report of the engine if the list is out of date. It evaluates beside the scheduler."""
+    snapshot = live.snapshot_for(request.user, now)
+    return {"age": snapshot["age"], "at": snapshot["at"]} if snapshot["stale"] else None
+
+
+@page("problems.view_problem")
+def problem(request: HttpRequest, problem_id: int) -> HttpResponse:
+    """Show one problem: its evidence, its history and its ONUs."""
+    found = get_object_or_404(problems_of(request.user), pk=problem_id)
+    wanted = queries.OnuListFilter.read({"sort": request.GET.get("sort", "")})
+    onus: Any = queries.onus_of_problem(request.user, found, wanted.sort)
+    context = {
+        "active": "problems",
+        "problem": found,
+        "entries": found.entries.all(),
+        "wanted": wanted,
+        "page": Paginator(onus, ONUS_PER_PAGE).get_page(request.GET.get("page")),
+        **_actions(request),
+    }
+    return show(request, "problem.html", context)
+
+
+def _actions(request: HttpRequest) -> dict[str, Any]:
+    """Return what the forms of a problem need."""
+    may_act = request.user.has_perm(CHANGE_PERMISSION)
+    return {
+        "may_act": may_act,
+        "people": assignable_users() if may_act else [],
+        "snoozes": SNOOZES,
+        "most_characters": MOST_COMMENT_CHARACTERS,
+        "back": request.get_full_path(),
+    }
+
+
+@require_POST
+@login_required
+def act(request: HttpRequest, problem_id: int) -> HttpResponse:
+    """Do what a form of a problem asks for, and return to its page."""
+    if not request.user.has_perm(CHANGE_PERMISSION):
+        return render(request, "403.html", {"exception": missing(CHANGE_PERMISSION)}, status=403)
+    found = get_object_or_404(problems_of(request.user), pk=problem_id)
+    try:
+        messages.success(request, _act(found, request))
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    back = request.POST.get("back", "")
+    is_own = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
+    return redirect(back if is_own else found)
+
+
+def _act(problem: Problem, request: HttpRequest) -> str:
+    user, comment = request.user, request.POST.get("comment", "").strip()[:MOST_COMMENT_CHARACTERS]
+    match request.POST.get("action"):
+        case "acknowledge":
+            problem.acknowledge(by=user, comment=comment)
+            return _("Acknowledged.")
+        case "unacknowledge":
+            problem.unacknowledge(by=user)
+            return _("The acknowledgement was withdrawn.")
+        case "assign":
+            name = request.POST.get("user", "")
+            problem.assign(by=user, to=get_object_or_404(User, username=name) if name else None)
+            return _("Assigned to %(user)s.") % {"user": name} if name else _("No longer assigned.")
+        case "snooze":
+            hours = queries.number(request.POST.get("hours"))
+            until = timezone.now() + timedelta(hours=hours) if hours in SNOOZES else None
+            problem.snooze(by=user, until=until)
+            return _("Snoozed.") if until else _("No longer snoozed.")
+        case "comment" if comment:
+            problem.comment(by=user, comment=comment)
+            return _("The comment was added.")
+    raise ValidationError(_("Choose an action, or write a comment."))
