@@ -115,7 +115,12 @@ def test_a_superuser_keeps_the_admin_without_a_role():
     [
         pytest.param(None, [], [], id="no role"),
         pytest.param(Role.OPERATOR, [], ["Viewer", "Support", "Operator"], id="up to the own role"),
-        pytest.param(Role.VIEWER, ["change_alert"], ["Viewer", "Support"], id="with the permissions of the next role"),
+        pytest.param(
+            Role.VIEWER,
+            ["change_alert", "read_onu", "add_onunote", "change_onunote", "delete_onunote"],
+            ["Viewer", "Support"],
+            id="with the permissions of the next role",
+        ),
         pytest.param(Role.ADMIN, [], list(Role), id="all"),
     ],
 )

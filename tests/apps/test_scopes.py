@@ -33,7 +33,7 @@ from facho.apps.inventory.scopes import FleetView, ScopedView, restrict, visible
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import ExecutionAttempt, Poller
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import Onu, OnuNote
 from facho.engine.model import QuestionKind
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
@@ -124,6 +124,7 @@ def _fill(olt, job, serial, channel, user):
         "alert": alert.pk,
         "rule": rule.pk,
         "delivery": make_delivery(channel, alert).pk,
+        "note": OnuNote.objects.create(onu=onus[0], text=f"{client} called", author_name="noc").pk,
         "question": Question.ask(olt, QuestionKind.TRY_JOB, {}, user).pk,
     }
 

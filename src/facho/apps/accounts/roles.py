@@ -44,14 +44,15 @@ def _each(verbs: str, *models: str) -> list[str]:
 ADDED: dict[Role, list[str]] = {
     Role.VIEWER: [
         *_each("view", "inventory.olt", "inventory.site", "inventory.tag", "telemetry.onu", "telemetry.onuevent"),
+        *_each("view", "telemetry.onunote"),
         *_each("view", "jobs.snmpjob", "jobs.snmpjoboid", "jobs.workflow", "jobs.workflownode"),
         *_each("view", "polling.execution", "polling.executionattempt", "polling.poller", "polling.pollerstats"),
         *_each("view", "coordinator.quotatracker", "coordinator.quotaviolation", "coordinator.executionplan"),
         *_each("view", "coordinator.forecast", "coordinator.coordinatorlog"),
         *_each("view", "alerts.alert", "alerts.rule", "alerts.channel", "alerts.delivery"),
     ],
-    # The only change of an alert is its acknowledgement.
-    Role.SUPPORT: ["alerts.change_alert"],
+    # The only change of an alert is its acknowledgement. Notes of others cannot be changed.
+    Role.SUPPORT: ["alerts.change_alert", "telemetry.read_onu", *_each("add change delete", "telemetry.onunote")],
     Role.OPERATOR: [
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),

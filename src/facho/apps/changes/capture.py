@@ -32,6 +32,7 @@ RECORDED = (
     "jobs.SnmpJob",
     "jobs.SnmpJobOid",
     "jobs.WorkflowNode",
+    "telemetry.OnuNote",
     "coordinator.Forecast",
     "alerts.Channel",
     "alerts.Rule",
