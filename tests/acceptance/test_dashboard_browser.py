@@ -204,7 +204,8 @@ def test_the_page_of_an_onu_draws_its_power(bridge, onu):
     page = bridge.open(f"/onus/{onu.pk}/")
 
     expect(page.locator("#power-chart path.rx_dbm")).to_have_count(1)
-    expect(page.locator("#power-legend button")).to_have_text(["ONU receives"])
+    expect(page.locator("#power-legend button")).to_have_text(["ONU receives", "mean of the port"])
+    expect(page.locator("#timeline-chart rect.span-online")).not_to_have_count(0)
     expect(page.locator("#why")).to_contain_text("Optical power reads it every 5 min: it is on schedule.")
 
 

@@ -95,6 +95,10 @@ API = {
     "api-onu-detail": read(VIEWER),
     "api-onu-events": read(VIEWER),
     "api-onu-history": read(VIEWER),
+    "api-onu-read": act(SUPPORT),
+    "api-onu-notes": listed(VIEWER, SUPPORT),
+    # Only its author can change or delete a note: see test_onu_notes.py.
+    "api-note-detail": {"get": VIEWER, "patch": NOBODY, "delete": NOBODY},
     "api-event-list": read(VIEWER),
     "api-event-detail": read(VIEWER),
     "api-quota-list": read(VIEWER),
@@ -136,7 +140,7 @@ PAGES = {
     "dashboard:onus": page(VIEWER),
     "dashboard:onu": page(VIEWER),
     "dashboard:onu-events": page(VIEWER),
-    "dashboard:onu-power": page(VIEWER),
+    "dashboard:onu-history": page(VIEWER),
     "dashboard:executions": page(VIEWER),
     # Others see the changes of an object: see test_change_pages.py.
     "dashboard:changes": page(ENGINEER),
@@ -313,7 +317,10 @@ def rows(onu, execution):
     found = {}
     for model in [
         *admin.site._registry,
-        *(apps.get_model(label) for label in ("telemetry.onu", "inventory.question", "changes.change")),
+        *(
+            apps.get_model(label)
+            for label in ("telemetry.onu", "telemetry.onunote", "inventory.question", "changes.change")
+        ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk
     found["auth.user"] = User.objects.get(username="row").pk

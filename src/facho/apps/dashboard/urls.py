@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, login, onu, single_sign_on, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
@@ -10,9 +10,9 @@ pages = [
     path("olts/<int:olt_id>/", views.olt, name="olt"),
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
-    path("onus/<int:onu_id>/", views.onu, name="onu"),
-    path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
-    path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
+    path("onus/<int:onu_id>/", onu.onu, name="onu"),
+    path("onus/<int:onu_id>/events/", onu.onu_events, name="onu-events"),
+    path("onus/<int:onu_id>/history/", onu.onu_history, name="onu-history"),
     path("executions/", views.executions, name="executions"),
     path("changes/", changes.changes, name="changes"),
     path("account/tokens/", account.tokens, name="tokens"),

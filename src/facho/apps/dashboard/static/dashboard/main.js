@@ -6,7 +6,6 @@ import * as explain from "./explain.js";
 import * as feed from "./feed.js";
 import * as figures from "./figures.js";
 import { draw, tickPool } from "./pool.js";
-import * as power from "./power.js";
 import * as regions from "./regions.js";
 import { tick, write, zone } from "./time.js";
 
@@ -29,7 +28,6 @@ feed.on("snapshot", show);
 feed.on("execution", regions.changed);
 feed.on("readings", regions.changed);
 feed.start();
-power.start();
 figures.start();
 explain.start();
 actions.start({ afterRun: regions.refreshSoon });
