@@ -449,18 +449,26 @@ class MemoryQuestions:
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[Question, datetime]] = {}
-        self._taken: set[int] = set()
+        self._taken: dict[int, tuple[Question, datetime]] = {}
         self.replies: dict[int, Reply] = {}
+        # What each question waited for, in order.
+        self.waits: dict[int, list[tuple[str, float | None] | None]] = {}
 
     def ask(self, question: Question, *, expires_at: datetime) -> None:
         self._open[question.id] = question, expires_at
 
     async def take(self, *, limit: int, now: datetime) -> Sequence[Question]:
         open_ = sorted(id_ for id_, (_, expires_at) in self._open.items() if expires_at > now)[:limit]
-        self._taken.update(open_)
-        return [self._open.pop(id_)[0] for id_ in open_]
+        self._taken.update({id_: self._open.pop(id_) for id_ in open_})
+        return [self._taken[id_][0] for id_ in open_]
+
+    async def recover(self) -> None:
+        self._open.update(self._taken)
+        self._taken.clear()
+
+    async def wait(self, question_id: int, run: Node | None) -> None:
+        self.waits.setdefault(question_id, []).append(run and (run.name, run.expected))
 
     async def reply(self, question_id: int, reply: Reply, *, now: datetime) -> None:
-        if question_id in self._taken:
-            self._taken.remove(question_id)
+        if self._taken.pop(question_id, None) is not None:
             self.replies[question_id] = reply

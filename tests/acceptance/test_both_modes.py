@@ -175,3 +175,35 @@ def test_an_onu_that_another_one_replaced_is_missing_at_once(scene: Scene):
     assert (new["is_missing"], [each["id"] for each in new["replaces"]]) == (False, [old["id"]])
     here = {"olt": olt, "slot": old["slot"], "port": old["port"], "onu": 0, "is_missing": "false"}
     assert [each["id"] for each in facho.get("onus/", **here)["results"]] == [new["id"]]
+
+
+def test_one_onu_is_read_now_even_if_the_engine_is_killed_meanwhile(scene: Scene):
+    facho, name = scene.facho, scene.olt["name"]
+    ran = scene.run_now()
+    first, second = facho.get("onus/", olt=scene.olt["id"], state="online", page_size=2)["results"]
+
+    def answer_of(question: Any) -> Any:
+        now = facho.get(f"questions/{question['id']}/")
+        return now["answered_at"] and now
+
+    asked = facho.post(f"onus/{first['id']}/read/")
+    read = facho.wait_for(lambda: answer_of(asked))
+    assert (read["state"], read["answer"]["onu"], read["answer"]["values"]["serial"]) == (
+        "answered",
+        first["id"],
+        first["serial"],
+    )
+    assert facho.get(f"onus/{first['id']}/")["power_at"] > ran["ended_at"]
+    assert facho.get(f"onus/{second['id']}/")["power_at"] <= ran["ended_at"]
+
+    scene.fleet.say(f"{name} latency=3")
+    asked = facho.post(f"onus/{second['id']}/read/?wait=0")
+    facho.wait_for(lambda: facho.get(f"questions/{asked['id']}/")["progress"] == "Asking the OLT.")
+    facho.kill()
+    scene.fleet.say(f"{name} well")
+    facho.start()
+
+    # The next engine takes it over, as soon as the lease of the dead one has ended.
+    assert facho.wait_for(lambda: answer_of(asked))["state"] == "answered"
+    assert facho.get("executions/", status=["PENDING", "RUNNING"])["count"] == 0
+    assert scene.run_now()["status"] == "SUCCESS"

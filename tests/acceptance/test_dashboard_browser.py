@@ -200,11 +200,15 @@ def test_searching_changes_the_rows_and_the_address(bridge, onu):
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_the_page_of_an_onu_draws_its_power(bridge, onu):
+def test_the_page_of_an_onu_draws_its_states_and_its_power(bridge, onu):
+    # Before it was known it had no state.
+    Onu.objects.filter(pk=onu.pk).update(first_seen_at=timezone.now() - timedelta(days=2))
+
     page = bridge.open(f"/onus/{onu.pk}/")
 
     expect(page.locator("#power-chart path.rx_dbm")).to_have_count(1)
-    expect(page.locator("#power-legend button")).to_have_text(["ONU receives"])
+    expect(page.locator("#power-legend button")).to_have_text(["ONU receives", "mean of the port"])
+    expect(page.locator("#timeline-chart rect.span-online")).not_to_have_count(0)
     expect(page.locator("#why")).to_contain_text("Optical power reads it every 5 min: it is on schedule.")
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 import port_counts
@@ -159,3 +160,19 @@ def make_plan(node: WorkflowNode, hour: datetime = T0, **more: Any) -> Execution
 def make_log(event: str = "OLT_DISABLED", at: datetime = T0, **more: Any) -> CoordinatorLog:
     defaults = {"event_type": event, "level": "INFO", "message": "OLT-SUR-03: polling stopped", "timestamp": at}
     return CoordinatorLog.objects.create(**defaults | more)
+
+
+class EngineClock:
+    """Stands in for the time that a request waits: the engine does something at each look."""
+
+    def __init__(self, *steps):
+        self._steps = list(steps)
+        self.seconds = 0.0
+
+    def monotonic(self):
+        return self.seconds
+
+    async def sleep(self, seconds):
+        self.seconds += seconds
+        if self._steps:
+            await sync_to_async(self._steps.pop(0))()

@@ -1,15 +1,16 @@
 """The cast as rows: three OLTs, their jobs, ONU 7, and people who may and may not."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from cast import SECRETS, T0, make_execution, make_job, make_olt, make_onu
+from cast import SECRETS, T0, EngineClock, make_execution, make_job, make_olt, make_onu
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
 from facho.apps.accounts.roles import Role, set_role
+from facho.apps.inventory import asking
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
@@ -118,3 +119,9 @@ def admin_page(boss: User) -> Client:
     client = Client()
     client.force_login(boss)
     return client
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what sets the steps of the engine while a request waits for an answer."""
+    return lambda *steps: monkeypatch.setattr(asking, "CLOCK", EngineClock(*steps))

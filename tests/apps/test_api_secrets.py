@@ -12,6 +12,7 @@ from facho.apps.changes.actor import Interface
 from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Question, Site, Tag
+from facho.apps.telemetry.models import OnuNote
 from facho.engine.model import QuestionKind
 
 
@@ -44,6 +45,7 @@ def urls(execution, onu, central, channel, boss):
         "execution": execution.pk,
         "onu": onu.pk,
         "event": make_event(onu).pk,
+        "note": OnuNote.objects.create(onu=onu, text="No light", author_name="boss").pk,
         "explain": execution.node_id,
         "quota": make_quota(execution.node).pk,
         "violation": make_violation(execution.node).pk,

@@ -2,7 +2,7 @@
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import make_job, make_olt, make_port
+from cast import make_job, make_olt, make_onu, make_port
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -14,8 +14,9 @@ from rest_framework.schemas.generators import EndpointEnumerator
 from facho.apps.accounts.models import ApiToken, FailedLogin, TwoFactor
 from facho.apps.changes.capture import RECORDED
 from facho.apps.changes.models import Change
+from facho.apps.inventory import asking
 from facho.apps.inventory.models import Olt, Site, Tag
-from facho.apps.jobs import api as jobs_api
+from facho.apps.telemetry.models import OnuNote
 from problem_rows import make_problem
 
 OLT, JOB, NODE = "inventory.olt", "jobs.snmpjob", "jobs.workflownode"
@@ -23,6 +24,7 @@ CHANNEL, RULE, ALERT, DELIVERY = "alerts.channel", "alerts.rule", "alerts.alert"
 SITE, TAG, PORT = "inventory.site", "inventory.tag", "telemetry.ponport"
 PROBLEM = "problems.problem"
 SITE, TAG = "inventory.site", "inventory.tag"
+NOTE = "telemetry.onunote"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
@@ -45,6 +47,8 @@ class World:
         self.site, self.tag = Site.objects.create(name="Cusco"), Tag.objects.create(name="edge")
         self.port = make_port(self.olt)
         self.spare = make_olt("OLT-SUR-03", host="127.0.0.3")
+        self.onu = make_onu(self.spare, 7)
+        self.note = OnuNote.objects.create(onu=self.onu, text="No light", author=boss, author_name="boss")
         self.channel, self.rule = make_channel(), make_rule()
         self.alert = make_alert(self.olt)
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
@@ -68,7 +72,7 @@ class World:
 @pytest.fixture
 def world(node, boss, monkeypatch):
     # Nobody answers the question.
-    monkeypatch.setattr(jobs_api, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(asking, "WAIT_SECONDS", 0)
     return World(node, boss)
 
 
@@ -110,6 +114,10 @@ API = {
     ("DELETE", "nodes/{pk}/"): ("node", None, ("deleted", NODE)),
     ("POST", "pollers/nodes/{node_id}/run/"): ("node", None, ("run_requested", NODE)),
     ("PATCH", "ports/{pk}/"): ("port", lambda w: {"own_capacity": 64}, ("changed", PORT)),
+    ("POST", "onus/{pk}/read/"): ("onu", None, ("read", "telemetry.onu")),
+    ("POST", "onus/{onu_id}/notes/"): ("onu", lambda w: {"text": "No power at home"}, ("created", NOTE)),
+    ("PATCH", "notes/{pk}/"): ("note", lambda w: {"text": "Solved"}, ("changed", NOTE)),
+    ("DELETE", "notes/{pk}/"): ("note", None, ("deleted", NOTE)),
     ("POST", "forecasts/"): (None, lambda w: {"hours": 2}, ("created", FORECAST)),
     ("POST", "alerts/{pk}/acknowledge/"): ("alert", None, ("acknowledged", ALERT)),
     ("POST", "problems/{pk}/acknowledge/"): ("problem", lambda w: {"comment": "On it."}, ("acknowledged", PROBLEM)),
@@ -192,7 +200,7 @@ def test_each_write_of_the_api_is_recorded(api, world, endpoint):
     if body == "disabled":
         Olt.objects.update(enabled=False)
         body = None
-    for parameter in ("{pk}", "{node_id}"):
+    for parameter in ("{pk}", "{node_id}", "{onu_id}"):
         path = path.replace(parameter, str(getattr(world, name).pk) if name else "")
     before = set(Change.objects.values_list("pk", flat=True))
 

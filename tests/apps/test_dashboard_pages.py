@@ -29,11 +29,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution, PollerStats
-from facho.apps.telemetry.history import RAW
-from facho.apps.telemetry.models import HistoryChunk, Onu
+from facho.apps.telemetry.models import Onu
 from facho.engine.quota.quota import hour_of
-from facho.store.history import close
-from history_rows import add_reading
 
 EVIL = '<script>alert("7")</script>'
 
@@ -63,7 +60,7 @@ def boot(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/olts/", "/olts/1/", "/nodes/1/", "/onus/", "/onus/1/", "/onus/1/power/", "/executions/"]
+    "path", ["/", "/olts/", "/olts/1/", "/nodes/1/", "/onus/", "/onus/1/", "/onus/1/history/", "/executions/"]
 )
 def test_a_stranger_is_sent_to_the_login(db, client, path):
     response = client.get(path)
@@ -253,39 +250,6 @@ def test_an_onu_page_answers_why_its_power_is_old(page, node, onu, execution):
     assert [row.node for row in fresh.readers] == [node]
 
 
-def test_the_power_of_an_onu_comes_as_points_for_its_chart(page, onu):
-    now = timezone.now()
-    add_reading(onu, now - timedelta(hours=2), state="online", rx_dbm=-21.53, tx_dbm=2.1)
-    add_reading(onu, now - timedelta(hours=1), state="los")
-
-    answer = page.get(f"/onus/{onu.pk}/power/?hours=24").json()
-
-    assert set(answer) == {"from", "to", "series", "dark"}
-    assert answer["to"] - answer["from"] == 24 * 3600 * 1000
-    assert [dbm for _, dbm in answer["series"]["rx_dbm"]] == [-21.53]
-    assert answer["series"]["olt_rx_dbm"] == []
-    assert [end for _, end in answer["dark"]] == [answer["to"]]
-
-
-def test_a_year_of_power_is_its_lowest_value_of_each_day(page, onu):
-    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    for days, power in ((200, -21.0), (200, -27.5), (200, -22.0), (100, -20.0)):
-        add_reading(onu, midnight - timedelta(days=days) + timedelta(seconds=-power), state="online", rx_dbm=power)
-    close(RAW, onu.olt_id, midnight - timedelta(days=200))
-    HistoryChunk.objects.all().delete()
-
-    answer = page.get(f"/onus/{onu.pk}/power/?hours=8760").json()
-
-    assert [dbm for _, dbm in answer["series"]["rx_dbm"]] == [-27.5, -20.0]
-    assert answer["to"] - answer["from"] == 365 * 24 * 3600 * 1000
-
-
-def test_a_range_that_is_not_offered_is_a_day(page, onu):
-    answer = page.get(f"/onus/{onu.pk}/power/?hours=999999999999").json()
-
-    assert answer["to"] - answer["from"] == 24 * 3600 * 1000
-
-
 @pytest.mark.parametrize(
     "path", ["/", "/olts/", "/olts/{olt}/", "/nodes/{node}/", "/onus/", "/onus/{onu}/", "/executions/"]
 )
@@ -385,12 +349,13 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/onus/", 5, id="ONUs"),
         # And the ports of the OLT, and the texts of OLTs for the search.
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx", 7, id="ONUs, with the ports of an OLT"),
-        # ONU with OLT, those it replaced, nodes, how they ended, what runs, events.
-        pytest.param("/onus/{onu}/", 7, id="one ONU"),
+        # ONU with OLT, those it replaced, nodes, how they ended, what runs, events, notes, earlier places and ONUs.
+        pytest.param("/onus/{onu}/", 10, id="one ONU"),
         # ONU with OLT, count, rows.
         pytest.param("/onus/{onu}/events/", 4, id="the events of an ONU"),
-        # Its OLT, runs, chunks.
-        pytest.param("/onus/{onu}/power/", 3, id="the power of an ONU"),
+        # ONU with OLT, its id, runs, chunks, neighbours on the port, their runs and chunks, events before and in the
+        # period, changes.
+        pytest.param("/onus/{onu}/history/", 11, id="the history of an ONU"),
         # Masters, links, OLTs for the filter.
         pytest.param("/executions/", 4, id="executions"),
         pytest.param("/executions/?olt={olt}&status=FAILED", 4, id="executions, filtered"),

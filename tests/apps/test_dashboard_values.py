@@ -3,14 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from cast import BOSS, T0, make_onu
+from cast import BOSS, make_onu
 
-from facho.apps.dashboard import history, power
+from facho.apps.dashboard import power
 from facho.apps.dashboard.queries import OnuListFilter, number
 from facho.apps.inventory import spans
 
 MIN = timedelta(minutes=1)
-MS = round(T0.timestamp() * 1000)
 
 
 @pytest.mark.parametrize(
@@ -71,37 +70,6 @@ def test_a_duration_is_said_exactly(seconds, said):
 )
 def test_an_interval_is_said_as_people_say_it(seconds, said):
     assert spans.interval(seconds) == said
-
-
-def test_a_thinned_history_keeps_the_drop_that_one_looks_for():
-    points = [(T0 + n * MIN, -20.0) for n in range(1000)]
-    points[700] = (T0 + 700 * MIN, -31.0)
-
-    thinned = history.thin(points, 10 * MIN)
-
-    assert len(thinned) == 100
-    assert [MS + 700 * 60_000, -31.0] in thinned
-
-
-def test_a_short_history_is_kept_as_it_is():
-    points = [(T0, -20.0), (T0 + MIN, -21.0)]
-
-    assert history.thin(points, 60 * MIN) == [[MS, -20.0], [MS + 60_000, -21.0]]
-
-
-def test_an_onu_is_dark_from_the_first_reading_that_reports_it_to_the_first_that_does_not():
-    states = [
-        (T0, "online"),
-        (T0 + 1 * MIN, "los"),
-        (T0 + 2 * MIN, None),
-        (T0 + 3 * MIN, "offline"),
-        (T0 + 4 * MIN, "online"),
-        (T0 + 5 * MIN, "dying_gasp"),
-    ]
-
-    spans = history.dark_spans(states, T0 + 9 * MIN)
-
-    assert spans == [[MS + 60_000, MS + 240_000], [MS + 300_000, MS + 540_000]]
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,10 @@ API = {
     "api-search": read(VIEWER),
     "api-port-list": read(VIEWER),
     "api-port-detail": {"get": VIEWER, "patch": OPERATOR},
+    "api-onu-read": act(SUPPORT),
+    "api-onu-notes": listed(VIEWER, SUPPORT),
+    # Only its author can change or delete a note: see test_onu_notes.py.
+    "api-note-detail": {"get": VIEWER, "patch": NOBODY, "delete": NOBODY},
     "api-event-list": read(VIEWER),
     "api-event-detail": read(VIEWER),
     "api-quota-list": read(VIEWER),
@@ -154,7 +158,7 @@ PAGES = {
     "dashboard:onus": page(VIEWER),
     "dashboard:onu": page(VIEWER),
     "dashboard:onu-events": page(VIEWER),
-    "dashboard:onu-power": page(VIEWER),
+    "dashboard:onu-history": page(VIEWER),
     "dashboard:executions": page(VIEWER),
     "dashboard:search": page(VIEWER),
     "dashboard:suggestions": page(VIEWER),
@@ -336,6 +340,7 @@ def rows(onu, execution):
             apps.get_model(label)
             for label in ("telemetry.onu", "telemetry.ponport", "inventory.question", "changes.change")
             for label in ("telemetry.onu", "inventory.question", "changes.change", "problems.problem")
+            for label in ("telemetry.onu", "telemetry.onunote", "inventory.question", "changes.change")
         ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk

@@ -117,7 +117,7 @@ def test_a_superuser_keeps_the_admin_without_a_role():
         pytest.param(Role.OPERATOR, [], ["Viewer", "Support", "Operator"], id="up to the own role"),
         pytest.param(
             Role.VIEWER,
-            ["change_alert", "change_problem"],
+            ["change_alert", "change_problem", "read_onu", "add_onunote", "change_onunote", "delete_onunote"],
             ["Viewer", "Support"],
             id="with the permissions of the next role",
         ),

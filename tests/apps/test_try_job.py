@@ -3,14 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import sync_to_async
 from cast import SECRETS, make_olt
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 from django.utils import timezone
 
 from facho.apps.inventory.models import Question
-from facho.apps.jobs import api as jobs_api
 from facho.apps.jobs.models import SnmpJob
 
 URL = "/api/v1/jobs/try/"
@@ -24,34 +22,12 @@ COLUMN = {
 ANSWER = {"columns": [COLUMN], "problems": [], "requests": 1, "seconds": 0.1}
 
 
-class EngineClock:
-    """Stands in for the time that a request waits: the engine does something at each look."""
-
-    def __init__(self, *steps):
-        self._steps = list(steps)
-        self.seconds = 0.0
-
-    def monotonic(self):
-        return self.seconds
-
-    async def sleep(self, seconds):
-        self.seconds += seconds
-        if self._steps:
-            await sync_to_async(self._steps.pop(0))()
-
-
 def answered():
     Question.objects.update(state="answered", answer=ANSWER, answered_at=timezone.now())
 
 
 def failed():
     Question.objects.update(state="failed", error="The OLT is busy with a run. Try again when it has finished.")
-
-
-@pytest.fixture
-def engine(monkeypatch):
-    """Return what sets the steps of the engine."""
-    return lambda *steps: monkeypatch.setattr(jobs_api, "CLOCK", EngineClock(*steps))
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from worlds import Inline, done
 from facho.apps.inventory import models as inventory
 from facho.engine.model import Question, QuestionKind, Reply
 from facho.store.questions import DbQuestions
+from facho.store.runs import DbResults
 from in_memory import MemoryQuestions
 
 BODY = {"name": "Power", "kind": "table", "columns": ["rx_dbm"], "oids": []}
@@ -32,7 +33,7 @@ class MemoryDesk:
 
 class DbDesk:
     def __init__(self):
-        self.questions = DbQuestions(Inline(), Inline())
+        self.questions = DbQuestions(Inline(), Inline(), DbResults(Inline()))
         self.olt_id = inventory.Olt.objects.create(name="OLT-CENTRAL-01", brand="huawei", host="127.0.0.1").pk
 
     def ask(self, expires_at=T0 + MIN):

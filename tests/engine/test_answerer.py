@@ -3,16 +3,28 @@
 import asyncio
 import itertools
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
+import pytest
 from builders import HOUR, MIN, SEC, T0, World, make_node
 
+from facho.adapters.bus.local import LocalBus
 from facho.brands import brand
 from facho.brands.decode import RAW_DECODERS
 from facho.engine import questions
 from facho.engine.errors import NoAnswer
-from facho.engine.model import Question, QuestionKind, Status
-from facho.engine.questions import BUSY, FAILED, MOST_AT_ONCE, STOPPED, WAIT_FOR_OLT, Answerer
-from facho.engine.snmp import Answer, Tag
+from facho.engine.model import KnownOnu, Question, QuestionKind, Status
+from facho.engine.questions import (
+    BUSY,
+    FAILED,
+    MOST_AT_ONCE,
+    MOVED,
+    NO_SUCH_ONU,
+    STOPPED,
+    WAIT_FOR_OLT,
+    Answerer,
+)
+from facho.engine.snmp import Answer, Missing, Tag
 from in_memory import MemoryQuestions
 
 BODY = {
@@ -23,8 +35,14 @@ BODY = {
 }
 
 
+READ = {"onu": 7, "index": "4194304000.7", "oids": []}
+ONU = KnownOnu("4194304000.7", "online", slot=0, port=1, onu=7, serial="HWTC00000007")
+
+
 class Agents:
-    """OLTs that answer a number to everything, each request after so many seconds; None: never."""
+    """OLTs that answer the same to everything, each request after so many seconds; None: never."""
+
+    value = 4711
 
     def __init__(self, clock, seconds=0.1):
         self.clock = clock
@@ -47,7 +65,7 @@ class Agents:
             self.times.append((begun, self.clock.now()))
         if self.seconds is None:
             raise NoAnswer("no answer")
-        return Answer(0, 0, list(oids), [4711] * len(oids), bytes([Tag.TIME_TICKS] * len(oids)), 40, 40)
+        return Answer(0, 0, list(oids), [self.value] * len(oids), bytes([Tag.TIME_TICKS] * len(oids)), 40, 40)
 
 
 class AskedWorld(World):
@@ -58,28 +76,35 @@ class AskedWorld(World):
         super().__init__(clock, nodes, seconds=lambda node, slot: seconds_of_a_run)
         self.questions = MemoryQuestions()
         self.agents = Agents(clock, seconds)
-        self.answerer = Answerer(
+        self.bus = LocalBus()
+        self.runs._known = lambda olt_id: self.onus
+        self.onus = [ONU]
+        self.answerer = self.new_answerer()
+        self._count = 0
+
+    def new_answerer(self):
+        return Answerer(
             name="noc",
             questions=self.questions,
             nodes=self.nodes,
-            known=self._known,
+            runs=self.runs,
             leases=self.runner._leases,
             snmp=self.agents,
-            clock=clock,
+            clock=self.clock,
+            bus=self.bus,
             gate=self.scheduler.manager,
             brand=lambda _: brand("huawei"),
             raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},
         )
-        self._count = 0
 
-    async def _known(self, olt_id):
-        return []
-
-    def ask(self, olt_id=1, body=BODY):
+    def ask(self, olt_id=1, body=BODY, kind=QuestionKind.TRY_JOB):
         self._count += 1
-        question = Question(self._count, olt_id, QuestionKind.TRY_JOB, body)
-        self.questions.ask(question, expires_at=questions.expiry(self.clock.now()))
+        question = Question(self._count, olt_id, kind, body)
+        self.questions.ask(question, expires_at=questions.expiry(kind, self.clock.now()))
         return question.id
+
+    def read(self):
+        return self.ask(body=READ, kind=QuestionKind.READ_ONU)
 
     @asynccontextmanager
     async def answering(self):
@@ -140,7 +165,7 @@ def test_an_olt_that_stays_busy_is_said_to_be_busy(clock, virtually):
         olt = await world.nodes.olt(1)
         async with world.runner._leases.hold(1, "worker/3", device=olt.agent.device), world.answering():
             id_ = world.ask()
-            await world.run_for(WAIT_FOR_OLT + 2 * SEC)
+            await world.run_for(WAIT_FOR_OLT[QuestionKind.TRY_JOB] + 2 * SEC)
             return world, world.questions.replies[id_]
 
     world, reply = virtually(story())
@@ -249,3 +274,114 @@ def test_a_database_that_fails_is_asked_again(clock, virtually):
 
 async def _fails(**_):
     raise ConnectionError("the database is unavailable")
+
+
+def test_an_onu_is_read_with_all_columns_of_its_brand_by_gets(clock, virtually):
+    async def story():
+        world = AskedWorld(clock)
+        async with world.answering():
+            id_, asked = world.read(), clock.now()
+            while id_ not in world.questions.replies:
+                await clock.sleep(0.1)
+            return world, world.questions.replies[id_], clock.now() - asked
+
+    world, reply, took = virtually(story())
+
+    asked = {name for name, column in brand("huawei").columns.items() if column.space.by_index}
+    assert reply.error == ""
+    assert set(reply.answer["values"]) | set(reply.answer["unanswered"]) >= asked
+    assert (reply.answer["requests"], reply.answer["values"]["distance_m"]) == (world.agents.asked, 4711)
+    assert [each.index for each in reply.read.collected.readings] == [ONU.index]
+    # A small read must not change the request sizes of whole runs.
+    assert reply.read.collected.learned == {}
+    assert took <= 3 * SEC
+
+
+def test_a_raw_oid_of_a_job_is_read_too(clock, virtually):
+    async def story():
+        world = AskedWorld(clock)
+        oids = [{"name": "vlan", "oid": "1.3.6.1.4.1.99.1", "decode": "number", "scalar": False}]
+        async with world.answering():
+            id_ = world.ask(body={**READ, "oids": oids}, kind=QuestionKind.READ_ONU)
+            await world.run_for(5 * SEC)
+            return world.questions.replies[id_]
+
+    assert virtually(story()).answer["values"]["vlan"] == 4711
+
+
+def test_a_read_waits_for_the_run_and_comes_before_the_next_one(clock, virtually):
+    async def story():
+        nodes = [make_node(1, next_check=T0 + 5 * SEC, interval=HOUR), make_node(2, next_check=T0 + 7 * SEC)]
+        world = AskedWorld(clock, nodes, seconds_of_a_run=30.0)
+        async with world.answering():
+            await world.run_for(10 * SEC)
+            id_ = world.read()
+            await world.run_for(90 * SEC)
+            return world, id_
+
+    world, id_ = virtually(story())
+
+    first, second = sorted(row.started_at for row in world.rows if row.status is Status.SUCCESS)
+    begun, ended = min(world.agents.times)[0], max(world.agents.times)[1]
+    assert first + 30 * SEC <= begun <= ended <= second
+    assert world.questions.waits[id_] == [("node 1", None), None]
+
+
+@pytest.mark.parametrize(
+    ("value", "onus", "said", "requests"),
+    [
+        pytest.param(Missing.NO_SUCH_INSTANCE, [ONU], NO_SUCH_ONU, True, id="the OLT has no row of it"),
+        pytest.param(4711, [], MOVED, False, id="it has another place now"),
+    ],
+)
+def test_an_onu_that_is_not_there(clock, virtually, value, onus, said, requests):
+    async def story():
+        world = AskedWorld(clock)
+        world.agents.value, world.onus = value, onus
+        async with world.answering():
+            id_ = world.read()
+            await world.run_for(20 * SEC)
+            return world, world.questions.replies[id_]
+
+    world, reply = virtually(story())
+
+    assert (reply.error, reply.read) == (said, None)
+    assert bool(world.agents.asked) == requests
+
+
+def test_a_missing_onu_is_asked_and_only_its_serial_proves_that_it_is_back(clock, virtually):
+    async def story(value):
+        world = AskedWorld(clock)
+        world.agents.value, world.onus = value, [replace(ONU, is_missing=True)]
+        async with world.answering():
+            id_ = world.read()
+            await world.run_for(5 * SEC)
+            return world.questions.replies[id_]
+
+    assert virtually(story(b"HWTC\x00\x00\x00\x07")).answer["values"]["serial"]
+    assert virtually(story(4711)).error == NO_SUCH_ONU
+
+
+def test_what_a_dead_engine_left_is_answered_by_the_next_one(clock, virtually):
+    async def story():
+        world = AskedWorld(clock)
+        id_ = world.read()
+        # Taken, and the process was killed.
+        await world.questions.take(limit=1, now=clock.now())
+        world.answerer = world.new_answerer()
+        async with world.answering():
+            await world.run_for(5 * SEC)
+        return world.questions.replies[id_]
+
+    assert virtually(story()).error == ""
+
+
+def test_pages_are_told_when_an_onu_was_read(clock, virtually):
+    async def story():
+        world = AskedWorld(clock)
+        heard = world.bus.subscribe(["readings"])
+        async with world.answering():
+            world.read()
+            return await anext(heard)
+
+    assert virtually(story()) == ("readings", {"olt_id": 1, "node_id": 0, "count": 1})

@@ -238,10 +238,13 @@ class RunColumns:
 
     def cell(self, name: str, position: int) -> Cell:
         """Return the cell of the ONU at this position of the ids."""
+        return self.cells(name, slice(position, position + 1))[0]
+
+    def cells(self, name: str, chosen: slice) -> list[Cell]:
+        """Return the cells of the ONUs at these positions of the ids."""
         numbers, packed_mask = self._parts[name]
         mask = _inflate(packed_mask)
-        chosen = slice(position, position + 1)
-        return decode(kind_of(name), PackedColumn(self.forms[name], _unpack(numbers, chosen), mask[chosen]))[0]
+        return decode(kind_of(name), PackedColumn(self.forms[name], _unpack(numbers, chosen), mask[chosen]))
 
 
 # --- One field of many runs.

@@ -394,6 +394,8 @@ class QuestionKind(StrEnum):
 
     # Which values does this job read on this OLT?
     TRY_JOB = "try_job"
+    # Which values does this ONU have now? They are stored.
+    READ_ONU = "read_onu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,3 +414,15 @@ class Reply:
 
     answer: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
+    # Values to store with the answer.
+    read: "OnuRead | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnuRead:
+    """Values of one ONU, read for a user under this lease."""
+
+    index: str
+    node: Node
+    collected: Collected
+    lease: Lease

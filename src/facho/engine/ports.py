@@ -169,8 +169,17 @@ class Questions(Protocol):
     async def take(self, *, limit: int, now: datetime) -> Sequence[Question]:
         """Return open, unexpired questions, oldest first. No other process gets them."""
 
+    async def recover(self) -> None:
+        """Open the questions again that an earlier engine took and did not answer."""
+
+    async def wait(self, question_id: int, run: Node | None) -> None:
+        """Record the run for whose end a question waits; None: it does not wait any more."""
+
     async def reply(self, question_id: int, reply: Reply, *, now: datetime) -> None:
-        """Store the reply to a question that has none yet."""
+        """Store the reply to a question that has none yet, and the values that were read, in one transaction.
+
+        Raises `LeaseLost` if there are values, and another holder had the device since.
+        """
 
 
 class OltLeases(Protocol):

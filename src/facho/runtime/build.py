@@ -18,7 +18,7 @@ from facho.brands import BRANDS, brand, candidates
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import Cause
 from facho.engine.observer import Observer
-from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Runs, Snmp
+from facho.engine.ports import Clock, EventBus, NodeSource, OltLeases, Questions, Runs, Snmp
 from facho.engine.presence import Rules
 from facho.engine.questions import Answerer
 from facho.engine.scheduling.chores import Chore, Chores
@@ -43,7 +43,7 @@ from facho.store.devices import DeviceWatch
 from facho.store.events import EventRows, Journal, Pool
 from facho.store.group_commit import GATHERING, GroupCommit
 from facho.store.history import Closing
-from facho.store.inventory import Inventories, Inventory
+from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
 from facho.store.old_spool import import_old
 from facho.store.plans import Planner
@@ -118,13 +118,17 @@ def make_policy(config: Config) -> BreakerPolicy:
     return BreakerPolicy(config.breaker_after, config.auto_recover)
 
 
+def make_rules(config: Config) -> Rules:
+    return Rules(config.misses, config.mass_vanishing, config.max_onus)
+
+
 def make_delivery(
     config: Config, commits: GroupCommit, disk: DbThread, meters: Meters, inventories: Inventories
 ) -> ResultDelivery:
     """Return the delivery of results to the database. Claims of the same process may share the commits."""
     results = DbResults(
         commits,
-        rules=Rules(config.misses, config.mass_vanishing, config.max_onus),
+        rules=make_rules(config),
         policy=make_policy(config),
         observer=meters,
         inventories=inventories,
@@ -204,7 +208,9 @@ def engine(config: Config) -> Engine:
     return Engine(
         scheduler=scheduler,
         prober=prober,
-        answerer=make_answerer(worker, scheduler, ports, reader, writer),
+        answerer=make_answerer(
+            worker, scheduler, ports, DbQuestions(reader, writer, delivery, inventories, make_rules(config))
+        ),
         chores=chores,
         alerts=alerts,
         problems=problems,
@@ -245,17 +251,17 @@ def make_runner(name: str, *, most_onus: int, give_up: GiveUp | None = None, **p
     )
 
 
-def make_answerer(name: str, scheduler: Scheduler, ports: Ports, reader: DbThread, writer: DbThread) -> Answerer:
+def make_answerer(name: str, scheduler: Scheduler, ports: Ports, questions: Questions) -> Answerer:
     """Return the component that answers users' questions between the runs of the scheduler."""
     return Answerer(
         name=name,
-        questions=DbQuestions(reader, writer),
+        questions=questions,
         nodes=ports["nodes"],
-        # Without a cache: inventories belong to the runs, and no lease is held yet.
-        known=lambda olt_id: reader.run(lambda: Inventory.load(olt_id).known()),
+        runs=ports["runs"],
         leases=ports["leases"],
         snmp=ports["snmp"],
         clock=ports["clock"],
+        bus=ports["bus"],
         gate=scheduler.manager,
         brand=brand,
         raw_decoders={name: decoder.decode for name, decoder in RAW_DECODERS.items()},

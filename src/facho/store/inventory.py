@@ -68,6 +68,12 @@ CLOCK_SLACK = timedelta(minutes=5)
 TEXTS_AT_ONCE = 5000
 # A change of the received power by so many dB between two readings is an event.
 POWER_STEP = 3.0
+# Columns without a value, or 0, while an ONU has no light: those of the last value and its time, and when they are
+# read.
+KEPT = {
+    "rx_dbm": (("last_rx_dbm", "last_rx_at"), "power_at"),
+    "distance_m": (("last_distance_m", "last_distance_at"), "read_at"),
+}
 
 # Each change of these is an event.
 TRACKED = frozenset({"state", "serial", "mac", "down_cause"})
@@ -134,17 +140,27 @@ class InventoryChanges:
 
 
 def compare(
-    inventory: "Inventory", read: Columns, now: datetime, census: Census | None = None, known: "KnownOnus | None" = None
+    inventory: "Inventory",
+    read: Columns,
+    now: datetime,
+    census: Census | None = None,
+    known: "KnownOnus | None" = None,
+    *,
+    is_single: bool = False,
 ) -> InventoryChanges:
-    """Return the changes of a run. The inventory must have the columns that were read."""
-    return _Comparison(inventory, read, now).run(census or Census(), known)
+    """Return the changes of a run. The inventory must have the columns that were read.
+
+    With `is_single` an ONU gets its own times. Otherwise its port would, and all other ONUs of the port their own.
+    """
+    return _Comparison(inventory, read, now, is_single=is_single).run(census or Census(), known)
 
 
 class _Comparison:
     """One comparison, in steps. The inventory is only read."""
 
-    def __init__(self, inventory: "Inventory", read: Columns, now: datetime) -> None:
+    def __init__(self, inventory: "Inventory", read: Columns, now: datetime, *, is_single: bool = False) -> None:
         self._inventory = inventory
+        self._is_single = is_single
         self._read = read
         self._now = now
         self._changes = InventoryChanges(now)
@@ -175,7 +191,10 @@ class _Comparison:
             self._find(new)
         self._assign_ports()
         self._changes.counted |= self._tracked | self._changes.port_of.keys()
-        self._move_times(met, new)
+        if self._is_single:
+            self._set_own_times(met, new)
+        else:
+            self._move_times(met, new)
         self._date_states()
         self._make_events()
         return self._changes
@@ -223,21 +242,12 @@ class _Comparison:
     def _compare(self, read: Columns) -> None:
         """Find the cells of known ONUs that differ from the readings."""
         self._compare_places(read)
-        cells, extras = self._changes.cells, {}
+        extras = {}
         for name, column in read.columns.items():
             if name not in FILLED:
                 extras[name] = column
                 continue
-            known, differing = self._inventory.columns[name], self._differing(name, column)
-            stored = _stored(name, [value for _, value in differing])
-            for (position, _), value in zip(differing, stored, strict=True):
-                if known[position] != value:
-                    cells[position][name] = value
-                    if name in TRACKED:
-                        self._tracked.add(position)
-            if name == "rx_dbm":
-                powers = zip(differing, stored, strict=True)
-                self._changes.counted |= {each for (each, _), rx in powers if is_weak(rx) is not is_weak(known[each])}
+            self._compare_column(name, column)
         self._tracked |= self._placed
         if extras:
             self._compare_extras(extras)
@@ -248,6 +258,27 @@ class _Comparison:
                 if (place := normal(PLACE[name], value)) not in (None, self._inventory.columns[name][position]):
                     self._changes.cells[position][name] = place
                     self._placed.add(position)
+
+    def _compare_column(self, name: str, column: Sequence[Any]) -> None:
+        known, differing = self._inventory.columns[name], self._differing(name, column)
+        stored = _stored(name, [value for _, value in differing])
+        for (position, _), value in zip(differing, stored, strict=True):
+            if known[position] != value:
+                self._changes.cells[position][name] = value
+                if name in TRACKED:
+                    self._tracked.add(position)
+                if name in KEPT and not value and known[position]:
+                    self._keep_last(position, name)
+        if name == "rx_dbm":
+            powers = zip(differing, stored, strict=True)
+            self._changes.counted |= {each for (each, _), rx in powers if is_weak(rx) is not is_weak(known[each])}
+
+    def _keep_last(self, position: int, name: str) -> None:
+        """Keep the last value of a column that has none now, and when it was read."""
+        (value, at), time = KEPT[name]
+        columns, port = self._inventory.columns, self._inventory.port_of[position]
+        read_at = columns[f"own_{time}"][position] or self._inventory.time_of(time, port)
+        self._changes.cells[position] |= {value: columns[name][position], at: read_at}
 
     def _differing(self, name: str, column: Sequence[Any]) -> list[tuple[int, Any]]:
         """Return the positions and new values where a column differs."""
@@ -335,6 +366,18 @@ class _Comparison:
                     for entry, number in enumerate(self._changes.found_ports)
                 ]
 
+    def _set_own_times(self, met: Columns, new: Columns | None) -> None:
+        """Give the ONUs that were read their own times."""
+        for time, fields in TIMES.items():
+            for position in self._changes.port_of:
+                self._keep_time(time, position, set())
+            for entry in _entries(met, fields):
+                self._changes.cells[self._met[entry]][f"own_{time}"] = self._now
+            if new is not None:
+                found = set(_entries(new, fields))
+                own = [self._now if entry in found else NEVER for entry in range(len(new.indexes))]
+                self._changes.found[f"own_{time}"] = own
+
     def _ports_of(self, positions: set[int]) -> set[int]:
         """Return the ports on which these ONUs are after the run."""
         if not self._changes.port_of and len(positions) == len(self._inventory.port_of):
@@ -397,7 +440,6 @@ class _Comparison:
                     old, new = columns[name][position], changed[name]
                     cause = self._down_cause(position) if name == "state" and new != Onu.State.ONLINE else ""
                     self._event(position, name, old or "", new or "", cause)
-
         for position, changed in self._changes.cells.items():
             if "rx_dbm" in changed and is_step(old := columns["rx_dbm"][position], new := changed["rx_dbm"]):
                 self._event(position, Field.RX_DBM, str(old), str(new))

@@ -156,6 +156,15 @@ def is_superseded(lease: Lease) -> bool:
     return bool(sql.fetch(later, key_of(lease.device), lease.token))
 
 
+def keep(lease: Lease) -> bool:
+    """Keep a device from another holder until the transaction is over; False if another one had it since.
+
+    Leases within one process have no row. They cannot end while their holder writes.
+    """
+    found = sql.fetch(f"SELECT token FROM leases WHERE key = %s{sql.locked('leases')}", key_of(lease.device))  # noqa: S608 - no values
+    return not found or int(found[0][0]) <= lease.token
+
+
 def holder_of(key: str) -> str:
     return LeaseRow.objects.filter(key=key).values_list("holder", flat=True).first() or "another process"
 

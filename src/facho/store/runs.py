@@ -568,9 +568,12 @@ def _start(execution_id: int, lease: Lease, now: datetime, poller_id: int | None
 
 
 def write_collected(
-    inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime
+    inventory: Inventory, node: Node, collected: Collected, rules: Rules, now: datetime, *, is_single: bool = False
 ) -> PresenceVerdict | None:
-    """Write the readings of a run in the open transaction. A discovery also decides which ONUs are present."""
+    """Write the readings of a run in the open transaction. A discovery also decides which ONUs are present.
+
+    `is_single`: they are of one ONU and not of its port.
+    """
     # Not valid while it is changed: a result that fails halfway may be tried again.
     version, inventory.version = inventory.version or 0, None
     verdict = None
@@ -586,7 +589,7 @@ def write_collected(
         # Without serials that must not overwrite known ones.
         read = Columns.of(verdict.readings)
     if verdict is not None or collected.readings:
-        write_columns(inventory, read, now, verdict)
+        write_columns(inventory, read, now, verdict, is_single=is_single)
     if collected.scalars:
         merge_scalars(node.olt_id, collected.scalars)
     changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
@@ -601,13 +604,20 @@ def merge_scalars(olt_id: int, scalars: Mapping[str, Any]) -> None:
     Olt.objects.filter(pk=olt_id).update(extra={**olt.extra, **plain(scalars)})
 
 
-def write_columns(inventory: Inventory, read: Columns, now: datetime, verdict: PresenceVerdict | None = None) -> None:
+def write_columns(
+    inventory: Inventory,
+    read: Columns,
+    now: datetime,
+    verdict: PresenceVerdict | None = None,
+    *,
+    is_single: bool = False,
+) -> None:
     """Write the changed cells and the presence of ONUs, and append the run to the history.
 
     The inventory has the columns of `read`.
     """
     decided = (verdict.census, verdict.known) if verdict else ()
-    inventory.apply(compare(inventory, read, now, *decided))
+    inventory.apply(compare(inventory, read, now, *decided, is_single=is_single))
     columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
     if columns and read.indexes:
         history.append(inventory.olt_id, now, inventory.ids_of(read.indexes), columns)

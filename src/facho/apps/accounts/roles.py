@@ -45,14 +45,20 @@ ADDED: dict[Role, list[str]] = {
     Role.VIEWER: [
         *_each("view", "inventory.olt", "inventory.site", "inventory.tag", "telemetry.onu", "telemetry.onuevent"),
         *_each("view", "telemetry.ponport"),
+        *_each("view", "telemetry.onunote"),
         *_each("view", "jobs.snmpjob", "jobs.snmpjoboid", "jobs.workflow", "jobs.workflownode"),
         *_each("view", "polling.execution", "polling.executionattempt", "polling.poller", "polling.pollerstats"),
         *_each("view", "coordinator.quotatracker", "coordinator.quotaviolation", "coordinator.executionplan"),
         *_each("view", "coordinator.forecast", "coordinator.coordinatorlog"),
         *_each("view", "alerts.alert", "alerts.rule", "alerts.channel", "alerts.delivery", "problems.problem"),
     ],
-    # The only change of an alert is its acknowledgement. Problems are also assigned, snoozed and commented on.
-    Role.SUPPORT: ["alerts.change_alert", "problems.change_problem"],
+    # The only change of an alert is its acknowledgement. Problems are also assigned, snoozed and commented on. Notes of
+    # others cannot be changed.
+    Role.SUPPORT: [
+        *_each("change", "alerts.alert", "problems.problem"),
+        "telemetry.read_onu",
+        *_each("add change delete", "telemetry.onunote"),
+    ],
     Role.OPERATOR: [
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),

@@ -33,6 +33,7 @@ RECORDED = (
     "jobs.SnmpJobOid",
     "jobs.WorkflowNode",
     "telemetry.PonPort",
+    "telemetry.OnuNote",
     "coordinator.Forecast",
     "alerts.Channel",
     "alerts.Rule",

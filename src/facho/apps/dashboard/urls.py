@@ -2,7 +2,18 @@
 
 from django.urls import include, path, register_converter
 
-from facho.apps.dashboard import account, changes, login, pon_ports, problems, search, single_sign_on, stream, views
+from facho.apps.dashboard import (
+    account,
+    changes,
+    login,
+    onu,
+    pon_ports,
+    problems,
+    search,
+    single_sign_on,
+    stream,
+    views,
+)
 
 register_converter(pon_ports.PortPart, "port_part")
 
@@ -27,9 +38,9 @@ pages = [
     path("ports/", pon_ports.ports, name="ports"),
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
-    path("onus/<int:onu_id>/", views.onu, name="onu"),
-    path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
-    path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
+    path("onus/<int:onu_id>/", onu.onu, name="onu"),
+    path("onus/<int:onu_id>/events/", onu.onu_events, name="onu-events"),
+    path("onus/<int:onu_id>/history/", onu.onu_history, name="onu-history"),
     path("executions/", views.executions, name="executions"),
     path("search/", search.search, name="search"),
     path("search/suggestions/", search.suggestions, name="suggestions"),

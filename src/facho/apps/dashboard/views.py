@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db import models
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -20,10 +20,10 @@ from facho.apps.coordinator import queries as coordination
 from facho.apps.coordinator.advice import plan_advice
 from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
-from facho.apps.dashboard import freshness, history, queries, text
+from facho.apps.dashboard import queries, text
 from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.inventory.models import Olt, Tag
-from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
+from facho.apps.inventory.scopes import visible_ids, visible_olts
 from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
@@ -56,21 +56,6 @@ OLTS_ON_OVERVIEW = 12
 COMPOSITES_ON_OVERVIEW = 12
 PROBLEMS_ON_OLT = 20
 ONUS_PER_PAGE = 50
-EVENTS_ON_ONU = 20
-
-# Fields shown elsewhere on the ONU page.
-SHOWN_ELSEWHERE = {
-    "id", "olt", "slot", "port", "onu", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m", "extra",
-    "place_taken", "replaced_by", "pon_port",
-}  # fmt: skip
-ONU_FIELDS = [
-    field
-    for field in Onu._meta.fields
-    if field.name not in SHOWN_ELSEWHERE and not isinstance(field, models.DateTimeField)
-]
-
-# Ranges of the power chart, in hours.
-RANGES = (6, 24, 7 * 24, 30 * 24, 365 * 24)
 
 View = Callable[..., HttpResponseBase]
 
@@ -262,53 +247,6 @@ def onus(request: HttpRequest) -> HttpResponse:
         "states": Onu.State.choices,
     }
     return show(request, "onus.html", context)
-
-
-@page("telemetry.view_onu")
-def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
-    now = timezone.now()
-    hidden = [f"olt__{name}" for name in queries.SECRETS]
-    onus = restrict(Onu.objects.with_freshness(), request.user)
-    found = get_object_or_404(onus.select_related("olt", "replaced_by").defer(*hidden), pk=onu_id)
-    rows = queries.node_rows(found.olt_id)
-    news = live.snapshot_for(request.user, now)
-    context = {
-        "active": "onus",
-        "onu": found,
-        "replaced": list(found.replaces.only("index", "name", "serial", "mac", "missing_since")),
-        "power": freshness.power_freshness(found, rows, news, now),
-        "state": freshness.state_freshness(found, rows, news, now),
-        "fields": [
-            (field.verbose_name, getattr(found, f"{field.name}_text", getattr(found, field.name)))
-            for field in ONU_FIELDS
-        ],
-        "events": restrict(found.events.all(), request.user)[:EVENTS_ON_ONU],
-        "ranges": RANGES,
-        "boot": {"limits": {"weak": RX_WEAK}},
-    }
-    return show(request, "onu.html", context)
-
-
-@page("telemetry.view_onuevent")
-def onu_events(request: HttpRequest, onu_id: int) -> HttpResponse:
-    """Show all events of an ONU, the newest first."""
-    hidden = [f"olt__{name}" for name in queries.SECRETS]
-    onus = restrict(Onu.objects.select_related("olt"), request.user)
-    found = get_object_or_404(onus.defer(*hidden), pk=onu_id)
-    events = Paginator(restrict(found.events.all(), request.user), ONUS_PER_PAGE).get_page(request.GET.get("page"))
-    return show(request, "onu_events.html", {"active": "onus", "onu": found, "page": events, "events": events})
-
-
-@page("telemetry.view_onu")
-def onu_power(request: HttpRequest, onu_id: int) -> HttpResponse:
-    """Return the power of an ONU over the last hours as JSON, for its chart."""
-    hours = queries.number(request.GET.get("hours"))
-    if hours not in RANGES:
-        hours = 24
-    if visible_ids(request.user) is not None:
-        get_object_or_404(restrict(Onu.objects.only("pk"), request.user), pk=onu_id)
-    now = timezone.now()
-    return JsonResponse(history.power_history(onu_id, now - timedelta(hours=hours), now))
 
 
 @page("polling.view_execution")

@@ -22,8 +22,9 @@ from django.utils.translation import gettext_lazy as _
 from facho.adapters.resolver import RESOLVER
 from facho.apps.changes.models import Change
 from facho.apps.changes.record import record
-from facho.apps.inventory import paces
+from facho.apps.inventory import labels, paces
 from facho.apps.inventory.bound_secrets import BoundSecrets
+from facho.apps.inventory.spans import span
 from facho.apps.rest.fields import SecretField
 from facho.apps.rest.names import validate_name
 from facho.brands import BRANDS
@@ -603,6 +604,7 @@ class Question(models.Model):
 
     class Kind(models.TextChoices):
         TRY_JOB = QuestionKind.TRY_JOB.value, _("try a job")
+        READ_ONU = QuestionKind.READ_ONU.value, _("read an ONU")
 
     class State(models.TextChoices):
         PENDING = "pending", _("pending")
@@ -614,6 +616,8 @@ class Question(models.Model):
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", verbose_name=_("OLT"))
     kind = models.CharField(_("type"), max_length=20, choices=Kind.choices)
     body = models.JSONField(_("question"), default=dict)
+    # Name and usual seconds of the run for whose end it waits; empty: it does not wait.
+    waits_for = models.JSONField(default=dict)
     # EXPIRED is never stored: it follows from the time.
     state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.PENDING)
     answer = models.JSONField(_("answer"), default=dict)
@@ -624,6 +628,9 @@ class Question(models.Model):
     expires_at = models.DateTimeField(_("expires"))
 
     OPEN = (State.PENDING, State.RUNNING)
+    RECORDED_AS = MappingProxyType(
+        {QuestionKind.TRY_JOB: Change.Action.TRIED, QuestionKind.READ_ONU: Change.Action.READ}
+    )
 
     class Meta:
         db_table = "questions"
@@ -639,13 +646,15 @@ class Question(models.Model):
         return f"{self.get_kind_display()} @ {self.olt_id}"
 
     @classmethod
-    def ask(cls, olt: Olt, kind: QuestionKind, body: dict[str, Any], by: Any) -> "Question":
-        """Store a question for the engine."""
+    def ask(
+        cls, olt: Olt, kind: QuestionKind, body: dict[str, Any], by: Any, about: models.Model | None = None
+    ) -> "Question":
+        """Store a question for the engine. The change record has it as an action on the OLT, or on `about`."""
         now = timezone.now()
         with transaction.atomic():
-            record(Change.Action.TRIED, olt)
+            record(cls.RECORDED_AS[kind], about or olt)
             return cls.objects.create(
-                olt=olt, kind=kind, body=body, asked_by=by, asked_at=now, expires_at=questions.expiry(now)
+                olt=olt, kind=kind, body=body, asked_by=by, asked_at=now, expires_at=questions.expiry(kind, now)
             )
 
     @property
@@ -656,6 +665,21 @@ class Question(models.Model):
     @property
     def is_open(self) -> bool:
         return self.current_state in self.OPEN
+
+    @property
+    def progress(self) -> str:
+        """Return what an open question is waiting for, in the user's language; empty if it has an answer."""
+        if not self.is_open:
+            return ""
+        if self.waits_for:
+            values = {"job": labels.job(self.waits_for["job"])}
+            if (seconds := self.waits_for["seconds"]) is None:
+                return gettext("Waiting for the run of %(job)s on this OLT.") % values
+            values["span"] = span(max(1, round(seconds)))
+            return gettext("Waiting for the run of %(job)s on this OLT, usually %(span)s.") % values
+        if self.state == self.State.PENDING:
+            return gettext("Waiting for the engine.")
+        return gettext("Asking the OLT.")
 
     @property
     def reason(self) -> str:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
 from facho.apps.inventory import paces
@@ -391,6 +391,27 @@ class SampleSerializer(serializers.Serializer[Any]):
     seconds = serializers.FloatField()
 
 
+class OnuReadSerializer(serializers.Serializer[Any]):
+    """Values of one ONU that were read now. They are stored like those of a run."""
+
+    onu = serializers.IntegerField(help_text="The ONU that answered: another one, if it is at this place now.")
+    values = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), help_text="By field. Null: the OLT has no value."
+    )
+    unanswered = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Fields for which the OLT gave no usable answer. They keep their values.",
+    )
+    requests = serializers.IntegerField()
+    seconds = serializers.FloatField()
+
+
+ANSWERS: dict[str, type[serializers.Serializer[Any]]] = {
+    Question.Kind.TRY_JOB: SampleSerializer,
+    Question.Kind.READ_ONU: OnuReadSerializer,
+}
+
+
 class QuestionSerializer(serializers.ModelSerializer[Question]):
     """A request to an OLT, and its answer."""
 
@@ -398,16 +419,23 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
     state = serializers.ChoiceField(source="current_state", choices=Question.State.choices, read_only=True)
     answer = serializers.SerializerMethodField(help_text="Null until the answer is available.")
     error = serializers.CharField(source="reason", read_only=True, help_text="Why there is no answer, or empty.")
+    progress = serializers.CharField(
+        read_only=True, help_text="What the request is waiting for, such as the end of a run. Empty if it is answered."
+    )
     url = serializers.HyperlinkedIdentityField(
         view_name="api-question-detail", help_text="Address to poll for the answer."
     )
 
     class Meta:
         model = Question
-        fields = ["id", "url", "kind", "olt", "olt_name", "state", "answer", "error"]
+        fields = ["id", "url", "kind", "olt", "olt_name", "state", "progress", "answer", "error"]
         fields += ["asked_at", "answered_at", "expires_at"]
         read_only_fields = fields
 
-    @extend_schema_field(SampleSerializer(allow_null=True))
+    @extend_schema_field(
+        PolymorphicProxySerializer(
+            component_name="Answer", serializers=list(ANSWERS.values()), resource_type_field_name=None
+        )
+    )
     def get_answer(self, question: Question) -> Any:
-        return SampleSerializer(question.answer).data if question.state == Question.State.ANSWERED else None
+        return ANSWERS[question.kind](question.answer).data if question.state == Question.State.ANSWERED else None

@@ -1,24 +1,19 @@
 """Jobs and nodes of API v1."""
 
-from functools import wraps
-from typing import Any, cast
+from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Prefetch, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from facho.adapters.clock import SystemClock
 from facho.apps.accounts.permissions import needs
+from facho.apps.inventory.asking import answering
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.models import Question
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer, refusals
 from facho.apps.jobs import in_effect
@@ -36,12 +31,6 @@ from facho.apps.jobs.serializers import (
 )
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
-from facho.engine.ports import Clock
-
-# Seconds that a request waits for the answer of an OLT, and between checks.
-WAIT_SECONDS = 20.0
-LOOK_EVERY = 0.2
-CLOCK: Clock = SystemClock()
 
 # With the OIDs, which decide whether a job without columns reads anything.
 NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetch_related("job__oids")
@@ -157,33 +146,7 @@ TRY_NOW = JobViewSet.as_view(
     permission_classes=[needs("jobs.change_snmpjob")],
     body_serializer=TrySerializer,
 )
-
-
-@wraps(TRY_NOW)
-async def try_job(request: HttpRequest) -> HttpResponseBase:
-    """Send the request of `JobViewSet.try_now`, and wait for the answer.
-
-    Waiting in a sync view would block all other requests.
-    """
-    asked: Any = await sync_to_async(TRY_NOW)(request)
-    if asked.status_code != status.HTTP_202_ACCEPTED:
-        return cast(HttpResponseBase, asked)
-    until = CLOCK.monotonic() + WAIT_SECONDS
-    while CLOCK.monotonic() < until:
-        await CLOCK.sleep(LOOK_EVERY)
-        answer = await sync_to_async(_answer)(request, asked.data["id"])
-        if answer is not None:
-            return HttpResponse(answer, content_type="application/json")
-    return cast(HttpResponseBase, asked)
-
-
-def _answer(request: HttpRequest, question_id: int) -> bytes | None:
-    """Return a request with its answer as JSON, or None while there is no answer."""
-    question = Question.objects.select_related("olt").get(pk=question_id)
-    if question.is_open:
-        return None
-    context = {"request": Request(request)}
-    return JSONRenderer().render(QuestionSerializer(question, context=context).data)
+try_job = answering(TRY_NOW)
 
 
 class NodeViewSet(ScopedView, viewsets.ModelViewSet[WorkflowNode]):

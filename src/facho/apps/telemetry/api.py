@@ -3,21 +3,29 @@
 from functools import partial
 from typing import Any
 
-from django.db.models import F, Prefetch
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
-from rest_framework import viewsets
+from django.db.models import F, Prefetch, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from rest_framework import status, viewsets
 from rest_framework.decorators import action
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import get_object_or_404
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from facho.apps.accounts.permissions import needs
+from facho.apps.inventory.asking import answering
 from facho.apps.inventory.scopes import ScopedView, restrict
+from facho.apps.inventory.serializers import QuestionSerializer
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
+from facho.apps.telemetry import reading
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
-from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote
 from facho.apps.telemetry.queries import summary
 from facho.apps.telemetry.search import Search, find, matching
 from facho.apps.telemetry.serializers import (
@@ -25,8 +33,10 @@ from facho.apps.telemetry.serializers import (
     HistoryBucketSerializer,
     HistorySerializer,
     HistoryWish,
+    NoteSerializer,
     OnuSerializer,
     OtherOnuSerializer,
+    ReadWish,
     SearchSerializer,
     SearchWish,
     SummarySerializer,
@@ -110,11 +120,79 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         page: Any = self.paginate_queryset(self.filter_queryset(events))
         return self.get_paginated_response(EventSerializer(page, many=True).data)
 
+    @extend_schema(
+        request=None,
+        parameters=[ReadWish],
+        responses={
+            200: QuestionSerializer,
+            202: OpenApiResponse(QuestionSerializer, description="There is no answer yet. Poll the `url`."),
+            409: OpenApiResponse(description="The OLT cannot be asked now; see `detail`."),
+            429: OpenApiResponse(description="It was asked a moment ago; see `detail` and the header Retry-After."),
+        },
+    )
+    def read(self, request: Request, pk: str) -> Response:
+        """Read all values of this ONU from its OLT now, and store them.
+
+        The OLT is asked as soon as no run is in progress on it. Responds when it has answered, or after `wait` seconds
+        with 202. An ONU can be read once in 10 seconds, and the ONUs of an OLT 10 times a minute.
+        """
+        self.validated_query()
+        hidden = [f"olt__{name}" for name in ("community", "v3_auth_key", "v3_priv_key", "extra", "learned")]
+        onus = restrict(Onu.objects.select_related("olt").defer(*hidden), request.user)
+        question = reading.ask(get_object_or_404(onus, pk=pk), by=request.user)
+        answer = QuestionSerializer(question, context=self.get_serializer_context())
+        return Response(answer.data, status=status.HTTP_202_ACCEPTED)
+
     @extend_schema(responses=SummarySerializer)
     @action(detail=False, pagination_class=None, filter_backends=[], filterset_class=None)
     def summary(self, request: Request) -> Response:
         """Count the ONUs by state, in all and on each OLT."""
         return Response(SummarySerializer(summary(request.user)).data)
+
+
+read_onu = answering(
+    OnuViewSet.as_view(
+        {"post": "read"},
+        detail=True,
+        permission_classes=[needs(Onu.READ_PERMISSION)],
+        filter_backends=[],
+        filterset_class=None,
+        query_serializer=ReadWish,
+    )
+)
+
+
+class NoteViewSet(ScopedView, viewsets.ModelViewSet[OnuNote]):
+    """Notes of users about one ONU, the newest first. Only its author can change or delete a note."""
+
+    queryset = OnuNote.objects.select_related("onu")
+    olt_path = "onu__olt"
+    serializer_class = NoteSerializer
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[OnuNote]:
+        notes = super().get_queryset()
+        return notes.filter(onu=self._onu()) if "onu_id" in self.kwargs else notes
+
+    def check_object_permissions(self, request: Request, obj: OnuNote) -> None:
+        super().check_object_permissions(request, obj)
+        if request.method not in SAFE_METHODS and not obj.is_of(request.user):
+            raise PermissionDenied(_("Only %(author)s can change this note.") % {"author": obj.author_name})
+
+    def perform_create(self, serializer: BaseSerializer[OnuNote]) -> None:
+        user = self.request.user
+        serializer.save(onu=self._onu(), author=user, author_name=user.get_username())
+
+    def perform_update(self, serializer: BaseSerializer[OnuNote]) -> None:
+        serializer.save(edited_at=timezone.now())
+
+    def _onu(self) -> Onu:
+        return get_object_or_404(restrict(Onu.objects.only("olt_id"), self.request.user), pk=self.kwargs["onu_id"])
+
+
+NOTES_OF_ONU = NoteViewSet.as_view({"get": "list", "post": "create"})
+NOTE = NoteViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"})
 
 
 class EventViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[OnuEvent]):

@@ -5,7 +5,7 @@ way. Damaged rows are logged once per process and skipped.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -92,6 +92,58 @@ def series(
         _add_open(open_days, RAW, olt_id, onu_id, fields, since, until)
         buckets.add_readings(open_days)
     return buckets.rows()
+
+
+def mean(
+    olt_id: int, onu_ids: Collection[int], field: str, since: datetime, until: datetime, *, by_day: bool = False
+) -> list[tuple[datetime, float]]:
+    """Return the mean of a gauge over several ONUs of an OLT in each run, or on each day, the earliest first.
+
+    Runs that read few of the ONUs, such as those of a single one, are left out.
+    """
+    level, name = (DAYS, f"{field}:mean") if by_day else (RAW, field)
+    values: dict[int, list[float]] = {}
+    for at, cells in _of_several(level, olt_id, frozenset(onu_ids), name, since, until):
+        values.setdefault(at, []).extend(cell for cell in cells if cell is not None and cell is not UNREAD)
+    most = max(map(len, values.values()), default=0)
+    return [(moment(at), sum(each) / len(each)) for at, each in sorted(values.items()) if 2 * len(each) > most]
+
+
+def _of_several(
+    level: Level, olt_id: int, onu_ids: frozenset[int], name: str, since: datetime, until: datetime
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the cells of several ONUs, in open runs and then in closed chunks."""
+    if not onu_ids:
+        return
+    runs = level.open._default_manager.filter(olt_id=olt_id, at__range=(since, until))
+    places: dict[bytes, list[int]] = {}
+    for pk, at, data in runs.values_list("pk", "at", "data").iterator():
+        run = unpacked(RunColumns, level.open, pk, data)
+        if run is None or name not in run.forms:
+            continue
+        if run.packed_ids not in places:
+            places[run.packed_ids] = [place for place, onu_id in enumerate(run.onu_ids) if onu_id in onu_ids]
+        if chosen := places[run.packed_ids]:
+            # ONUs of a port are mostly neighbours.
+            cells = run.cells(name, slice(chosen[0], chosen[-1] + 1))
+            yield microseconds(at), [cells[place - chosen[0]] for place in chosen]
+    chunks = level.closed._default_manager.filter(
+        olt_id=olt_id,
+        field=name,
+        start__range=(level.start(since), until),
+        first_onu__lte=max(onu_ids),
+        last_onu__gte=min(onu_ids),
+    )
+    first, last = microseconds(since), microseconds(until)
+    for pk, data in chunks.values_list("pk", "data"):
+        chunk = unpacked(Chunk, level.closed, pk, data)
+        chosen = [] if chunk is None else [place for place, onu_id in enumerate(chunk.onu_ids) if onu_id in onu_ids]
+        if chunk is None or not chosen:
+            continue
+        for time, column in zip(chunk.times, chunk.columns(), strict=True):
+            if first <= time <= last:
+                cells = decode(kind_of(name), column)
+                yield time, [cells[place] for place in chosen]
 
 
 def _cells(level: Level, olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime) -> Cells:

@@ -4,12 +4,15 @@ import math
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Cast, Coalesce, NullIf
 from django.db.models.lookups import GreaterThan
+from django.utils import timezone
 from django.utils.functional import cached_property
+from django.utils.text import Truncator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -217,6 +220,11 @@ class Onu(models.Model):
     tx_dbm = models.FloatField(_("sent power (dBm)"), null=True)
     olt_rx_dbm = models.FloatField(_("received by the OLT (dBm)"), null=True)
     distance_m = models.FloatField(_("distance (m)"), null=True)
+    # The last values before an ONU without light had none any more, and when they were read.
+    last_rx_dbm = models.FloatField(_("last received power (dBm)"), null=True)
+    last_rx_at = models.DateTimeField(_("last received power read"), null=True)
+    last_distance_m = models.FloatField(_("last distance (m)"), null=True)
+    last_distance_at = models.DateTimeField(_("last distance read"), null=True)
     down_cause = models.CharField(_("down cause"), max_length=40, null=True)
     last_up = models.DateTimeField(_("last up"), null=True)
     last_down = models.DateTimeField(_("last down"), null=True)
@@ -259,6 +267,7 @@ class Onu(models.Model):
         ordering = ["olt", "slot", "port", "onu"]
         verbose_name = _("ONU")
         verbose_name_plural = _("ONUs")
+        permissions = [("read_onu", "Can read the values of an ONU from its OLT now")]
         constraints = [
             models.UniqueConstraint(
                 name="onu_holds_index_alone", fields=["olt", "index"], condition=Q(place_taken=False)
@@ -275,6 +284,8 @@ class Onu(models.Model):
             models.Index(name="onu_rx_level", fields=["rx_level"]),
             models.Index(name="onu_missing", fields=["missing_since"], condition=Q(missing_since__isnull=False)),
         ]
+
+    READ_PERMISSION = "telemetry.read_onu"
 
     def __str__(self) -> str:
         return self.name or self.serial or self.index
@@ -358,6 +369,42 @@ class OnuSearch(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+
+class OnuNote(models.Model):
+    """A note of a user about an ONU. It stays with the ONU when that moves."""
+
+    LONGEST = 2000
+
+    onu = models.ForeignKey(Onu, models.CASCADE, related_name="notes", db_index=False, verbose_name=_("ONU"))
+    text = models.TextField(_("text"), max_length=LONGEST)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("author"), db_index=False
+    )
+    # Stays when the user is deleted.
+    author_name = models.CharField(_("author"), max_length=150)
+    created_at = models.DateTimeField(_("written"), default=timezone.now)
+    edited_at = models.DateTimeField(_("edited"), null=True)
+
+    ENGINE_OWNED = frozenset({"author", "author_name", "created_at", "edited_at"})
+
+    class Meta:
+        db_table = "onu_notes"
+        ordering = ["-created_at", "-id"]
+        verbose_name = _("note")
+        verbose_name_plural = _("notes")
+        indexes = [models.Index(name="note_by_onu", fields=["onu", "created_at"])]
+
+    def __str__(self) -> str:
+        return Truncator(self.text).chars(60)
+
+    @property
+    def olt_id(self) -> int:
+        """Return the OLT of the ONU, for the scope of the change record."""
+        return self.onu.olt_id
+
+    def is_of(self, user: Any) -> bool:
+        return user.pk is not None and self.author_id == user.pk
 
 
 class OnuEvent(models.Model):

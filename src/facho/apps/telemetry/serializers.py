@@ -12,7 +12,8 @@ from rest_framework import serializers
 
 from facho.apps.inventory.models import Olt
 from facho.apps.rest.filters import MOST_SEARCH_CHARACTERS, search_problem
-from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
+from facho.apps.rest.strict import StrictSerializer
+from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote, PonPort
 from facho.apps.telemetry.search import MOST_FOUND
 from facho.engine.brand import ONU_FIELDS
 from facho.engine.chunks import FIELDS
@@ -74,6 +75,10 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "missing_cause",
             "replaced_by",
             "replaces",
+            "last_rx_dbm",
+            "last_rx_at",
+            "last_distance_m",
+            "last_distance_at",
             "moved_at",
             "moved_from",
             "first_seen_at",
@@ -105,6 +110,26 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
                 "`replaced by HWTC12345678`, or `replaces HWTC87654321` for the other ONU."
             },
         }
+
+
+class NoteSerializer(StrictSerializer, serializers.ModelSerializer[OnuNote]):
+    """A note of a user about an ONU."""
+
+    author = serializers.CharField(source="author_name", read_only=True)
+    text = serializers.CharField(max_length=OnuNote.LONGEST)
+
+    class Meta:
+        model = OnuNote
+        fields = ["id", "text", "author", "created_at", "edited_at"]
+        read_only_fields = ["created_at", "edited_at"]
+
+
+class ReadWish(serializers.Serializer[Any]):
+    """How long a request waits for an answer."""
+
+    wait = serializers.IntegerField(
+        default=20, min_value=0, max_value=20, help_text="Seconds to wait for the answer before responding with 202."
+    )
 
 
 class HistorySerializer(serializers.Serializer[Any]):

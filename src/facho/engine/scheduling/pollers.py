@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
@@ -311,7 +312,7 @@ class PollerManager:
     ) -> None:
         self.outages = outages or Outages()
         self.dispatcher = Dispatcher(
-            pollers, scheduler.next_due, outages=self.outages, size=size, is_deferred=self._waits_for_a_check
+            pollers, scheduler.next_due, outages=self.outages, size=size, is_deferred=self._is_deferred
         )
         self.queue = self.dispatcher.queue
         self.retries = Retries()
@@ -328,6 +329,7 @@ class PollerManager:
         self._broken: frozenset[int] = frozenset()
         # By OLT.
         self._checks: dict[int, PendingCheck] = {}
+        self._reserved: Counter[int] = Counter()
         # By poller.
         self._tasks: dict[int, asyncio.Task[None]] = {}
         # The last slot of each master that was claimed.
@@ -390,8 +392,10 @@ class PollerManager:
         """Set the number of pollers. A busy poller beyond that finishes its composite first."""
         self.dispatcher.resize(pollers)
 
-    def _waits_for_a_check(self, composite: CompositeNode) -> bool:
-        """Return whether an OLT has to be checked first, and the maximum number of checks is running."""
+    def _is_deferred(self, composite: CompositeNode) -> bool:
+        """Return whether an OLT is reserved, or has to be checked first while the maximum of checks is running."""
+        if self._reserved[composite.olt_id]:
+            return True
         return len(self._checks) >= MAX_CHECKS and self._is_in_doubt(composite.olt_id)
 
     def start_due(self) -> None:
@@ -594,6 +598,24 @@ class PollerManager:
     def is_busy(self, olt_id: int) -> bool:
         """Return whether an OLT is polled or held."""
         return self.queue.is_blocked(olt_id)
+
+    def run_on(self, olt_id: int) -> Node | None:
+        """Return the master of the composite that runs on an OLT, with the expected duration of the whole chain."""
+        for poller in self.pollers:
+            if poller.composite is not None and poller.composite.olt_id == olt_id:
+                known = [link.expected for link in poller.composite.links]
+                expected = None if None in known else sum(filter(None, known))
+                return replace(poller.composite.master, expected=expected)
+        return None
+
+    @contextmanager
+    def reserved(self, olt_id: int) -> Iterator[None]:
+        """Start nothing new on an OLT inside a `with`, so that its next free moment is for the caller."""
+        self._reserved[olt_id] += 1
+        try:
+            yield
+        finally:
+            self._reserved[olt_id] -= 1
 
     def hold(self, olt_id: int) -> None:
         """Skip an OLT that another process polls."""

@@ -28,7 +28,7 @@ from facho.engine.scheduling.snapshot import snapshot
 from facho.engine.scheduling.workers import WorkerRegistry
 from facho.problems.loop import ProblemLoop
 from facho.runtime import logs
-from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, olt_figures
+from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, make_rules, olt_figures
 from facho.runtime.celery import Sender, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
@@ -40,9 +40,11 @@ from facho.runtime.serving import probe_listener, serve_probes, stop_on_signals
 from facho.store.database import DbThread, is_away
 from facho.store.engine_lock import EngineAtWork
 from facho.store.events import EventRows, Journal, Pool
+from facho.store.inventory import Inventories
 from facho.store.leases import TRY_EVERY, DbLeases, SchedulerTurn, Terms
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
+from facho.store.questions import DbQuestions
 from facho.store.recovery import LeaseReaper
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots, TurnFence
@@ -54,6 +56,9 @@ REAP_EVERY = timedelta(seconds=5)
 # A run that has been due for less than this may have been queued by the previous scheduler, and stays queued. Older
 # ones, in a fleet without a scheduler, are lost; otherwise all would come at once.
 QUEUED_FOR = timedelta(seconds=60)
+
+# ONUs that are kept in memory for questions.
+ONUS_OF_QUESTIONS = 100_000
 
 
 class Parts:
@@ -68,9 +73,13 @@ class Parts:
         slots = DbSlots(writer, policy=policy, fence=TurnFence(turn.fence), observer=meters)
         self.snmp = SnmpByVersion(observer=meters)
         self.leases = DbLeases(keeper, clock, Terms.lasting(config.lease_seconds))
+        results = DbResults(writer, policy=policy, observer=meters)
+        # Of OLTs that users asked. The workers have those of their runs.
+        inventories = Inventories(ONUS_OF_QUESTIONS)
+        questions = DbQuestions(reader, writer, results, inventories, make_rules(config))
         ports: Ports = {
             "nodes": DbNodeSource(reader),
-            "runs": DbRuns(reader, writer, DbResults(writer, policy=policy, observer=meters)),
+            "runs": DbRuns(reader, writer, results, inventories),
             "leases": self.leases,
             "snmp": self.snmp,
             "clock": clock,
@@ -110,7 +119,7 @@ class Parts:
             outages=turn.outages,
             observer=meters,
         )
-        self.answerer = make_answerer(turn.holder, scheduler, ports, reader, writer)
+        self.answerer = make_answerer(turn.holder, scheduler, ports, questions)
         reaper = LeaseReaper(clock)
 
         async def reap(now: datetime) -> None:

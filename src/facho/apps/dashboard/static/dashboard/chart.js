@@ -23,8 +23,9 @@ export function steps(low, high) {
 }
 
 /**
- * Draw into a container. `plot` has from, to, low, high, series [{name, label, points: [[ms, value]]}],
- * and may have limits [{value, label, name, under}], bands [[from, to]], gap (ms), area, unit, xLabel(ms) and tip(ms).
+ * Draw into a container. `plot` has from, to, low, high, series [{name, label, points: [[ms, value]], gap}],
+ * and may have limits [{value, label, name, under}], bands [[from, to]], marks [{at, title}], gap (ms), area, unit,
+ * xLabel(ms) and tip(ms).
  */
 export function drawChart(container, plot) {
   const width = Math.max(240, container.clientWidth);
@@ -33,7 +34,7 @@ export function drawChart(container, plot) {
   const y = (value) => PAD.top + ((plot.high - value) / (plot.high - plot.low)) * (height - PAD.top - PAD.bottom);
   const frame = { width, height, x, y };
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
-  root.append(...bands(plot, frame), ...grid(plot, frame), ...limits(plot, frame));
+  root.append(...bands(plot, frame), ...grid(plot, frame), ...limits(plot, frame), ...marks(plot, frame));
   for (const series of plot.series) root.append(...line(series, plot, frame));
   container.replaceChildren(root);
   watchPointer(container, root, plot, frame);
@@ -47,6 +48,51 @@ function bands({ bands: spans = [], from, to }, { x, height }) {
   });
 }
 
+/** Vertical lines at which something happened, with a head at the top. */
+function marks({ marks: found = [], from, to }, { x, height }) {
+  return found
+    .filter(({ at }) => at >= from && at <= to)
+    .map(({ at, title }) => {
+      const left = x(at);
+      return svg(
+        "g",
+        {},
+        svg("title", {}, title),
+        svg("line", { class: "chart-mark", x1: left, x2: left, y1: PAD.top, y2: height - PAD.bottom }),
+        svg("path", { class: "chart-mark-head", d: `M${left - 4},${PAD.top - 6}h8l-4,6z` }),
+      );
+    });
+}
+
+function timeAxis(plot, { x, width, height }) {
+  const count = Math.max(2, Math.floor((width - PAD.left) / TICK_EVERY));
+  return Array.from({ length: count + 1 }, (_, index) => {
+    const ms = plot.from + ((plot.to - plot.from) * index) / count;
+    const anchor = index === 0 ? "start" : index === count ? "end" : "middle";
+    return svg("text", { class: "chart-tick", x: x(ms), y: height - 6, "text-anchor": anchor }, plot.xLabel(ms));
+  });
+}
+
+// Part of the height of a bar, by the kind of its span.
+const BARS = { online: 0.45, other: 0.7 };
+
+/** Draw a bar of spans [{from, to, kind, label, cause}], with the time axis and the marks of a chart. */
+export function drawTimeline(container, plot) {
+  const width = Math.max(240, container.clientWidth);
+  const height = container.clientHeight || 60;
+  const x = (ms) => PAD.left + ((ms - plot.from) / (plot.to - plot.from)) * (width - PAD.left - PAD.right);
+  const full = height - PAD.top - PAD.bottom;
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
+  for (const { from, to, kind, label, cause } of plot.spans) {
+    const part = full * (BARS[kind] ?? 1);
+    const place = { x: x(from), y: PAD.top + full - part, width: Math.max(1, x(to) - x(from)), height: part };
+    const title = [label, cause, `${plot.tip(from)} – ${plot.tip(to)}`].filter(Boolean).join(" · ");
+    root.append(svg("rect", { class: `span-${kind}`, ...place }, svg("title", {}, title)));
+  }
+  root.append(...timeAxis(plot, { x, width, height }), ...marks(plot, { x, height }));
+  container.replaceChildren(root);
+}
+
 function grid(plot, { x, y, width, height }) {
   const marks = steps(plot.low, plot.high);
   // Enough decimals to distinguish neighbouring marks.
@@ -55,13 +101,7 @@ function grid(plot, { x, y, width, height }) {
     svg("line", { class: "chart-grid", x1: PAD.left, x2: width - PAD.right, y1: y(value), y2: y(value) }),
     svg("text", { class: "chart-tick", x: PAD.left - 6, y: y(value) + 3.5, "text-anchor": "end" }, number(value, decimals)),
   ]);
-  const count = Math.max(2, Math.floor((width - PAD.left) / TICK_EVERY));
-  for (let index = 0; index <= count; index += 1) {
-    const ms = plot.from + ((plot.to - plot.from) * index) / count;
-    const anchor = index === 0 ? "start" : index === count ? "end" : "middle";
-    parts.push(svg("text", { class: "chart-tick", x: x(ms), y: height - 6, "text-anchor": anchor }, plot.xLabel(ms)));
-  }
-  return parts;
+  return [...parts, ...timeAxis(plot, { x, width, height })];
 }
 
 function limits({ limits: lines = [], low, high }, { y, width }) {
@@ -74,7 +114,7 @@ function limits({ limits: lines = [], low, high }, { y, width }) {
 }
 
 /** One path per stretch without gaps; a stretch of a single reading is a dot. */
-function line({ name, points }, { gap = Infinity, area, low }, { x, y }) {
+function line({ name, points, gap: own }, { gap = own ?? Infinity, area, low }, { x, y }) {
   const stretches = [];
   for (const point of points) {
     const open = stretches.at(-1);

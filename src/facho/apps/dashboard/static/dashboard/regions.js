@@ -36,6 +36,11 @@ export function refreshSoon() {
 
 async function refresh() {
   timer = null;
+  // Another view is being fetched. The present address is the old one, and would replace it.
+  if (underway) {
+    timer = setTimeout(refresh, SHORTEST_PAUSE);
+    return;
+  }
   isDue = false;
   await load(location.href);
   if (isDue) refreshSoon();

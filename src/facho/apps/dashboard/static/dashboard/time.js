@@ -50,6 +50,7 @@ const numbers = new Map();
 export const formats = {
   full: (ms) => full.format(ms),
   hour: (ms) => hour.format(ms),
+  second: (ms) => second.format(ms),
   day: (ms) => day.format(ms),
 };
 

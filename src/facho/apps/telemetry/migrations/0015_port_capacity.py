@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('telemetry', '0013_onu_search'),
+        ('telemetry', '0014_onu_notes'),
     ]
 
     operations = [
