@@ -9,8 +9,8 @@ from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTr
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu, OnuEvent, OnuSearch
-from facho.apps.telemetry.search import TEXT_FIELDS, text_of
+from facho.apps.telemetry.models import Onu, OnuEvent
+from search_rows import add_text
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
@@ -43,7 +43,7 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
         "own_read_at": T0,
     }
     onu = Onu.objects.create(olt=olt, **defaults | more)
-    OnuSearch.objects.create(onu=onu, olt=olt, text=text_of(*(getattr(onu, name) for name in TEXT_FIELDS)))
+    add_text(onu)
     return onu
 
 
