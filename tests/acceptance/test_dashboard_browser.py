@@ -17,6 +17,7 @@ from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
+from search_rows import add_text
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
@@ -43,6 +44,7 @@ def onu(node: WorkflowNode) -> Onu:
         state="online", rx_dbm=-28.4, tx_dbm=2.2, first_seen_at=now,
         own_read_at=now, own_state_at=now, own_power_at=now,
     )  # fmt: skip
+    add_text(onu)
     for minutes in range(0, 60, 5):
         add_reading(onu, now - timedelta(minutes=minutes), state="online", rx_dbm=-28.0 - minutes / 100)
     return onu
@@ -185,6 +187,37 @@ def test_run_now_of_an_olt_that_was_disabled_meanwhile_says_why(bridge, node):
     page.get_by_role("button", name="Run now Optical power").click()
 
     expect(page.locator(".toast")).to_have_text("OLT-CENTRAL-01 is disabled. Enable it first.")
+
+
+def test_the_search_box_is_used_by_keyboard(bridge, onu):
+    bridge.page.set_viewport_size(PHONE)
+    page = bridge.open("/olts/")
+    box = page.get_by_role("combobox", name="Search ONUs, ports and OLTs")
+    options = page.get_by_role("listbox", name="Results").get_by_role("option")
+
+    page.keyboard.press("/")
+    page.keyboard.type("central 0/1/7")
+    expect(options).to_have_count(1)
+    expect(options).to_contain_text(EVIL)
+    expect(box).to_have_attribute("aria-expanded", "true")
+
+    page.keyboard.press("Escape")
+    expect(options).to_have_count(0)
+    expect(box).to_have_value("central 0/1/7")
+    expect(box).to_have_attribute("aria-expanded", "false")
+
+    page.keyboard.press("ArrowDown")
+    expect(options).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    expect(options).to_have_attribute("aria-selected", "true")
+    expect(box).to_have_attribute("aria-activedescendant", f"suggested-onu-{onu.pk}")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"http://localhost/onus/{onu.pk}/")
+
+    page.keyboard.press("/")
+    page.keyboard.type("HWTC-00000007")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"http://localhost/onus/{onu.pk}/")
 
 
 def test_searching_changes_the_rows_and_the_address(bridge, onu):

@@ -12,8 +12,8 @@ from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTr
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu, OnuEvent, OnuSearch, PonPort
-from facho.apps.telemetry.search import TEXT_FIELDS, text_of
+from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
+from search_rows import add_text
 
 T0 = datetime(2025, 6, 1, 10, 0, tzinfo=UTC)
 SECRETS = {"community": "s3cret-community", "v3_auth_key": "s3cret-auth-key", "v3_priv_key": "s3cret-priv-key"}
@@ -50,7 +50,7 @@ def make_onu(olt: Olt, number: int, **more: Any) -> Onu:
     onu = Onu.objects.create(olt=olt, **defaults | more)
     if is_counted:
         port_counts.recount(olt=olt)
-    OnuSearch.objects.create(onu=onu, olt=olt, text=text_of(*(getattr(onu, name) for name in TEXT_FIELDS)))
+    add_text(onu)
     return onu
 
 

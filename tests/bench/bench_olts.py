@@ -53,7 +53,7 @@ def clients() -> tuple[Any, Any]:
 
 
 def host(number: int) -> str:
-    return f"10.{number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
+    return f"127.{number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
 
 
 def one_by_one(api: Any, olts: int) -> list[float]:

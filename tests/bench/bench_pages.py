@@ -122,7 +122,7 @@ def fill(count: int, now: datetime) -> None:
         Olt(
             name=f"OLT-{sites[number % len(sites)].name.upper()}-{number:04}",
             brand="huawei",
-            host=f"10.{number // 62500}.{number // 250 % 250}.{number % 250 + 1}",
+            host=f"127.{number // 62500}.{number // 250 % 250}.{number % 250 + 1}",
             site=sites[number % len(sites)],
             community="public",
             reachability="reachable",

@@ -70,7 +70,7 @@ def fill(onus: int) -> None:
     from facho.store import sql
 
     call_command("migrate", "telemetry", "0011", verbosity=0)
-    olts = [Olt(name=f"OLT-{NAMES[n % 32]}-{n:03}", host=f"10.1.{n}.2", community="public") for n in range(OLTS)]
+    olts = [Olt(name=f"OLT-{NAMES[n % 32]}-{n:03}", host=f"127.1.{n}.2", community="public") for n in range(OLTS)]
     places = [(slot, port) for slot in (1, 2) for port in range(16)]
     per_port = max(onus // OLTS // len(places), 1)
     numbers = count()

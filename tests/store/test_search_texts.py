@@ -10,6 +10,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu, OnuSearch
 from facho.apps.telemetry.search import matching
 from facho.apps.telemetry.search_index import create_index, drop_index, is_indexed
+from facho.runtime import checks
 from facho.runtime.upgrade import without_idle_limit
 from facho.store import inventory as inventories
 from facho.store.inventory import Columns, Inventory, compare
@@ -103,6 +104,8 @@ def test_a_postgresql_that_refuses_the_extension_is_searched_without_an_index(in
         cursor.execute("SET LOCAL ROLE facho_without_rights")
         assert not create_index(connection)
         cursor.execute("RESET ROLE")
+    [warning] = [each for each in checks.database(None, databases=["default"]) if each.id == "facho.W011"]
+    assert "CREATE EXTENSION pg_trgm" in warning.hint
 
     assert found("maria") == {"1.1"}
     assert create_index(connection)

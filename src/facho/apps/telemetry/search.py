@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from operator import and_, or_
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -32,6 +32,8 @@ from facho.apps.inventory.search import (
 from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu, OnuSearch, PonPort
 from facho.apps.telemetry.search_index import INDEX
+
+Rows = TypeVar("Rows", bound=QuerySet[Any])
 
 # Fields of an ONU in its text, in the order of `text_of`.
 TEXT_FIELDS = ("name", "description", "serial", "mac", "slot", "port", "onu")
@@ -189,9 +191,9 @@ def _distance(text: str, spelling: str) -> int:
     return 1 if f" {spelling.strip()}" in text else 2
 
 
-def matching(onus: QuerySet[Any], text: str, path: str = "pk") -> QuerySet[Any]:
-    """Return the ONUs that a search finds. `path` leads from a row to its ONU."""
-    return onus if is_empty(text) else onus.filter(**{f"{path}__in": Search(text).texts().values("pk")})
+def matching(rows: Rows, text: str, path: str = "pk") -> Rows:
+    """Return the rows of ONUs that a search finds. `path` leads from a row to its ONU."""
+    return rows if is_empty(text) else rows.filter(**{f"{path}__in": Search(text).texts().values("pk")})
 
 
 def matching_ports(ports: QuerySet[PonPort], text: str) -> QuerySet[PonPort]:
