@@ -1,11 +1,15 @@
 """ONUs and their events."""
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from facho.apps.telemetry import api
+from facho.apps.telemetry import api, comparison_api
 
 router = SimpleRouter()
 router.register("onus", api.OnuViewSet, basename="api-onu")
 router.register("events", api.EventViewSet, basename="api-event")
 
-urlpatterns = router.urls
+urlpatterns = [
+    path("olts/<int:olt_id>/compare/", comparison_api.ComparisonView.as_view(), name="api-olt-compare"),
+    *router.urls,
+]
