@@ -202,6 +202,7 @@ BY_NAME = {
     "api-run-node": "workflownode",
     "api-explain": "workflownode",
     "dashboard:node": "workflownode",
+    "dashboard:compare": "olt",
 }
 # Rows that all users share.
 SHARED = {"snmpjob", "job", "channel", "pollerstats", "poller", "forecast"}

@@ -2,12 +2,13 @@
 
 from django.urls import include, path
 
-from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
+from facho.apps.dashboard import account, changes, compare, login, single_sign_on, stream, views
 
 pages = [
     path("", views.overview, name="overview"),
     path("olts/", views.olts, name="olts"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
+    path("olts/<int:olt_id>/compare/", compare.compare, name="compare"),
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
     path("onus/<int:onu_id>/", views.onu, name="onu"),

@@ -45,8 +45,11 @@ class ComparisonWish(serializers.Serializer[Any]):
         max_value=MOST_DECIBELS,
         help_text="Smallest change of power in dB that is a difference.",
     )
-    kind = serializers.MultipleChoiceField(
-        choices=[kind.value for kind in Kind], required=False, default=(), help_text="Only these kinds of differences."
+    kind = serializers.ListField(
+        child=serializers.ChoiceField(choices=[kind.value for kind in Kind]),
+        required=False,
+        default=(),
+        help_text="Only this kind of differences, may be repeated.",
     )
     sort = serializers.ChoiceField(
         choices=list(ORDERS), required=False, default="", help_text="Order of the ONUs; the worst first if omitted."

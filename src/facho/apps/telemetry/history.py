@@ -246,6 +246,12 @@ def nearest_readings(olt_id: int, at: datetime) -> tuple[datetime | None, dateti
     return max(filter(None, earlier), default=None), min(filter(None, later), default=None)
 
 
+def has_daily_values(olt_id: int, at: datetime) -> bool:
+    """Return whether there are daily values of the day of a time, which are kept longer than readings."""
+    days = HistoryDay.objects.filter(olt_id=olt_id, at=start_of_day(at))
+    return days.exists() or HistoryMonth.objects.filter(olt_id=olt_id, start=start_of_month(at)).exists()
+
+
 class Buckets:
     """Buckets of a chart: extremes of a field, and the parts of its mean."""
 

@@ -129,6 +129,16 @@ def dbm(value: float | None, kind: str = "rx") -> SafeString:
     return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), decimal(value, 2))
 
 
+@register.simple_tag
+def decibels(change: float | None) -> SafeString:
+    """Show a change of power with its sign; a loss in its own colour."""
+    if change is None:
+        return NOTHING
+    return format_html(
+        '<span class="{}">{}{}</span>', "loss" if change < 0 else "gain", "+" * (change > 0), decimal(change, 2)
+    )
+
+
 @register.filter
 def tone(word: str) -> str:
     return TONES.get(word, "quiet")
