@@ -237,7 +237,13 @@ def test_the_ports_of_the_olt_can_be_chosen(admin_page, central):
     assert "<option selected>0/1</option>" in page(admin_page, central, port="0/1").content.decode()
 
 
-def test_a_page_with_an_invalid_time_says_so(admin_page, central):
+def test_empty_fields_of_the_form_mean_nothing(admin_page, central, network):
+    answer = page(admin_page, central, port="", threshold="")
+
+    assert answer.context["overall"].total == 9
+
+
+def test_a_page_with_an_invalid_time_shows_the_error(admin_page, central):
     answer = page(admin_page, central, before="yesterday")
 
     assert answer.status_code == 200
@@ -260,7 +266,7 @@ def test_a_time_without_readings_leads_to_the_nearest_ones(admin_page, central, 
     assert nearest == [("before", BEFORE - HOUR / 2)]
 
 
-def test_a_time_of_which_only_daily_values_are_kept_says_so(admin_page, central, network):
+def test_a_time_with_daily_values_only_is_explained(admin_page, central, network):
     day = start_of_day(BEFORE - 40 * HOUR)
     HistoryDay.objects.create(olt=central, at=day, data=b"")
 

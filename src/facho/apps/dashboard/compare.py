@@ -77,13 +77,14 @@ def compare(request: HttpRequest, olt_id: int) -> HttpResponse:
     if not (request.GET.get("before") and request.GET.get("after")):
         return HttpResponseRedirect(f"?{_with_times(request.GET, now)}")
     wanted = request.GET.copy()
-    wanted.pop("page", None)
+    for name in ["page", *(name for name, value in request.GET.items() if not value)]:
+        wanted.pop(name, None)
     wish = ComparisonWish(data=wanted)
     context = {
         "active": "olts",
         "olt": olt,
         "presets": [(name, label, f"?{_encoded(before, after)}") for name, label, before, after in presets(now)],
-        "ports": PonPort.objects.filter(olt=olt_id, slot__isnull=False).order_by("slot", "port"),
+        "ports": PonPort.objects.filter(olt=olt_id, slot__isnull=False, port__isnull=False).order_by("slot", "port"),
         "port": wanted.get("port", ""),
         "threshold": wanted.get("threshold") or str(USUAL_STEP),
     }
@@ -140,8 +141,6 @@ def _shown(olt_id: int, wish: dict[str, Any], wanted: QueryDict, number: str | N
     pages = Paginator(found.differences(wish["kind"], wish["sort"]), ONUS_PER_PAGE).get_page(number)
     exported = wanted.copy()
     exported["before"], exported["after"] = _in_address(wish["before"]), _in_address(wish["after"])
-    for name in [name for name, value in exported.items() if not value]:
-        del exported[name]
     address = reverse("api-olt-compare", args=[olt_id])
     return {
         "found": found,

@@ -71,8 +71,9 @@ class OltComparison:
         has_power = Onu.objects.filter(olt_id=olt_id, rx_dbm__isnull=False).exists()
         self.power_field = "rx_dbm" if has_power else "olt_rx_dbm"
         self._past = tuple(_earlier(olt_id, at) for at in self.times)
-        self._shots = [self._snapshot(olt_id, at, past) for at, past in zip(self.times, self._past, strict=True)]
-        self.result: Comparison = compare(*self._shots, step, port)
+        first, second = (self._snapshot(olt_id, at, past) for at, past in zip(self.times, self._past, strict=True))
+        self._shots = (first, second)
+        self.result: Comparison = compare(first, second, step, port)
 
     def newest_readings(self) -> tuple[datetime | None, datetime | None]:
         """Return the time of the last state that was read before each of the times; None if none was."""

@@ -48,7 +48,7 @@ class ComparisonWish(serializers.Serializer[Any]):
     kind = serializers.ListField(
         child=serializers.ChoiceField(choices=[kind.value for kind in Kind]),
         required=False,
-        default=(),
+        default=list,
         help_text="Only this kind of differences, may be repeated.",
     )
     sort = serializers.ChoiceField(
@@ -145,7 +145,7 @@ class XlsxRenderer(FileRenderer):
     format = "xlsx"
 
 
-FILES = {"csv": CsvFile, "xlsx": XlsxFile}
+FILES: dict[str, Any] = {"csv": CsvFile, "xlsx": XlsxFile}
 
 
 class ComparisonView(StrictView):

@@ -134,9 +134,8 @@ def decibels(change: float | None) -> SafeString:
     """Show a change of power with its sign; a loss in its own colour."""
     if change is None:
         return NOTHING
-    return format_html(
-        '<span class="{}">{}{}</span>', "loss" if change < 0 else "gain", "+" * (change > 0), decimal(change, 2)
-    )
+    tone = "loss" if change < 0 else "gain" if change > 0 else "faint"
+    return format_html('<span class="{}">{}{}</span>', tone, "+" * (change > 0), decimal(change, 2))
 
 
 @register.filter
