@@ -9,6 +9,7 @@ import mimetypes
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,12 @@ from playwright.sync_api import Page, Route
 # A name that browsers trust without https.
 SITE = "http://localhost"
 DESK = {"width": 1440, "height": 900}
+
+
+@cache
+def find_static(name: str) -> Any:
+    """Return the path of a static file: the search of all folders takes longer than the file."""
+    return finders.find(name)
 
 
 class Bridge:
@@ -83,7 +90,7 @@ class Bridge:
             self._django(route, f"{url.path}?{url.query}" if url.query else url.path)
 
     def _static(self, route: Route, name: str) -> None:
-        found = finders.find(name)
+        found = find_static(name)
         if found is None:
             self.complaints.append(f"no such file: {name}")
             route.fulfill(status=404)

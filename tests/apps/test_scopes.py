@@ -211,6 +211,7 @@ BY_NAME = {
     "dashboard:node": "workflownode",
     "api-port": "ponport",
     "dashboard:port": "place",
+    "dashboard:compare": "olt",
 }
 # Rows that all users share.
 SHARED = {"snmpjob", "job", "channel", "pollerstats", "poller", "forecast"}

@@ -126,7 +126,21 @@ def test_a_chunk_gives_the_series_of_each_onu(table):
         cells[at : at + width] for at in range(0, len(cells), width)
     ]
     assert chunk.series(ids[-1] + 1) is None
+    for until in (-1, *times):
+        assert last_cells(kind, *chunk.last(until)) == [
+            next(((cell, at) for cell, at in reversed(read) if at <= until), None)
+            for read in (
+                [(cell, at) for cell, at in zip(cells[position::width], times, strict=True) if cell is not UNREAD]
+                for position in range(width)
+            )
+        ]
     assert chunk.count() == sum(cell not in (None, UNREAD) for cell in cells)
+
+
+def last_cells(kind, column, times):
+    """Return the last cell and time of each ONU; None without one."""
+    cells = zip(decode(kind, column), times, strict=True)
+    return [None if cell is UNREAD else (cell, at) for cell, at in cells]
 
 
 def make_chunk():

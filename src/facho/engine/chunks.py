@@ -15,7 +15,7 @@ import struct
 import sys
 import zlib
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -293,6 +293,23 @@ class Chunk:
         steps = _unpack(self._steps, slice(position * length, (position + 1) * length))
         mask = _inflate(self._masks)[position * (length + 1) : (position + 1) * (length + 1)]
         return PackedColumn(self.form, self._sums(first[0], steps), mask)
+
+    def last(self, until: int) -> tuple[PackedColumn, list[int]]:
+        """Return each ONU's last cell until a time, and the times of these cells."""
+        length, end = len(self.times), bisect_right(self.times, until)
+        firsts, steps, masks = _unpack(self._firsts), _unpack(self._steps), _inflate(self._masks)
+        numbers, mask, times = array("q"), bytearray(), []
+        for position, first in enumerate(firsts):
+            at = end - 1
+            if masks:
+                start = position * length
+                at = max(masks.rfind(cell, start, start + end) for cell in (VALUE, NONE))
+                at = at - start if at >= 0 else -1
+            mask.append(NOT_READ if at < 0 else masks[position * length + at] if masks else VALUE)
+            number = first + sum(steps[position * (length - 1) : position * (length - 1) + max(at, 0)])
+            numbers.append(_wrapped(number) if self._wraps else number)
+            times.append(self.times[at])
+        return PackedColumn(self.form, numbers, bytes(mask)), times
 
     def columns(self) -> list[PackedColumn]:
         """Return the cells of all ONUs, one column per time."""

@@ -5,6 +5,7 @@ from django.urls import include, path, register_converter
 from facho.apps.dashboard import (
     account,
     changes,
+    compare,
     login,
     onu,
     pon_ports,
@@ -36,6 +37,7 @@ pages = [
         name="port-capacity",
     ),
     path("ports/", pon_ports.ports, name="ports"),
+    path("olts/<int:olt_id>/compare/", compare.compare, name="compare"),
     path("nodes/<int:node_id>/", views.node, name="node"),
     path("onus/", views.onus, name="onus"),
     path("onus/<int:onu_id>/", onu.onu, name="onu"),

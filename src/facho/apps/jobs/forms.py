@@ -196,6 +196,9 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            # In a table, a screen reader gets no other name.
+            field.widget.attrs["aria-label"] = field.label
         # A read-only user gets a form without fields, and the formset creates an empty form as a template.
         if self.fields and self.instance.job_id is not None:
             job, interval = self.instance.job, self.fields["own_interval_seconds"]

@@ -1,11 +1,14 @@
-"""History of one ONU: the only reader, for API and pages.
+"""History of ONUs: the only reader, for API and pages.
+
+`series` reads one ONU over a period, `values_at` all ONUs of an OLT at one time.
 
 A value is in a closed chunk, or in a run of an open day. Daily values are in closed months and open days in the same
 way. Damaged rows are logged once per process and skipped.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +21,11 @@ logger = logging.getLogger(__name__)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 DAY = timedelta(days=1)
+
+# A value older than this does not count as the value at a time.
+OLDEST_VALUE = DAY
+# Time of a cell that was not found, before all others.
+NEVER_READ = -(2**63)
 
 T = TypeVar("T", RunColumns, Chunk)
 
@@ -193,6 +201,107 @@ def _add_open(
         for field in fields:
             if field in run.forms and (cell := run.cell(field, position)) is not UNREAD:
                 cells.setdefault(microseconds(at), {})[field] = cell
+
+
+class LastCells:
+    """Last cell of a field of each ONU, with its time: entry i is of the i-th ONU. UNREAD if there is none."""
+
+    def __init__(self, onu_ids: Sequence[int]) -> None:
+        self._places = {onu_id: place for place, onu_id in enumerate(onu_ids)}
+        self.cells: list[Any] = [UNREAD] * len(onu_ids)
+        # In microseconds since the epoch.
+        self.times = [NEVER_READ] * len(onu_ids)
+        self.unread = set(onu_ids)
+
+    def offer(self, onu_id: int, cell: Any, at: int) -> None:
+        """Take a cell if it is later than the known one."""
+        place = self._places.get(onu_id)
+        if place is not None and cell is not UNREAD and at > self.times[place]:
+            self.cells[place], self.times[place] = cell, at
+            self.unread.discard(onu_id)
+
+    def older_than(self, at: int) -> list[int]:
+        """Return the ids of the ONUs without a cell since a time."""
+        return [onu_id for onu_id, place in self._places.items() if self.times[place] < at]
+
+
+def values_at(olt_id: int, onu_ids: Sequence[int], fields: Sequence[str], at: datetime) -> dict[str, LastCells]:
+    """Return the last cells of ONUs at a time, at most `OLDEST_VALUE` old, by field.
+
+    It unpacks only what may hold them: open runs from the latest back, the chunks of that day, and those of the day
+    before for ONUs that were not read on that day.
+    """
+    found = {field: LastCells(onu_ids) for field in fields}
+    # In this order, as for a series.
+    _find_in_runs(found, olt_id, at)
+    day = start_of_day(at)
+    for field, last in found.items():
+        _find_in_chunks(field, last, olt_id, day, onu_ids, at)
+        if older := last.older_than(microseconds(day)):
+            _find_in_chunks(field, last, olt_id, day - DAY, older, at)
+    return found
+
+
+def _find_in_runs(found: Mapping[str, LastCells], olt_id: int, at: datetime) -> None:
+    rows = HistoryRun.objects.filter(olt_id=olt_id, at__range=(at - OLDEST_VALUE, at)).order_by("-at", "-pk")
+    positions: dict[bytes, dict[int, int]] = {}
+    for pk, run_at, data in rows.values_list("pk", "at", "data").iterator(chunk_size=20):
+        wanted = [field for field, last in found.items() if last.unread]
+        if not wanted:
+            return
+        run = unpacked(RunColumns, HistoryRun, pk, data)
+        if run is None:
+            continue
+        if run.packed_ids not in positions:
+            positions[run.packed_ids] = {onu_id: position for position, onu_id in enumerate(run.onu_ids)}
+        for field in wanted:
+            if field in run.forms:
+                cells, last = decode(kind_of(field), run.column(field)), found[field]
+                for onu_id in last.unread & positions[run.packed_ids].keys():
+                    last.offer(onu_id, cells[positions[run.packed_ids][onu_id]], microseconds(run_at))
+
+
+def _find_in_chunks(
+    field: str, last: LastCells, olt_id: int, day: datetime, onu_ids: Sequence[int], at: datetime
+) -> None:
+    if not onu_ids:
+        return
+    rows = HistoryChunk.objects.filter(
+        olt_id=olt_id, field=field, start=day, first_onu__lte=max(onu_ids), last_onu__gte=min(onu_ids)
+    )
+    oldest = microseconds(at - OLDEST_VALUE)
+    for pk, data in rows.values_list("pk", "data"):
+        chunk = unpacked(Chunk, HistoryChunk, pk, data)
+        if chunk is not None:
+            column, times = chunk.last(microseconds(at))
+            for onu_id, cell, read_at in zip(chunk.onu_ids, decode(kind_of(field), column), times, strict=True):
+                if read_at >= oldest:
+                    last.offer(onu_id, cell, read_at)
+
+
+def nearest_readings(olt_id: int, at: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the times of the last run before and the first run after a time that are still in the history."""
+    runs = HistoryRun.objects.filter(olt_id=olt_id).order_by("at")
+    chunks = HistoryChunk.objects.filter(olt_id=olt_id, field="state").order_by("start")
+    earlier = [runs.filter(at__lte=at).values_list("at", flat=True).last()]
+    later = [runs.filter(at__gt=at).values_list("at", flat=True).first()]
+    # Two days: that of the time may have readings on one side of it only.
+    for pk, data in [
+        *chunks.filter(start__lte=at).reverse().values_list("pk", "data")[:2],
+        *chunks.filter(start__gt=at - DAY).values_list("pk", "data")[:2],
+    ]:
+        chunk = unpacked(Chunk, HistoryChunk, pk, data)
+        if chunk is not None:
+            place = bisect_right(chunk.times, microseconds(at))
+            earlier += map(moment, chunk.times[:place][-1:])
+            later += map(moment, chunk.times[place:][:1])
+    return max(filter(None, earlier), default=None), min(filter(None, later), default=None)
+
+
+def has_daily_values(olt_id: int, at: datetime) -> bool:
+    """Return whether there are daily values of the day of a time, which are kept longer than readings."""
+    days = HistoryDay.objects.filter(olt_id=olt_id, at=start_of_day(at))
+    return days.exists() or HistoryMonth.objects.filter(olt_id=olt_id, start=start_of_month(at)).exists()
 
 
 class Buckets:

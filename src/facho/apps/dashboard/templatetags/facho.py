@@ -136,6 +136,15 @@ def dbm(value: Any, kind: str = "rx") -> SafeString:
     return format_html('<span class="dbm {}">{}</span>', LEVELS[kind](value), decimal(value, 2))
 
 
+@register.simple_tag
+def decibels(change: float | None) -> SafeString:
+    """Show a change of power with its sign; a loss in its own colour."""
+    if change is None:
+        return NOTHING
+    tone = "loss" if change < 0 else "gain" if change > 0 else "faint"
+    return format_html('<span class="{}">{}{}</span>', tone, "+" * (change > 0), decimal(change, 2))
+
+
 @register.filter
 def tone(word: str) -> str:
     return TONES.get(word, "quiet")
@@ -163,8 +172,8 @@ def place_link(onu: Onu) -> SafeString:
 
 
 @register.filter
-def decibels(value: float) -> str:
-    """Show a change of power with its sign."""
+def power_change(value: float) -> str:
+    """Show a change of power with its sign and unit."""
     # Without the sign of a negative zero.
     shown = round(value, 1) + 0.0
     return f"{'+' if shown > 0 else ''}{decimal(shown, 1)} dB"
