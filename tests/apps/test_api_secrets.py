@@ -3,7 +3,7 @@
 import pytest
 from alert_cast import SECRETS as CHANNEL_SECRETS
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import SECRETS, make_event, make_log, make_plan, make_quota, make_violation
+from cast import SECRETS, make_event, make_log, make_plan, make_port, make_quota, make_violation
 from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 
@@ -14,6 +14,7 @@ from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Question, Site, Tag
 from facho.apps.telemetry.models import OnuNote
 from facho.engine.model import QuestionKind
+from problem_rows import make_problem
 
 
 def names_of_addresses(patterns, prefix=""):
@@ -45,6 +46,8 @@ def urls(execution, onu, central, channel, boss):
         "execution": execution.pk,
         "onu": onu.pk,
         "event": make_event(onu).pk,
+        "port": make_port(central).pk,
+        "problem": make_problem(central).pk,
         "note": OnuNote.objects.create(onu=onu, text="No light", author_name="boss").pk,
         "explain": execution.node_id,
         "quota": make_quota(execution.node).pk,

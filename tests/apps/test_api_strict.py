@@ -1,5 +1,6 @@
 """Unknown query parameters, unknown fields and other values for read-only fields are refused, on every endpoint."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,8 @@ class Route:
 
     @property
     def is_list(self) -> bool:
-        return self.actions.get("get") == "list"
+        """Return whether it is a list of its own, not that of an object."""
+        return self.actions.get("get") == "list" and "/1/" not in self.path
 
     def takes(self, method: str) -> bool:
         return method in self.actions if self.actions else hasattr(self.view, method)
@@ -42,9 +44,7 @@ def routes(patterns=None, prefix=""):
             if path.startswith("api/v1/") or path == "":
                 yield from routes(pattern.url_patterns, path)
         elif path.startswith("api/v1/"):
-            url = "/" + path.replace("(?P<pk>[^/.]+)", "1").replace("<int:node_id>", "1").replace(
-                "<int:olt_id>", "1"
-            ).replace("^", "")
+            url = "/" + re.sub(r"<int:\w+>", "1", path.replace("(?P<pk>[^/.]+)", "1")).replace("^", "")
             call: Any = pattern.callback
             yield Route(
                 url, pattern.name, call.cls, getattr(call, "actions", None) or {}, getattr(call, "initkwargs", {})

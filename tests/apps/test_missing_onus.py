@@ -10,6 +10,7 @@ from django.utils import timezone
 from facho.apps.dashboard import queries
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.queries import with_onu_counts
+from facho.apps.telemetry.pon_ports import ports_of
 
 
 @pytest.fixture
@@ -33,13 +34,13 @@ def names(answer):
 
 def test_a_missing_onu_is_neither_online_nor_dark_nor_weak(onus):
     [row] = queries.olt_rows(BOSS)
-    [port] = queries.ports(row.olt.pk)
+    [port] = ports_of(row.olt.pk)
 
-    for counts in (row.onus, port.onus, queries.total([row.onus])):
+    for counts in (row.onus, queries.OnuCounts.of(port.port), queries.total([row.onus])):
         numbers = (counts.total, counts.present, counts.online, counts.dark, counts.weak, counts.missing)
         assert numbers == (6, 3, 2, 1, 1, 3)
         assert counts.other == 0
-    assert port.worst_rx == -29.0
+    assert port.power.worst == -29.0
 
 
 def test_lists_of_what_needs_a_look_leave_the_missing_out(onus):

@@ -14,7 +14,7 @@ from facho.apps.accounts.roles import Role
 from facho.apps.changes.models import Change
 from facho.apps.dashboard.pon_ports import COLUMNS, OnuRow, sorted_rows, spans_text
 from facho.apps.dashboard.port_timeline import MOST_LINES, lines_of, online_points
-from facho.apps.dashboard.templatetags.facho import bit_rate, decibels
+from facho.apps.dashboard.templatetags.facho import bit_rate, power_change
 from facho.apps.telemetry.history import start_of_day
 from facho.apps.telemetry.models import HistoryDay, OnuEvent, PonPort
 from facho.apps.telemetry.port_history import POWER
@@ -437,7 +437,7 @@ def test_a_bit_rate_has_a_unit(value, shown):
     ("value", "shown"), [(0.34, "+0.3 dB"), (-1.25, "-1.2 dB"), (0.04, "0.0 dB"), (-0.04, "0.0 dB")]
 )
 def test_a_change_of_power_has_a_sign(value, shown):
-    assert decibels(value) == shown
+    assert power_change(value) == shown
 
 
 def test_a_port_of_another_olt_is_another_page(page, port):

@@ -65,16 +65,16 @@ def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
     """Return ports with enough dark ONUs."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
     placed = PonPort.objects.filter(slot__isnull=False, port__isnull=False, olt__enabled=True).order_by("pk")
-    counted = placed.annotate(dark=DARK_ONUS, known=F("total") - F("missing"))
-    counts = ("known", "dark", *(state.value for state in Onu.DARK))
-    ports = list(counted.filter(dark__gte=fewest).values("olt_id", "slot", "port", *counts))
+    counted = placed.annotate(down=DARK_ONUS, known=F("total") - F("missing"))
+    counts = ("known", *(state.value for state in Onu.DARK))
+    ports = list(counted.filter(down__gte=fewest).values("olt_id", "slot", "port", "down", *counts))
     firings: Firings = {}
     for rule in rules:
         least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
         firings[rule.pk] = [
-            _of_port(port, world, {name: port[name] for name in counts})
+            _of_port(port, world, {"dark": port["down"], **{name: port[name] for name in counts}})
             for port in ports
-            if port["dark"] >= max(least, share * port["known"]) and world.watches(rule, port["olt_id"])
+            if port["down"] >= max(least, share * port["known"]) and world.watches(rule, port["olt_id"])
         ]
     return firings
 

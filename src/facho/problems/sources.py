@@ -107,16 +107,16 @@ def _onus_of(
 
 
 def _ports(ids: Collection[int], down: Mapping[Place, Sequence[DownOnu]]) -> dict[int, list[PortState]]:
-    present = F("total") - F("missing") - F("disabled")
+    watched = F("total") - F("missing") - F("disabled")
     # Without NULLs, which the types of a query do not know. The same below.
     rows: Any = (
         PonPort.objects.filter(olt__in=ids, slot__isnull=False, port__isnull=False)
-        .annotate(present=present, down=F("los") + F("dying_gasp") + F("offline"))
+        .annotate(watched=watched, down=F("los") + F("dying_gasp") + F("offline"))
         .order_by("olt", "slot", "port")
     )
     found = defaultdict(list)
     for olt_id, slot, port, total, dark, weak, state_at in rows.values_list(
-        "olt_id", "slot", "port", "present", "down", "weak", "state_at"
+        "olt_id", "slot", "port", "watched", "down", "weak", "state_at"
     ):
         onus = tuple(down.get((olt_id, slot, port), ()))
         found[olt_id].append(PortState(slot, port, max(total, 0), dark, weak, state_at, onus))

@@ -173,7 +173,12 @@ class NoteViewSet(ScopedView, viewsets.ModelViewSet[OnuNote]):
 
     def get_queryset(self) -> QuerySet[OnuNote]:
         notes = super().get_queryset()
-        return notes.filter(onu=self._onu()) if "onu_id" in self.kwargs else notes
+        return notes.filter(onu=self.kwargs["onu_id"]) if "onu_id" in self.kwargs else notes
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        # 404 if there is no such ONU.
+        self._onu()
+        return super().list(request, *args, **kwargs)
 
     def check_object_permissions(self, request: Request, obj: OnuNote) -> None:
         super().check_object_permissions(request, obj)
