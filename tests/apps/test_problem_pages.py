@@ -163,7 +163,7 @@ def test_the_overview_and_the_olt_show_problems_first(ana, central, sur, cut):
 def test_links_lead_to_the_place(central, cut):
     onu = Onu.objects.get(pk=make_onu(central, 7).pk)
 
-    assert problem_url(cut) == f"/onus/?olt={central.pk}&port=0/1"
+    assert problem_url(cut) == f"/olts/{central.pk}/ports/0/1/"
     assert problem_url(make_problem(central, key="1", slot=0, port=None)) == f"/olts/{central.pk}/"
     assert problem_url(make_problem(central, key="2", onu=onu)) == f"/onus/{onu.pk}/"
     assert problem_url(make_problem(central, key="3", evidence={"node": 9})) == "/nodes/9/"

@@ -340,9 +340,10 @@ def rows(onu, execution):
         *admin.site._registry,
         *(
             apps.get_model(label)
-            for label in ("telemetry.onu", "telemetry.ponport", "inventory.question", "changes.change")
-            for label in ("telemetry.onu", "inventory.question", "changes.change", "problems.problem")
-            for label in ("telemetry.onu", "telemetry.onunote", "inventory.question", "changes.change")
+            for label in (
+                *("telemetry.onu", "telemetry.onunote", "telemetry.ponport", "inventory.question", "changes.change"),
+                "problems.problem",
+            )
         ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk

@@ -43,7 +43,7 @@ def migrate(target):
 
 
 def test_counters_and_starts_are_filled_from_what_is_stored():
-    latest = MigrationExecutor(connection).loader.graph.leaf_nodes("telemetry")
+    latest = MigrationExecutor(connection).loader.graph.leaf_nodes()
     try:
         old = migrate(BEFORE)
         olt = old.get_model("inventory", "Olt").objects.create(name="OLT-CENTRAL-01", host="127.0.0.1", port=161)

@@ -136,7 +136,7 @@ def test_executions_that_never_started_are_counted_when_they_are_closed(world, p
 
 
 def test_a_result_that_could_not_be_stored_counts_as_that_and_nothing_else(world, power, running, noted, monkeypatch):
-    def fail(*_):
+    def fail(*_, **_more):
         raise DataError("value out of range")
 
     with monkeypatch.context() as patch:

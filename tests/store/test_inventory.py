@@ -18,7 +18,7 @@ from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.model import Collected, Completeness, JobKind, KnownOnu, Reading
 from facho.engine.presence import Census, Rules, find_moves, take_census
-from facho.store.inventory import Columns, Inventory, compare
+from facho.store.inventory import Columns, Inventory, compare, is_step
 from facho.store.runs import write_collected
 
 pytestmark = pytest.mark.django_db
@@ -472,6 +472,7 @@ def differences(before, after):
                 else []
             ),
             *([("state", old["state"], new["state"])] if old["state_at"] else []),
+            *([("rx_dbm", str(old["rx_dbm"]), str(new["rx_dbm"]))] if is_step(old["rx_dbm"], new["rx_dbm"]) else []),
         ):
             if was != is_now:
                 yield new["id"], field, was, is_now

@@ -71,7 +71,7 @@ def test_values_events_history_and_answer_are_stored_together(desk):
     assert (read.rx_dbm, read.state, read.down_cause) == (-24.0, "los", "los")
     assert (question.state, question.answer) == ("answered", {**ANSWER, "onu": read.pk})
     events = OnuEvent.objects.filter(onu=read, at=T0 + 5 * MIN).values_list("field", "old", "new")
-    assert set(events) == {("state", "online", "los"), ("down_cause", "", "los")}
+    assert set(events) == {("state", "online", "los"), ("down_cause", "", "los"), ("rx_dbm", "-20.0", "-24.0")}
     assert readings(read)[-1] == {"at": T0 + 5 * MIN, "state": "los", "rx_dbm": -24.0}
     # Its neighbours on the port were not read.
     assert (read.read_at, read.power_at, other.read_at, other.power_at) == (T0 + 5 * MIN, T0 + 5 * MIN, T0, T0)
