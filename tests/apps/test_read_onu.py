@@ -100,9 +100,9 @@ def test_it_is_in_the_record_as_an_action_on_the_onu(support, onu):
         pytest.param({"enabled": False}, {}, "OLT-CENTRAL-01 is disabled", id="disabled"),
         pytest.param({"brand": ""}, {}, "The brand of OLT-CENTRAL-01 is not known yet", id="no brand"),
         pytest.param(
-            {"breaker_opened_at": timezone.now() - timedelta(minutes=5)},
+            {"breaker_opened_at": timezone.now()},
             {},
-            "OLT-CENTRAL-01 does not answer: its breaker has been open for 5 min.",
+            "OLT-CENTRAL-01 does not answer: its breaker has been open for",
             id="breaker open",
         ),
         pytest.param({}, {"place_taken": True}, "belongs to another ONU now", id="replaced"),
