@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from django.db.models import F, Prefetch
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from django.db.models import F, Prefetch, QuerySet
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import viewsets
 from rest_framework.decorators import action
 from rest_framework.generics import get_object_or_404
@@ -11,7 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.apps.inventory.scopes import ScopedView, restrict
+from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
+from facho.apps.telemetry.columns import ONU_COLUMNS
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent
@@ -25,6 +27,7 @@ from facho.apps.telemetry.serializers import (
     OtherOnuSerializer,
     SummarySerializer,
 )
+from facho.engine.brand import ONU_FIELDS
 
 # Newest first. Only the name of the OLT is read, never its secrets.
 EVENTS = OnuEvent.objects.annotate(
@@ -32,7 +35,8 @@ EVENTS = OnuEvent.objects.annotate(
 ).order_by("-at", "-id")
 
 
-class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
+@extend_schema_view(list=describe_export(OnuSerializer))
+class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     """ONUs with their last values."""
 
     # By place; the id keeps ONUs without a place in a stable order across pages.
@@ -44,6 +48,8 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         .order_by("olt__name", "slot", "port", "onu", "id")
     )
     serializer_class = OnuSerializer
+    export_name = "onus"
+    export_columns = ONU_COLUMNS
     filter_backends = LIST_BACKENDS
     filterset_class = OnuFilter
     search_fields = ["name", "serial", "mac", "description"]
@@ -53,24 +59,19 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         "slot",
         "port",
         "onu",
-        "name",
-        "serial",
-        "state",
-        "rx_dbm",
-        "tx_dbm",
-        "olt_rx_dbm",
-        "distance_m",
-        "temperature_c",
-        "voltage_v",
-        "in_octets",
-        "out_octets",
-        "last_up",
-        "last_down",
+        *ONU_FIELDS,
+        "state_since",
         "missing_since",
         "moved_at",
         "first_seen_at",
         "read_at",
+        "state_at",
+        "power_at",
     ]
+
+    def export_table(self) -> QuerySet[Onu]:
+        # The links to replaced ONUs are no column, and would cost as much as all others.
+        return super().export_table().prefetch_related(None)
 
     @extend_schema(
         parameters=[HistoryWish],

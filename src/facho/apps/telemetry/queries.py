@@ -3,10 +3,19 @@
 from collections import Counter
 from typing import Any
 
-from django.db.models import Case, Count, F, Value, When
+from django.db.models import Case, Count, F, Q, Value, When
 
 from facho.apps.inventory.scopes import restrict
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import RX_WEAK, Onu
+
+IS_MISSING = Q(missing_since__isnull=False)
+# The last values of a missing ONU do not count: it is neither online nor dark.
+IS_ONLINE = Q(state=Onu.State.ONLINE) & ~IS_MISSING
+IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
+# Not found on its port, and not yet marked as missing.
+IS_HELD = Q(misses__gt=0) & ~IS_MISSING
+# A dark ONU may still have an old power value.
+IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
 
 # Not a state of an ONU.
 MISSING = "missing"
