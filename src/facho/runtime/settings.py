@@ -218,6 +218,7 @@ SPECTACULAR_SETTINGS = {
         "TokenStateEnum": "facho.apps.accounts.models.ApiToken.State",
         "TokenOriginEnum": "facho.apps.accounts.models.ApiToken.Origin",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
+        "BulkActionEnum": "facho.apps.inventory.bulk.CHOICES",
         "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
     },
 }
