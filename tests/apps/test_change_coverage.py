@@ -14,16 +14,18 @@ from rest_framework.schemas.generators import EndpointEnumerator
 from facho.apps.accounts.models import ApiToken, FailedLogin, TwoFactor
 from facho.apps.changes.capture import RECORDED
 from facho.apps.changes.models import Change
+from facho.apps.dashboard.models import SavedView
 from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.jobs import api as jobs_api
 
 OLT, JOB, NODE = "inventory.olt", "jobs.snmpjob", "jobs.workflownode"
 CHANNEL, RULE, ALERT, DELIVERY = "alerts.channel", "alerts.rule", "alerts.alert", "alerts.delivery"
-SITE, TAG = "inventory.site", "inventory.tag"
+SITE, TAG, VIEW = "inventory.site", "inventory.tag", "dashboard.savedview"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
 NEW_JOB = {"name": "New", "brand": "huawei", "kind": "table", "columns": ["rx_dbm"]}
+NEW_VIEW = {"list": "onus", "name": "New", "is_shared": True}
 NEW_RULE = {"name": "New", "kind": "olt_unreachable"}
 NEW_CHANNEL = {
     "name": "New",
@@ -44,6 +46,8 @@ class World:
         self.channel, self.rule = make_channel(), make_rule()
         self.alert = make_alert(self.olt)
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
+        # Others are not recorded: nobody else sees them.
+        self.view = SavedView.objects.create(owner=boss, list="onus", name="Weak", is_shared=True)
         self.token = ApiToken(user=boss, name="Grafana")
         self.token.issue()
         self.failed = FailedLogin.objects.create(
@@ -76,6 +80,10 @@ API = {
     ("PUT", "olts/{pk}/"): ("olt", lambda w: NEW_OLT, ("changed", OLT)),
     ("PATCH", "olts/{pk}/"): ("olt", lambda w: {"location": "Lima"}, ("changed", OLT)),
     ("DELETE", "olts/{pk}/"): ("olt", None, ("deleted", OLT)),
+    ("POST", "olts/bulk/"): (None, lambda w: {"action": "disable", "ids": [w.olt.pk]}, ("changed", OLT)),
+    ("POST", "views/"): (None, lambda w: NEW_VIEW, ("created", VIEW)),
+    ("PATCH", "views/{pk}/"): ("view", lambda w: {"name": "Other"}, ("changed", VIEW)),
+    ("DELETE", "views/{pk}/"): ("view", None, ("deleted", VIEW)),
     ("POST", "olts/{pk}/close-breaker/"): ("olt", None, ("breaker_closed", OLT)),
     ("POST", "olts/{pk}/disable/"): ("olt", None, ("changed", OLT)),
     ("POST", "olts/{pk}/enable/"): ("olt", "disabled", ("changed", OLT)),
@@ -151,6 +159,7 @@ NOT_RECORDED = {
     "auth.Permission": "made by migrations",
     "changes.Change": "the record itself",
     "contenttypes.ContentType": "made by migrations",
+    "dashboard.SavedView": "recorded while it is shared",
     "inventory.Question": "a trial of a job is an action",
     "accounts.UserSession": "logins and logouts are actions",
     "accounts.TwoFactor": "turning it on and off are actions",

@@ -1,12 +1,12 @@
-"""Arithmetic and words of the pages: powers, ages, thinning, filters."""
+"""Arithmetic and words of the pages: powers, ages, thinning."""
 
 from datetime import timedelta
 
 import pytest
-from cast import BOSS, T0, make_onu
+from cast import T0
 
 from facho.apps.dashboard import history, power
-from facho.apps.dashboard.queries import OnuListFilter, number
+from facho.apps.dashboard.queries import number
 from facho.apps.inventory import spans
 
 MIN = timedelta(minutes=1)
@@ -102,34 +102,6 @@ def test_an_onu_is_dark_from_the_first_reading_that_reports_it_to_the_first_that
     spans = history.dark_spans(states, T0 + 9 * MIN)
 
     assert spans == [[MS + 60_000, MS + 240_000], [MS + 300_000, MS + 540_000]]
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        pytest.param({}, [1, 7, 2], id="all, by place"),
-        pytest.param({"sort": "rx"}, [7, 1, 2], id="weakest first, those without power last"),
-        pytest.param({"state": "dark"}, [2], id="dark"),
-        pytest.param({"state": "weak"}, [7], id="weak"),
-        pytest.param({"state": "online"}, [1, 7], id="exactly online"),
-        pytest.param({"q": "hwtc00000007"}, [7], id="by serial, in small letters"),
-        pytest.param({"q": "client-2"}, [2], id="by name"),
-        pytest.param({"q": "0/1/7"}, [7], id="by place"),
-        pytest.param({"port": "0/1"}, [1, 7], id="by port"),
-        pytest.param({"olt": "0"}, [], id="of an OLT that is not there"),
-        pytest.param({"olt": "x", "state": "?", "port": "a/b", "sort": "id; --"}, [1, 7, 2], id="nonsense"),
-        pytest.param({"port": "99999999999999999999/1"}, [], id="a port that no database holds"),
-        pytest.param({"olt": "9" * 40}, [1, 7, 2], id="an id that no database holds"),
-    ],
-)
-def test_the_onu_list_can_be_searched(central, query, found):
-    make_onu(central, 1)
-    make_onu(central, 2, port=2, state="los", rx_dbm=None)
-    make_onu(central, 7, rx_dbm=-28.0)
-
-    onus = OnuListFilter.read(query).onus(BOSS)
-
-    assert [onu.onu for onu in onus] == found
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,12 @@ API = {
     "api-olt-enable": act(OPERATOR),
     "api-olt-disable": act(OPERATOR),
     "api-olt-close-breaker": act(OPERATOR),
+    # Of the lowest role that may run one of its actions: see test_olt_bulk.py.
+    "api-olt-bulk": act(OPERATOR),
     "api-olt-stats": read(VIEWER),
+    # Everybody has views of their own, and reads the shared ones: see test_saved_views.py.
+    "api-view-list": listed(USER, USER),
+    "api-view-detail": {"get": USER, "patch": USER, "delete": USER},
     "api-site-list": listed(VIEWER, ENGINEER),
     "api-site-detail": {"get": VIEWER, "patch": ENGINEER, "delete": ENGINEER},
     "api-tag-list": listed(VIEWER, ENGINEER),
@@ -131,13 +136,22 @@ PAGES = {
     # Without a role it shows a sentence and nothing else.
     "dashboard:overview": page(USER),
     "dashboard:olts": page(VIEWER),
+    "dashboard:olts-csv": page(VIEWER),
+    "dashboard:olts-xlsx": page(VIEWER),
+    "dashboard:olts-bulk": {"get": UNSUPPORTED, "post": OPERATOR},
+    "dashboard:saved-views": {"get": UNSUPPORTED, "post": USER},
+    "dashboard:saved-view": {"get": UNSUPPORTED, "post": USER},
     "dashboard:olt": page(VIEWER),
     "dashboard:node": page(VIEWER),
     "dashboard:onus": page(VIEWER),
+    "dashboard:onus-csv": page(VIEWER),
+    "dashboard:onus-xlsx": page(VIEWER),
     "dashboard:onu": page(VIEWER),
     "dashboard:onu-events": page(VIEWER),
     "dashboard:onu-power": page(VIEWER),
     "dashboard:executions": page(VIEWER),
+    "dashboard:executions-csv": page(VIEWER),
+    "dashboard:executions-xlsx": page(VIEWER),
     # Others see the changes of an object: see test_change_pages.py.
     "dashboard:changes": page(ENGINEER),
     "dashboard:tokens": form(USER),
@@ -313,7 +327,10 @@ def rows(onu, execution):
     found = {}
     for model in [
         *admin.site._registry,
-        *(apps.get_model(label) for label in ("telemetry.onu", "inventory.question", "changes.change")),
+        *(
+            apps.get_model(label)
+            for label in ("telemetry.onu", "inventory.question", "changes.change", "dashboard.savedview")
+        ),
     ]:
         found[model._meta.label_lower] = make_row(model).pk
     found["auth.user"] = User.objects.get(username="row").pk
@@ -328,6 +345,7 @@ PARAMETERS = {
     "node_id": "jobs.workflownode",
     "onu_id": "telemetry.onu",
     "token_id": "accounts.apitoken",
+    "view_id": "dashboard.savedview",
 }
 
 

@@ -55,6 +55,7 @@ ADDED: dict[Role, list[str]] = {
     Role.OPERATOR: [
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),
+        "dashboard.share_savedview",
     ],
     Role.ENGINEER: [
         *_each("add change delete", "inventory.olt", "inventory.site", "inventory.tag"),

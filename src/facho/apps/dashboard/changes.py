@@ -27,7 +27,7 @@ CHANGES_PER_PAGE = 50
 KEPT = ("object", "olt", "user", "token", "field", "request_id")
 
 # Object types with actions of people besides those that people edit.
-OBJECT_TYPES = (*RECORDED, "alerts.Alert", "alerts.Delivery")
+OBJECT_TYPES = (*RECORDED, "alerts.Alert", "alerts.Delivery", "dashboard.SavedView")
 
 
 @page_for_all

@@ -1,8 +1,7 @@
 """Queries of the pages, a few for any number of rows."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,20 +13,8 @@ from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
-from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import RX_WEAK, Onu, OnuQuerySet
-
-State = Onu.State
-
-IS_MISSING = Q(missing_since__isnull=False)
-# The last values of a missing ONU do not count: it is neither online nor dark.
-IS_ONLINE = Q(state=State.ONLINE) & ~IS_MISSING
-IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
-# Not found on its port, and not yet marked as missing.
-IS_HELD = Q(misses__gt=0) & ~IS_MISSING
-# A dark ONU may still have an old power value.
-IS_WEAK = Q(rx_dbm__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
-
+from facho.apps.telemetry.queries import IS_DARK, IS_HELD, IS_MISSING, IS_ONLINE, IS_WEAK
 
 # Pages do not read the secrets of an OLT.
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
@@ -37,8 +24,6 @@ ENGINES_OWN = ("extra", "learned")
 
 # Worst first.
 REACHABILITY_ORDER = {"unreachable": 0, "slow": 1, "unknown": 2, "reachable": 3, "disabled": 4}
-
-PLACE = re.compile(r"(\d+)/(\d+)(?:/(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,85 +138,22 @@ def ports(olt_id: int) -> list[PortRow]:
 def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs with the lowest power that are not dark."""
     weak = restrict(Onu.objects.below(RX_WEAK).filter(IS_WEAK), user)
-    return _with_olt(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
+    return for_lists(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
 
 
 def latest_dark_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs that went dark last."""
     newest = F("last_down").desc(nulls_last=True), F("state_at").desc(), "id"
-    return _with_olt(restrict(Onu.objects.filter(IS_DARK), user)).order_by(*newest)[:limit]
+    return for_lists(restrict(Onu.objects.filter(IS_DARK), user)).order_by(*newest)[:limit]
 
 
-def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
+def for_lists(onus: OnuQuerySet) -> QuerySet[Onu]:
+    """Read the OLT and the reading times with the ONUs, and no more columns than lists show."""
     return onus.with_freshness().select_related("olt", "replaced_by").only(
         "slot", "port", "onu", "index", "serial", "name", "description", "state", "rx_dbm", "tx_dbm", "olt_rx_dbm",
         "distance_m", "last_down", "model", "missing_since",
         "moved_at", "moved_from", "olt__name", "replaced_by__name", "replaced_by__serial", "replaced_by__index",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class OnuListFilter:
-    """Filters of the ONU list. Invalid values are ignored."""
-
-    q: str = ""
-    olt: int | None = None
-    site: str = ""
-    tag: str = ""
-    state: str = ""
-    port: str = ""
-    sort: str = "place"
-
-    SORTS = {
-        "place": ("olt__name", "slot", "port", "onu", "id"),
-        "name": (F("name").asc(nulls_last=True), "id"),
-        "rx": (F("rx_dbm").asc(nulls_last=True), "id"),
-        "-rx": (F("rx_dbm").desc(nulls_last=True), "id"),
-        "olt_rx": (F("olt_rx_dbm").asc(nulls_last=True), "id"),
-        "distance": (F("distance_m").desc(nulls_last=True), "id"),
-        "age": (F("power_at").asc(nulls_first=True), "id"),
-    }
-
-    @classmethod
-    def read(cls, query: Mapping[str, str]) -> "OnuListFilter":
-        sort = query.get("sort", "")
-        state = query.get("state", "")
-        return cls(
-            q=query.get("q", "").strip(),
-            olt=number(query.get("olt")),
-            site=query.get("site", "").strip()[:100],
-            tag=query.get("tag", "").strip()[:100],
-            state=state if state in {"dark", "weak", "missing", "present", *State.values} else "",
-            port=query.get("port", "") if PLACE.fullmatch(query.get("port", "")) else "",
-            sort=sort if sort in cls.SORTS else "place",
-        )
-
-    def onus(self, user: Any) -> QuerySet[Onu]:
-        if search_problem(self.q):
-            return Onu.objects.none()
-        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
-        found = Onu.objects.filter(named.get(self.state, Q(state=self.state) & ~IS_MISSING), _place(self.port))
-        if self.q:
-            texts = Q(name__icontains=self.q) | Q(serial__icontains=self.q) | Q(description__icontains=self.q)
-            texts |= Q(mac__icontains=self.q)
-            found = found.filter(texts | _place(self.q) if PLACE.fullmatch(self.q) else texts)
-        if self.olt is not None:
-            found = found.filter(olt_id=self.olt)
-        if self.site or self.tag:
-            chosen = {"site__name": self.site, "tags__name": self.tag}
-            olts = Olt.objects.filter(**{lookup: name for lookup, name in chosen.items() if name}).order_by()
-            found = found.filter(olt__in=olts.values("pk"))
-        return _with_olt(restrict(found, user)).order_by(*self.SORTS[self.sort])
-
-
-def _place(text: str) -> Q:
-    """Return the ONUs at slot/port or slot/port/onu."""
-    match = PLACE.fullmatch(text)
-    if match is None:
-        return Q()
-    slot, port, onu = match.groups()
-    place = Q(slot=int(slot), port=int(port))
-    return place & Q(onu=int(onu)) if onu else place
 
 
 def number(text: str | None) -> int | None:

@@ -2,18 +2,38 @@
 
 from django.urls import include, path
 
-from facho.apps.dashboard import account, changes, login, single_sign_on, stream, views
+from facho.apps.dashboard import (
+    account,
+    changes,
+    execution_list,
+    login,
+    olt_list,
+    onu_list,
+    saved_views,
+    single_sign_on,
+    stream,
+    views,
+)
 
 pages = [
     path("", views.overview, name="overview"),
-    path("olts/", views.olts, name="olts"),
+    path("olts/", olt_list.olts, name="olts"),
+    path("olts/bulk/", olt_list.olts_bulk, name="olts-bulk"),
+    path("olts/csv/", olt_list.olts_file, {"file_format": "csv"}, name="olts-csv"),
+    path("olts/xlsx/", olt_list.olts_file, {"file_format": "xlsx"}, name="olts-xlsx"),
     path("olts/<int:olt_id>/", views.olt, name="olt"),
     path("nodes/<int:node_id>/", views.node, name="node"),
-    path("onus/", views.onus, name="onus"),
+    path("onus/", onu_list.onus, name="onus"),
+    path("onus/csv/", onu_list.onus_file, {"file_format": "csv"}, name="onus-csv"),
+    path("onus/xlsx/", onu_list.onus_file, {"file_format": "xlsx"}, name="onus-xlsx"),
     path("onus/<int:onu_id>/", views.onu, name="onu"),
     path("onus/<int:onu_id>/events/", views.onu_events, name="onu-events"),
     path("onus/<int:onu_id>/power/", views.onu_power, name="onu-power"),
-    path("executions/", views.executions, name="executions"),
+    path("executions/", execution_list.executions, name="executions"),
+    path("executions/csv/", execution_list.executions_file, {"file_format": "csv"}, name="executions-csv"),
+    path("executions/xlsx/", execution_list.executions_file, {"file_format": "xlsx"}, name="executions-xlsx"),
+    path("views/", saved_views.create, name="saved-views"),
+    path("views/<int:view_id>/", saved_views.change, name="saved-view"),
     path("changes/", changes.changes, name="changes"),
     path("account/tokens/", account.tokens, name="tokens"),
     path("account/tokens/<int:token_id>/revoke/", account.revoke_token, name="revoke-token"),

@@ -22,13 +22,12 @@ from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import freshness, history, power, queries, text
 from facho.apps.dashboard.shown_changes import last_changes
-from facho.apps.inventory.models import Olt, Tag
+from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict, visible_ids, visible_olts
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
-from facho.apps.rest.filters import search_problem
 from facho.apps.telemetry.models import Onu
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 
@@ -149,40 +148,6 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @page("inventory.view_olt")
-def olts(request: HttpRequest) -> HttpResponse:
-    rows = queries.olt_rows(request.user)
-    models.prefetch_related_objects([row.olt for row in rows], "tags")
-    wanted, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
-    site, tag = request.GET.get("site", ""), request.GET.get("tag", "")
-    problem = search_problem(wanted)
-    states = {row.olt.state for row in rows}
-    tags = {row.olt.pk: [each.name for each in row.olt.tags.all()] for row in rows}
-    shown = [
-        row
-        for row in rows
-        if not problem
-        and wanted.lower() in f"{row.olt.name} {row.olt.host} {row.olt.location} {row.olt.site or ''}".lower()
-        and state in ("", row.olt.state)
-        and site in ("", str(row.olt.site or ""))
-        and tag in ("", *tags[row.olt.pk])
-    ]
-    context = {
-        "active": "olts",
-        "olts": shown,
-        "olt_total": len(rows),
-        "q": wanted,
-        "problem": problem,
-        "state": state,
-        "states": [name for name in queries.REACHABILITY_ORDER if name in states],
-        "site": site,
-        "sites": sorted({row.olt.site.name for row in rows if row.olt.site}),
-        "tag": tag,
-        "tags": sorted({name for names in tags.values() for name in names}),
-    }
-    return show(request, "olts.html", context)
-
-
-@page("inventory.view_olt")
 def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     found = get_object_or_404(visible_olts(request.user).select_related("site"), pk=olt_id)
     found.readers_olts = visible_ids(request.user)
@@ -224,26 +189,6 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
         "changes": last_changes(own, request.user),
     }
     return show(request, "node.html", context)
-
-
-@page("telemetry.view_onu")
-def onus(request: HttpRequest) -> HttpResponse:
-    wanted = queries.OnuListFilter.read(request.GET.dict())
-    pages = Paginator(wanted.onus(request.user), ONUS_PER_PAGE)
-    olts = visible_olts(request.user).select_related("site").only("name", "site__name")
-    seen = {each.pk for each in olts}
-    context = {
-        "active": "onus",
-        "wanted": wanted,
-        "problem": search_problem(wanted.q),
-        "page": pages.get_page(request.GET.get("page")),
-        "olts": olts,
-        "sites": sorted({each.site.name for each in olts if each.site}),
-        "tags": Tag.objects.filter(olts__in=seen).distinct().values_list("name", flat=True),
-        "ports": queries.ports(wanted.olt) if wanted.olt in seen else [],
-        "states": Onu.State.choices,
-    }
-    return show(request, "onus.html", context)
 
 
 @page("telemetry.view_onu")
@@ -291,24 +236,3 @@ def onu_power(request: HttpRequest, onu_id: int) -> HttpResponse:
         get_object_or_404(restrict(Onu.objects.only("pk"), request.user), pk=onu_id)
     now = timezone.now()
     return JsonResponse(history.power_history(onu_id, now - timedelta(hours=hours), now))
-
-
-@page("polling.view_execution")
-def executions(request: HttpRequest) -> HttpResponse:
-    olt_id = queries.number(request.GET.get("olt"))
-    status = request.GET.get("status", "")
-    if status not in dict(STATUS_CHOICES):
-        status = ""
-    before = queries.number(request.GET.get("before"))
-    masters, older = queries.composites(request.user, olt=olt_id, status=status, before=before)
-    context = {
-        "active": "executions",
-        "composites": masters,
-        "older": older,
-        "before": before,
-        "olts": visible_olts(request.user).only("name"),
-        "olt_id": olt_id,
-        "status": status,
-        "statuses": STATUS_CHOICES,
-    }
-    return show(request, "executions.html", context)
