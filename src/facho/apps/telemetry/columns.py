@@ -23,6 +23,7 @@ ONU_COLUMNS = (
         "state", label_of(Onu, "state"), said=lambda onu: _("missing") if onu.is_missing else onu.get_state_display()
     ),
     *columns_of(Onu, "state_since", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m"),
+    *columns_of(Onu, "last_rx_dbm", "last_rx_at", "last_distance_m", "last_distance_at"),
     column("down_cause", label_of(Onu, "down_cause"), said=lambda onu: onu.down_cause_text),
     *columns_of(Onu, "last_up", "last_down", "model", "software", "line_profile", "service_profile"),
     *columns_of(Onu, "temperature_c", "voltage_v", "in_octets", "out_octets"),
