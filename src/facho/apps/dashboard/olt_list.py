@@ -76,8 +76,8 @@ def _ports(user: Any) -> dict[int, tuple[int, int]]:
     """Return the number of ports with ONUs of each OLT, and of those without one that is online."""
     used = Q(total__gt=F("missing"))
     ports = restrict(PonPort.objects.filter(used), user).order_by()
-    rows = ports.values_list("olt_id").annotate(ports=Count("pk"), dark=Count("pk", filter=Q(online=0)))
-    return {olt_id: (number, dark) for olt_id, number, dark in rows}
+    rows = ports.values_list("olt_id").annotate(ports=Count("pk"), down=Count("pk", filter=Q(online=0)))
+    return {olt_id: (number, down) for olt_id, number, down in rows}
 
 
 KEYS: dict[str, Callable[[ListedOlt], Any]] = {
