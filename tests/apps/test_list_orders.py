@@ -3,12 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from cast import T0, make_execution, make_olt, make_onu
+from cast import T0, make_execution, make_olt, make_port
 
 from facho.apps.dashboard import execution_list, list_pages
 from facho.apps.dashboard.execution_list import EXECUTIONS
 from facho.apps.dashboard.olt_list import OLTS
-from facho.apps.telemetry.models import PonPort
 
 
 def names(page, query=""):
@@ -17,12 +16,11 @@ def names(page, query=""):
 
 @pytest.fixture
 def olts(central, norte, sur):
-    """Three OLTs: with a weak and a dark ONU, with an ONU online, and without any."""
-    PonPort.objects.create(olt=central, slot=0, port=1, total=2, online=0, los=2)
-    PonPort.objects.create(olt=central, slot=0, port=2, total=1, missing=1)
-    make_onu(central, 1, rx_dbm=-29.0)
-    make_onu(central, 2, state="los")
-    make_onu(norte, 1, own_read_at=T0 + timedelta(hours=1))
+    """Three OLTs: with a weak and two dark ONUs, with an ONU online, and without any."""
+    make_port(central, 0, 1, los=2, read_at=T0)
+    make_port(central, 0, 2, missing=1)
+    make_port(central, 0, 3, online=1, weak=1)
+    make_port(norte, 0, 1, online=1, read_at=T0 + timedelta(hours=1))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_ports_without_an_onu_online_are_counted(admin_page, olts):
     rows = {row.olt.name: (row.ports, row.dark_ports) for row in admin_page.get("/olts/").context["page"].object_list}
 
     # The port whose only ONU is missing is not used.
-    assert rows == {"OLT-SUR-03": (0, 0), "OLT-NORTE-02": (0, 0), "OLT-CENTRAL-01": (1, 1)}
+    assert rows == {"OLT-SUR-03": (0, 0), "OLT-NORTE-02": (1, 0), "OLT-CENTRAL-01": (2, 1)}
 
 
 def test_a_long_list_of_olts_has_pages(admin_page, db, monkeypatch):

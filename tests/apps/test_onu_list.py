@@ -166,7 +166,7 @@ def test_a_long_list_is_counted_up_to_a_limit(admin_page, onus, monkeypatch):
     first, last = (admin_page.get(f"/onus/?page={number}") for number in (1, 9))
 
     assert "1 to 1 of more than 2" in first.content.decode()
-    assert (last.context["page"].number, last.context["page"].next) == (2, None)
+    assert (last.context["page"].number, last.context["page"].has_next) == (2, False)
 
 
 def test_a_page_beyond_the_end_is_the_last_one(admin_page, onus):
