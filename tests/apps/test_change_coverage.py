@@ -14,6 +14,7 @@ from rest_framework.schemas.generators import EndpointEnumerator
 from facho.apps.accounts.models import ApiToken, FailedLogin, TwoFactor
 from facho.apps.changes.capture import RECORDED
 from facho.apps.changes.models import Change
+from facho.apps.dashboard.models import SavedView
 from facho.apps.inventory import asking
 from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.telemetry.models import OnuNote
@@ -21,14 +22,13 @@ from problem_rows import make_problem
 
 OLT, JOB, NODE = "inventory.olt", "jobs.snmpjob", "jobs.workflownode"
 CHANNEL, RULE, ALERT, DELIVERY = "alerts.channel", "alerts.rule", "alerts.alert", "alerts.delivery"
-SITE, TAG, PORT = "inventory.site", "inventory.tag", "telemetry.ponport"
-PROBLEM = "problems.problem"
-SITE, TAG = "inventory.site", "inventory.tag"
-NOTE = "telemetry.onunote"
+SITE, TAG, VIEW = "inventory.site", "inventory.tag", "dashboard.savedview"
+PROBLEM, PORT, NOTE = "problems.problem", "telemetry.ponport", "telemetry.onunote"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
 NEW_JOB = {"name": "New", "brand": "huawei", "kind": "table", "columns": ["rx_dbm"]}
+NEW_VIEW = {"list": "onus", "name": "New", "is_shared": True}
 NEW_RULE = {"name": "New", "kind": "olt_unreachable"}
 NEW_CHANNEL = {
     "name": "New",
@@ -54,6 +54,8 @@ class World:
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
         self.problem = make_problem(self.olt)
         self.seen = make_problem(self.spare, acknowledged_at=timezone.now(), acknowledged_by=boss)
+        # Others are not recorded: nobody else sees them.
+        self.view = SavedView.objects.create(owner=boss, list="onus", name="Weak", is_shared=True)
         self.token = ApiToken(user=boss, name="Grafana")
         self.token.issue()
         self.failed = FailedLogin.objects.create(
@@ -86,6 +88,10 @@ API = {
     ("PUT", "olts/{pk}/"): ("olt", lambda w: NEW_OLT, ("changed", OLT)),
     ("PATCH", "olts/{pk}/"): ("olt", lambda w: {"location": "Lima"}, ("changed", OLT)),
     ("DELETE", "olts/{pk}/"): ("olt", None, ("deleted", OLT)),
+    ("POST", "olts/bulk/"): (None, lambda w: {"action": "disable", "ids": [w.olt.pk]}, ("changed", OLT)),
+    ("POST", "views/"): (None, lambda w: NEW_VIEW, ("created", VIEW)),
+    ("PATCH", "views/{pk}/"): ("view", lambda w: {"name": "Other"}, ("changed", VIEW)),
+    ("DELETE", "views/{pk}/"): ("view", None, ("deleted", VIEW)),
     ("POST", "olts/{pk}/close-breaker/"): ("olt", None, ("breaker_closed", OLT)),
     ("POST", "olts/{pk}/disable/"): ("olt", None, ("changed", OLT)),
     ("POST", "olts/{pk}/enable/"): ("olt", "disabled", ("changed", OLT)),
@@ -173,6 +179,7 @@ NOT_RECORDED = {
     "auth.Permission": "made by migrations",
     "changes.Change": "the record itself",
     "contenttypes.ContentType": "made by migrations",
+    "dashboard.SavedView": "recorded while it is shared",
     "inventory.Question": "a trial of a job is an action",
     "accounts.UserSession": "logins and logouts are actions",
     "accounts.TwoFactor": "turning it on and off are actions",

@@ -1,12 +1,11 @@
-"""Arithmetic and words of the pages: powers, ages, thinning, filters."""
+"""Arithmetic and words of the pages: powers, ages, thinning."""
 
 from datetime import timedelta
 
 import pytest
-from cast import BOSS, make_onu
 
 from facho.apps.dashboard import power
-from facho.apps.dashboard.queries import OnuListFilter, number
+from facho.apps.dashboard.queries import number
 from facho.apps.inventory import spans
 
 MIN = timedelta(minutes=1)
@@ -70,34 +69,6 @@ def test_a_duration_is_said_exactly(seconds, said):
 )
 def test_an_interval_is_said_as_people_say_it(seconds, said):
     assert spans.interval(seconds) == said
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        pytest.param({}, [1, 7, 2], id="all, by place"),
-        pytest.param({"sort": "rx"}, [7, 1, 2], id="weakest first, those without power last"),
-        pytest.param({"state": "dark"}, [2], id="dark"),
-        pytest.param({"state": "weak"}, [7], id="weak"),
-        pytest.param({"state": "online"}, [1, 7], id="exactly online"),
-        pytest.param({"q": "hwtc00000007"}, [7], id="by serial, in small letters"),
-        pytest.param({"q": "client-2"}, [2], id="by name"),
-        pytest.param({"q": "0/1/7"}, [7], id="by place"),
-        pytest.param({"port": "0/1"}, [1, 7], id="by port"),
-        pytest.param({"olt": "0"}, [], id="of an OLT that is not there"),
-        pytest.param({"olt": "x", "state": "?", "port": "a/b", "sort": "id; --"}, [1, 7, 2], id="nonsense"),
-        pytest.param({"port": "99999999999999999999/1"}, [], id="a port that no database holds"),
-        pytest.param({"olt": "9" * 40}, [1, 7, 2], id="an id that no database holds"),
-    ],
-)
-def test_the_onu_list_can_be_searched(central, query, found):
-    make_onu(central, 1)
-    make_onu(central, 2, port=2, state="los", rx_dbm=None)
-    make_onu(central, 7, rx_dbm=-28.0)
-
-    onus = OnuListFilter.read(query).onus(BOSS)
-
-    assert [onu.onu for onu in onus] == found
 
 
 @pytest.mark.parametrize(

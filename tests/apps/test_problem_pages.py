@@ -107,7 +107,7 @@ def test_a_problem_has_its_history_and_its_onus(ana, boss, central, cut):
 
     answer = ana.get(f"/problems/{cut.pk}/")
 
-    assert list(answer.context["page"]) == [onu]
+    assert answer.context["page"].object_list == [onu]
     assert "acknowledged: Splicer &lt;sent&gt;." in answer.content.decode()
 
 
@@ -115,7 +115,19 @@ def test_a_port_with_low_power_lists_its_weak_onus(ana, central):
     weak, _strong = make_onu(central, 1, rx_dbm=-29.0), make_onu(central, 2, rx_dbm=-20.0)
     problem = make_problem(central, kind="low_power", evidence={"weak": 1, "up": 2})
 
-    assert list(ana.get(f"/problems/{problem.pk}/").context["page"]) == [weak]
+    assert ana.get(f"/problems/{problem.pk}/").context["page"].object_list == [weak]
+
+
+def test_the_onus_of_a_problem_can_be_sorted(ana, central, cut):
+    weakest, other = make_onu(central, 7, rx_dbm=-30.0), make_onu(central, 1, rx_dbm=-20.0)
+    cut.onus = [weakest.pk, other.pk]
+    cut.save()
+
+    by_place, by_power = (ana.get(f"/problems/{cut.pk}/{query}") for query in ("", "?sort=rx_dbm"))
+
+    assert by_place.context["page"].object_list == [other, weakest]
+    assert by_power.context["page"].object_list == [weakest, other]
+    assert 'href="?sort=rx_dbm"' in by_place.content.decode()
 
 
 ACTIONS = [

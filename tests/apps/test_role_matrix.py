@@ -71,8 +71,13 @@ API = {
     "api-olt-enable": act(OPERATOR),
     "api-olt-disable": act(OPERATOR),
     "api-olt-close-breaker": act(OPERATOR),
+    # Of the lowest role that may run one of its actions: see test_olt_bulk.py.
+    "api-olt-bulk": act(OPERATOR),
     "api-olt-stats": read(VIEWER),
     "api-olt-compare": read(VIEWER),
+    # Everybody has views of their own, and reads the shared ones: see test_saved_views.py.
+    "api-view-list": listed(USER, USER),
+    "api-view-detail": {"get": USER, "patch": USER, "delete": USER},
     "api-site-list": listed(VIEWER, ENGINEER),
     "api-site-detail": {"get": VIEWER, "patch": ENGINEER, "delete": ENGINEER},
     "api-tag-list": listed(VIEWER, ENGINEER),
@@ -150,6 +155,11 @@ PAGES = {
     "dashboard:problem": page(VIEWER),
     "dashboard:act-on-problem": {"get": UNSUPPORTED, "post": SUPPORT},
     "dashboard:olts": page(VIEWER),
+    "dashboard:olts-csv": page(VIEWER),
+    "dashboard:olts-xlsx": page(VIEWER),
+    "dashboard:olts-bulk": {"get": UNSUPPORTED, "post": OPERATOR},
+    "dashboard:saved-views": {"get": UNSUPPORTED, "post": USER},
+    "dashboard:saved-view": {"get": UNSUPPORTED, "post": USER},
     "dashboard:olt": page(VIEWER),
     "dashboard:ports": page(VIEWER),
     "dashboard:port": page(VIEWER),
@@ -158,12 +168,16 @@ PAGES = {
     "dashboard:compare": page(VIEWER),
     "dashboard:node": page(VIEWER),
     "dashboard:onus": page(VIEWER),
+    "dashboard:onus-csv": page(VIEWER),
+    "dashboard:onus-xlsx": page(VIEWER),
     "dashboard:onu": page(VIEWER),
     "dashboard:onu-events": page(VIEWER),
     "dashboard:onu-history": page(VIEWER),
     "dashboard:executions": page(VIEWER),
     "dashboard:search": page(VIEWER),
     "dashboard:suggestions": page(VIEWER),
+    "dashboard:executions-csv": page(VIEWER),
+    "dashboard:executions-xlsx": page(VIEWER),
     # Others see the changes of an object: see test_change_pages.py.
     "dashboard:changes": page(ENGINEER),
     "dashboard:tokens": form(USER),
@@ -341,8 +355,13 @@ def rows(onu, execution):
         *(
             apps.get_model(label)
             for label in (
-                *("telemetry.onu", "telemetry.onunote", "telemetry.ponport", "inventory.question", "changes.change"),
+                "telemetry.onu",
+                "telemetry.ponport",
+                "telemetry.onunote",
+                "inventory.question",
+                "changes.change",
                 "problems.problem",
+                "dashboard.savedview",
             )
         ),
     ]:
@@ -360,6 +379,7 @@ PARAMETERS = {
     "onu_id": "telemetry.onu",
     "problem_id": "problems.problem",
     "token_id": "accounts.apitoken",
+    "view_id": "dashboard.savedview",
 }
 
 

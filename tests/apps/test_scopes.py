@@ -212,9 +212,11 @@ BY_NAME = {
     "api-port": "ponport",
     "dashboard:port": "place",
     "dashboard:compare": "olt",
+    "api-view": "savedview",
+    "dashboard:saved-view": "savedview",
 }
 # Rows that all users share.
-SHARED = {"snmpjob", "job", "channel", "pollerstats", "poller", "forecast"}
+SHARED = {"snmpjob", "job", "channel", "pollerstats", "poller", "forecast", "savedview"}
 
 
 def routes(patterns=None, namespace="") -> Iterator[tuple[str, list[str]]]:
@@ -345,7 +347,7 @@ def test_a_search_and_an_order_find_nothing_hidden(scoped, both):
             if answer.status_code == 200:
                 assert answer.json()["count"] == 0, path
     assert scoped.get("/api/v1/olts/", {"ordering": "-onus_total"}).json()["count"] == 1
-    assert "cliente-oculto" not in scoped.get("/onus/?q=oculto&sort=rx").content.decode()
+    assert "cliente-oculto" not in scoped.get("/onus/?q=oculto&sort=rx_dbm").content.decode()
     assert "OLT-OCULTA" not in scoped.get("/olts/?q=oculta").content.decode()
 
 

@@ -221,6 +221,7 @@ SPECTACULAR_SETTINGS = {
         "TokenOriginEnum": "facho.apps.accounts.models.ApiToken.Origin",
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
         "PortLevelEnum": "facho.apps.telemetry.port_levels.Level",
+        "BulkActionEnum": "facho.apps.inventory.bulk.CHOICES",
         "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
         "ProblemKindEnum": "facho.problems.models.Problem.Kind",
         "ProblemSeverityEnum": "facho.problems.models.Problem.Severity",

@@ -22,6 +22,7 @@ urlpatterns = [
     path("api/v1/", include("facho.apps.coordinator.urls_forecasts")),
     path("api/v1/", include("facho.alerts.urls")),
     path("api/v1/", include("facho.problems.urls")),
+    path("api/v1/", include("facho.apps.dashboard.urls_api")),
     path("", include("facho.apps.dashboard.urls")),
 ]
 

@@ -64,6 +64,7 @@ ADDED: dict[Role, list[str]] = {
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),
         # The only change of a port is its capacity.
         *_each("change", "telemetry.ponport"),
+        "dashboard.share_savedview",
     ],
     Role.ENGINEER: [
         *_each("add change delete", "inventory.olt", "inventory.site", "inventory.tag"),

@@ -30,7 +30,7 @@ KEPT = ("object", "olt", "user", "token", "field", "request_id")
 HIDDEN = ("address", "token")
 
 # Object types with actions of people besides those that people edit.
-OBJECT_TYPES = (*RECORDED, "alerts.Alert", "alerts.Delivery", "problems.Problem")
+OBJECT_TYPES = (*RECORDED, "alerts.Alert", "alerts.Delivery", "dashboard.SavedView", "problems.Problem")
 
 
 @page_for_all

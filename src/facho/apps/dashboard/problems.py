@@ -1,5 +1,6 @@
 """Pages of problems: the list, one problem with its history, and what people do about them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,17 +18,21 @@ from django.views.decorators.http import require_POST
 
 from facho.apps.accounts.permissions import missing
 from facho.apps.dashboard import queries
+from facho.apps.dashboard.list_pages import ListQuery
+from facho.apps.dashboard.onu_list import ONUS, onu_page
 from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.polling import live
-from facho.apps.rest.filters import search_problem
+from facho.apps.rest.filters import FilterSet, search_problem
 from facho.problems.filters import ProblemFilter
 from facho.problems.models import CHANGE_PERMISSION, MOST_COMMENT_CHARACTERS, Problem
 from facho.problems.queries import assignable_users, problems_of, searched
 
 PROBLEMS_PER_PAGE = 50
-ONUS_PER_PAGE = 50
+
+# It is the list of ONUs without its filters, columns to choose and views.
+ONUS_OF_PROBLEM = replace(ONUS, name="problem", filters=FilterSet, has_choice=False)
 
 # Parameters of the page that are not filters of the API.
 OWN = ("q", "page", "tab", "handled", "sort")
@@ -98,14 +103,13 @@ def _silence(request: HttpRequest, now: Any) -> Any:
 def problem(request: HttpRequest, problem_id: int) -> HttpResponse:
     """Show one problem: its evidence, its history and its ONUs."""
     found = get_object_or_404(problems_of(request.user), pk=problem_id)
-    wanted = queries.OnuListFilter.read({"sort": request.GET.get("sort", "")})
-    onus: Any = queries.onus_of_problem(request.user, found, wanted.sort)
+    wanted = ListQuery(request, ONUS_OF_PROBLEM)
     context = {
         "active": "problems",
         "problem": found,
         "entries": found.entries.all(),
         "wanted": wanted,
-        "page": Paginator(onus, ONUS_PER_PAGE).get_page(request.GET.get("page")),
+        "page": onu_page(wanted, queries.onus_of_problem(request.user, found)),
         **_actions(request),
     }
     return show(request, "problem.html", context)

@@ -1,8 +1,7 @@
 """Queries of the pages, a few for any number of rows."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -17,18 +16,8 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling.models import OPEN_STATUSES, Execution, PollerStats
 from facho.apps.polling.queries import with_chains
 from facho.apps.telemetry.models import DARK_ONUS, RX_WEAK, Onu, OnuQuerySet, PonPort
-from facho.apps.telemetry.search import matching
+from facho.apps.telemetry.queries import IS_MISSING, IS_WEAK
 from facho.problems.models import Problem
-
-State = Onu.State
-
-IS_MISSING = Q(missing_since__isnull=False)
-# The last values of a missing ONU do not count: it is neither online nor dark. So do the counters of ports.
-IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
-# A dark ONU may still have an old power value. The limit is a whole number, so the rounded power, which has an index,
-# is below it for the same ONUs.
-IS_WEAK = Q(rx_level__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
-
 
 # Pages do not read the secrets of an OLT.
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
@@ -44,8 +33,6 @@ OF_ROWS = (
 
 # Worst first.
 REACHABILITY_ORDER = {"unreachable": 0, "slow": 1, "unknown": 2, "reachable": 3, "disabled": 4}
-
-PLACE = re.compile(r"(\d+)/(\d+)(?:/(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,90 +121,32 @@ def used_ports(olt_id: int) -> QuerySet[PonPort]:
 def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
     """Return the ONUs with the lowest power that are not dark."""
     weak = restrict(Onu.objects.filter(IS_WEAK), user)
-    return _with_olt(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
+    return for_lists(weak).order_by("rx_level", "rx_dbm", "id")[:limit]
 
 
 def latest_dark_onus(user: Any, limit: int = 6) -> list[Onu]:
     """Return the ONUs that went dark last. A query for each state finds them by its index."""
-    dark = _with_olt(restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user))
+    dark = for_lists(restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user))
     latest = chain(*(dark.filter(state=state).order_by("-state_since", "-id")[:limit] for state in Onu.DARK))
     return sorted(latest, key=attrgetter("state_since", "id"), reverse=True)[:limit]
 
 
-def onus_of_problem(user: Any, problem: Problem, sort: str) -> QuerySet[Onu]:
+def onus_of_problem(user: Any, problem: Problem) -> OnuQuerySet:
     """Return the ONUs of a problem as they are now."""
     if problem.kind == Problem.Kind.LOW_POWER:
         found = Onu.objects.below(RX_WEAK).filter(IS_WEAK, olt=problem.olt_id, slot=problem.slot, port=problem.port)
     else:
         found = Onu.objects.filter(pk__in=problem.onus)
-    return _with_olt(restrict(found, user)).order_by(*OnuListFilter.SORTS[sort])
+    return restrict(found, user)
 
 
-def _with_olt(onus: OnuQuerySet) -> QuerySet[Onu]:
+def for_lists(onus: OnuQuerySet) -> QuerySet[Onu]:
+    """Read the OLT and the reading times with the ONUs, and no more columns than lists show."""
     return onus.with_freshness().select_related("olt", "replaced_by").only(
         "slot", "port", "onu", "index", "serial", "name", "description", "state", "state_since", "rx_dbm", "tx_dbm",
         "olt_rx_dbm", "distance_m", "last_down", "model", "missing_since",
         "moved_at", "moved_from", "olt__name", "replaced_by__name", "replaced_by__serial", "replaced_by__index",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class OnuListFilter:
-    """Filters of the ONU list. Invalid values are ignored."""
-
-    q: str = ""
-    olt: int | None = None
-    site: str = ""
-    tag: str = ""
-    state: str = ""
-    port: str = ""
-    sort: str = "place"
-
-    SORTS = {
-        "place": ("olt__name", "slot", "port", "onu", "id"),
-        "name": (F("name").asc(nulls_last=True), "id"),
-        "rx": (F("rx_dbm").asc(nulls_last=True), "id"),
-        "-rx": (F("rx_dbm").desc(nulls_last=True), "id"),
-        "olt_rx": (F("olt_rx_dbm").asc(nulls_last=True), "id"),
-        "distance": (F("distance_m").desc(nulls_last=True), "id"),
-        "age": (F("power_at").asc(nulls_first=True), "id"),
-    }
-
-    @classmethod
-    def read(cls, query: Mapping[str, str]) -> "OnuListFilter":
-        sort = query.get("sort", "")
-        state = query.get("state", "")
-        return cls(
-            q=query.get("q", "").strip(),
-            olt=number(query.get("olt")),
-            site=query.get("site", "").strip()[:100],
-            tag=query.get("tag", "").strip()[:100],
-            state=state if state in {"dark", "weak", "missing", "present", *State.values} else "",
-            port=query.get("port", "") if PLACE.fullmatch(query.get("port", "")) else "",
-            sort=sort if sort in cls.SORTS else "place",
-        )
-
-    def onus(self, user: Any) -> QuerySet[Onu]:
-        named = {"": Q(), "dark": IS_DARK, "weak": IS_WEAK, "missing": IS_MISSING, "present": ~IS_MISSING}
-        found = Onu.objects.filter(named.get(self.state, Q(state=self.state) & ~IS_MISSING), _place(self.port))
-        found = matching(found, self.q)
-        if self.olt is not None:
-            found = found.filter(olt_id=self.olt)
-        if self.site or self.tag:
-            chosen = {"site__name": self.site, "tags__name": self.tag}
-            olts = Olt.objects.filter(**{lookup: name for lookup, name in chosen.items() if name}).order_by()
-            found = found.filter(olt__in=olts.values("pk"))
-        return _with_olt(restrict(found, user)).order_by(*self.SORTS[self.sort])
-
-
-def _place(text: str) -> Q:
-    """Return the ONUs at slot/port or slot/port/onu."""
-    match = PLACE.fullmatch(text)
-    if match is None:
-        return Q()
-    slot, port, onu = match.groups()
-    place = Q(slot=int(slot), port=int(port))
-    return place & Q(onu=int(onu)) if onu else place
 
 
 def number(text: str | None) -> int | None:

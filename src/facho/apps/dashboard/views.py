@@ -6,8 +6,6 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
-from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -22,15 +20,13 @@ from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import queries, text
 from facho.apps.dashboard.shown_changes import last_changes
-from facho.apps.inventory.models import Olt, Tag
+from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import visible_ids, visible_olts
-from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import STATUS_CHOICES
-from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.models import RX_WEAK, Onu
+from facho.apps.telemetry.models import RX_WEAK
 from facho.apps.telemetry.pon_ports import ports_of
 from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
 from facho.problems.queries import count_open, open_problems, problems_of
@@ -152,39 +148,6 @@ def overview(request: HttpRequest) -> HttpResponse:
 
 
 @page("inventory.view_olt")
-def olts(request: HttpRequest) -> HttpResponse:
-    rows = queries.olt_rows(request.user)
-    models.prefetch_related_objects([row.olt for row in rows], "tags")
-    wanted, state = request.GET.get("q", "").strip(), request.GET.get("state", "")
-    site, tag = request.GET.get("site", ""), request.GET.get("tag", "")
-    states = {row.olt.state for row in rows}
-    tags = {row.olt.pk: [each.name for each in row.olt.tags.all()] for row in rows}
-    found = {each.pk for each in matching_olts(visible_olts(request.user).only("pk"), wanted)} if wanted else None
-    shown = [
-        row
-        for row in rows
-        if (found is None or row.olt.pk in found)
-        and state in ("", row.olt.state)
-        and site in ("", str(row.olt.site or ""))
-        and tag in ("", *tags[row.olt.pk])
-    ]
-    context = {
-        "active": "olts",
-        "olts": shown,
-        "olt_total": len(rows),
-        "q": wanted,
-        "problem": search_problem(wanted),
-        "state": state,
-        "states": [name for name in queries.REACHABILITY_ORDER if name in states],
-        "site": site,
-        "sites": sorted({row.olt.site.name for row in rows if row.olt.site}),
-        "tag": tag,
-        "tags": sorted({name for names in tags.values() for name in names}),
-    }
-    return show(request, "olts.html", context)
-
-
-@page("inventory.view_olt")
 def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     found = get_object_or_404(visible_olts(request.user).select_related("site"), pk=olt_id)
     found.readers_olts = visible_ids(request.user)
@@ -227,44 +190,3 @@ def node(request: HttpRequest, node_id: int) -> HttpResponse:
         "changes": last_changes(own, request.user),
     }
     return show(request, "node.html", context)
-
-
-@page("telemetry.view_onu")
-def onus(request: HttpRequest) -> HttpResponse:
-    wanted = queries.OnuListFilter.read(request.GET.dict())
-    pages = Paginator(wanted.onus(request.user), ONUS_PER_PAGE)
-    olts = visible_olts(request.user).select_related("site").only("name", "site__name")
-    seen = {each.pk for each in olts}
-    context = {
-        "active": "onus",
-        "wanted": wanted,
-        "problem": search_problem(wanted.q),
-        "page": pages.get_page(request.GET.get("page")),
-        "olts": olts,
-        "sites": sorted({each.site.name for each in olts if each.site}),
-        "tags": Tag.objects.filter(olts__in=seen).distinct().values_list("name", flat=True),
-        "ports": queries.used_ports(wanted.olt) if wanted.olt in seen else [],
-        "states": Onu.State.choices,
-    }
-    return show(request, "onus.html", context)
-
-
-@page("polling.view_execution")
-def executions(request: HttpRequest) -> HttpResponse:
-    olt_id = queries.number(request.GET.get("olt"))
-    status = request.GET.get("status", "")
-    if status not in dict(STATUS_CHOICES):
-        status = ""
-    before = queries.number(request.GET.get("before"))
-    masters, older = queries.composites(request.user, olt=olt_id, status=status, before=before)
-    context = {
-        "active": "executions",
-        "composites": masters,
-        "older": older,
-        "before": before,
-        "olts": visible_olts(request.user).only("name"),
-        "olt_id": olt_id,
-        "status": status,
-        "statuses": STATUS_CHOICES,
-    }
-    return show(request, "executions.html", context)

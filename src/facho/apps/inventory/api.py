@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import ProtectedError, QuerySet
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import generics, mixins, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.permissions import IsAuthenticated
@@ -13,9 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from facho.apps.accounts.permissions import needs
+from facho.apps.accounts.permissions import missing, needs
 from facho.apps.changes.api import ChangeViewSet
+from facho.apps.inventory import bulk
 from facho.apps.inventory.changes import one_at_a_time
+from facho.apps.inventory.columns import OLT_COLUMNS
 from facho.apps.inventory.filters import LabelFilter, OltFilter
 from facho.apps.inventory.models import Olt, Question, Site, Tag, resolve_hosts
 from facho.apps.inventory.queries import with_olt_counts, with_onu_counts, with_sharing
@@ -24,12 +26,15 @@ from facho.apps.inventory.scopes import ScopedView, SharedView, restrict_labels
 from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.serializers import (
     BrandSerializer,
+    BulkResultSerializer,
+    BulkSerializer,
     DecoderSerializer,
     OltSerializer,
     QuestionSerializer,
     SiteSerializer,
     TagSerializer,
 )
+from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 from facho.brands import BRANDS
@@ -38,10 +43,24 @@ from facho.brands.decode import RAW_DECODERS
 OLTS = with_sharing(with_onu_counts(Olt.objects.select_related("site"))).prefetch_related(with_remarks(), "tags")
 
 
-class OltViewSet(ScopedView, viewsets.ModelViewSet[Olt]):
+class MayRunBulk(IsAuthenticated):
+    """Users who may run at least one action. The view checks the permission of the chosen one."""
+
+    @property
+    def message(self) -> str:
+        return missing(Olt.OPERATE_PERMISSION)
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return super().has_permission(request, view) and bool(bulk.actions_of(request.user))
+
+
+@extend_schema_view(list=describe_export(OltSerializer))
+class OltViewSet(ExportedList, ScopedView, viewsets.ModelViewSet[Olt]):
     """OLTs. SNMP secrets can be written and are never returned."""
 
     queryset = OLTS
+    export_name = "olts"
+    export_columns = OLT_COLUMNS
     olt_path = "pk"
     serializer_class = OltSerializer
     filter_backends = LIST_BACKENDS
@@ -116,6 +135,24 @@ class OltViewSet(ScopedView, viewsets.ModelViewSet[Olt]):
             detail = _("The breaker of %(olt)s is not open: it is polled already.") % {"olt": olt}
             return Response({"detail": detail}, status=status.HTTP_409_CONFLICT)
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=BulkSerializer, responses={200: BulkResultSerializer})
+    @action(
+        detail=False,
+        methods=["post"],
+        permission_classes=[MayRunBulk],
+        body_serializer=BulkSerializer,
+        filter_backends=[],
+        filterset_class=None,
+    )
+    def bulk(self, request: Request) -> Response:
+        """Run an action on many OLTs: these `ids`, or all that match `filter`. Each is changed or refused alone."""
+        body = BulkSerializer(data=request.data, context=self.get_serializer_context())
+        body.is_valid(raise_exception=True)
+        outcomes = body.run()
+        chosen = bulk.Action(body.validated_data["action"])
+        answer = {"action": chosen, "detail": bulk.story(chosen, outcomes), "results": outcomes}
+        return Response(BulkResultSerializer(answer).data)
 
 
 def _resolve_host(request: Request) -> None:

@@ -14,14 +14,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
 
-from facho.apps.inventory import paces
+from facho.apps.accounts.permissions import missing
+from facho.apps.inventory import bulk, paces
 from facho.apps.inventory.changes import save_changes
+from facho.apps.inventory.filters import OltFilter
 from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt, Question, Site, Tag
 from facho.apps.inventory.queries import SHARES_DEVICE
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
-from facho.apps.inventory.scopes import check_place, restrict_labels, visible_ids
+from facho.apps.inventory.scopes import check_place, restrict_labels, visible_ids, visible_olts
 from facho.apps.rest.strict import StrictSerializer
 from facho.brands import BRANDS
 
@@ -439,3 +442,83 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
     )
     def get_answer(self, question: Question) -> Any:
         return ANSWERS[question.kind](question.answer).data if question.state == Question.State.ANSWERED else None
+
+
+class BulkSerializer(StrictSerializer):
+    """An action on many OLTs."""
+
+    action = serializers.ChoiceField(choices=bulk.CHOICES)
+    ids: serializers.ListField = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=2**63 - 1),
+        required=False,
+        max_length=bulk.MOST_OLTS,
+        help_text="Ids of OLTs. Either this or `filter`.",
+    )
+    filter: serializers.DictField = serializers.DictField(
+        child=serializers.CharField(),
+        required=False,
+        help_text='Parameters of the list of OLTs, such as `{"site": "Lima"}`. `{}`: all OLTs that you see.',
+    )
+    tag = serializers.CharField(required=False, help_text="Name of a tag, for add_tag and remove_tag.")
+    site = serializers.CharField(required=False, allow_null=True, help_text="Name of a site, or null, for set_site.")
+
+    NEEDS = {bulk.Action.ADD_TAG: "tag", bulk.Action.REMOVE_TAG: "tag", bulk.Action.SET_SITE: "site"}
+
+    def validate(self, body: dict[str, Any]) -> dict[str, Any]:
+        action, user = bulk.Action(body["action"]), self.context["request"].user
+        if not user.has_perm(bulk.PERMISSIONS[action]):
+            raise PermissionDenied(missing(bulk.PERMISSIONS[action]))
+        if ("ids" in body) == ("filter" in body):
+            raise serializers.ValidationError({"ids": [_("Give either ids or filter.")]})
+        needed = self.NEEDS.get(action)
+        if needed is not None and needed not in body:
+            raise serializers.ValidationError({needed: [_("This action needs it.")]})
+        if stray := {"tag", "site"} & body.keys() - {needed}:
+            raise serializers.ValidationError({name: [_("This action does not need it.")] for name in stray})
+        try:
+            label = bulk.label_of(action, body.get(needed or "") or "", user)
+        except ModelError as error:
+            raise serializers.ValidationError({str(needed): error.messages}) from error
+        return {**body, "label": label, "olts": self._olts(body, user)}
+
+    def _olts(self, body: dict[str, Any], user: Any) -> list[Olt]:
+        olts = visible_olts(user).select_related("site")
+        if "ids" in body:
+            return list(olts.filter(pk__in=body["ids"]))
+        known = list(OltFilter.base_filters)
+        if unknown := sorted(body["filter"].keys() - set(known)):
+            said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
+            raise serializers.ValidationError({"filter": {name: [said] for name in unknown}})
+        chosen = OltFilter(body["filter"], olts, request=self.context["request"])
+        if not chosen.is_valid():
+            raise serializers.ValidationError({"filter": chosen.errors})
+        found = list(chosen.qs[: bulk.MOST_OLTS + 1])
+        if len(found) > bulk.MOST_OLTS:
+            said = _("More than %(most)d OLTs match. Filter more.") % {"most": bulk.MOST_OLTS}
+            raise serializers.ValidationError({"filter": [said]})
+        return found
+
+    def run(self) -> list[bulk.Outcome]:
+        """Run the action. An unknown id is refused."""
+        body, user = self.validated_data, self.context["request"].user
+        outcomes = bulk.run(bulk.Action(body["action"]), body["olts"], body["label"], user)
+        unknown = dict.fromkeys(body.get("ids", ())).keys() - {each.id for each in outcomes}
+        said = gettext("There is no such OLT.")
+        return [*outcomes, *(bulk.Outcome(pk, "", bulk.Result.REFUSED, said) for pk in sorted(unknown))]
+
+
+class BulkOutcomeSerializer(serializers.Serializer[Any]):
+    """The result for one OLT."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField(help_text="Empty if there is no such OLT.")
+    result = serializers.ChoiceField(choices=[each.value for each in bulk.Result])
+    detail = serializers.CharField(help_text="Why it was refused; otherwise empty.")
+
+
+class BulkResultSerializer(serializers.Serializer[Any]):
+    """The results of an action on many OLTs."""
+
+    action = serializers.ChoiceField(choices=bulk.CHOICES)
+    detail = serializers.CharField(help_text="The result, as a sentence.")
+    results = BulkOutcomeSerializer(many=True)

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import F, Prefetch, QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,11 +15,12 @@ from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import ScopedView, restrict, visible_olts
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
+from facho.apps.polling.columns import EXECUTION_COLUMNS
 from facho.apps.polling.filters import ExecutionFilter
 from facho.apps.polling.models import Execution
 from facho.apps.polling.olt_stats import olt_stats
 from facho.apps.polling.pool_history import pool_history
-from facho.apps.polling.queries import with_parts
+from facho.apps.polling.queries import with_parts, with_times
 from facho.apps.polling.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -33,11 +34,12 @@ from facho.apps.polling.serializers import (
     RunSerializer,
     StatsSerializer,
 )
+from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 
 # Only the name of the OLT is read, never its secrets.
-EXECUTIONS = with_parts(Execution.objects.annotate(olt_name=F("olt__name")))
+EXECUTIONS = with_parts(with_times(Execution.objects.annotate(olt_name=F("olt__name"))))
 
 # Only for a single execution; a list would carry megabytes of them.
 LONG_COLUMNS = ("coverage", "failed_onus")
@@ -154,14 +156,29 @@ class RunNodeView(StrictView):
         return Response(answer.data, status=status.HTTP_202_ACCEPTED)
 
 
-class ExecutionViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Execution]):
+@extend_schema_view(list=describe_export(ExecutionSerializer))
+class ExecutionViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Execution]):
     """Executions with their results. The detail view includes the chain and the attempts."""
 
     queryset = EXECUTIONS
+    export_name = "executions"
+    export_columns = EXECUTION_COLUMNS
     filter_backends = LIST_BACKENDS
     filterset_class = ExecutionFilter
     search_fields = ["node_name", "olt__name", "error"]
-    ordering_fields = ["id", "slot", "started_at", "ended_at", "status", "olt__name", "node_name", "readings", "pdus"]
+    ordering_fields = [
+        "id",
+        "slot",
+        "started_at",
+        "ended_at",
+        "lateness",
+        "duration",
+        "status",
+        "olt__name",
+        "node_name",
+        "readings",
+        "pdus",
+    ]
 
     def get_queryset(self) -> QuerySet[Execution]:
         if self.action != "retrieve":

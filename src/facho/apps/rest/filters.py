@@ -110,6 +110,10 @@ class IdFilter(django_filters.NumberFilter):
         return MaxValueValidator(LARGEST_ID)
 
 
+class IdsFilter(django_filters.BaseInFilter, IdFilter):
+    """Ids of rows, separated by commas."""
+
+
 class MomentField(IsoDateTimeField):
     """A time with a zone that can be converted to every zone."""
 

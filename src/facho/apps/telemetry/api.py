@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import F, Prefetch, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied
@@ -20,9 +20,11 @@ from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.asking import answering
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer
+from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry import reading
+from facho.apps.telemetry.columns import ONU_COLUMNS
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote
@@ -41,6 +43,7 @@ from facho.apps.telemetry.serializers import (
     SearchWish,
     SummarySerializer,
 )
+from facho.engine.brand import ONU_FIELDS
 
 # Newest first. Only the name of the OLT is read, never its secrets.
 EVENTS = OnuEvent.objects.annotate(
@@ -48,7 +51,8 @@ EVENTS = OnuEvent.objects.annotate(
 ).order_by("-at", "-id")
 
 
-class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
+@extend_schema_view(list=describe_export(OnuSerializer))
+class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     """ONUs with their last values."""
 
     # By place; the id keeps ONUs without a place in a stable order across pages.
@@ -60,6 +64,8 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         .order_by("olt__name", "slot", "port", "onu", "id")
     )
     serializer_class = OnuSerializer
+    export_name = "onus"
+    export_columns = ONU_COLUMNS
     filter_backends = LIST_BACKENDS
     filterset_class = OnuFilter
     matching = staticmethod(matching)
@@ -69,24 +75,19 @@ class OnuViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         "slot",
         "port",
         "onu",
-        "name",
-        "serial",
-        "state",
-        "rx_dbm",
-        "tx_dbm",
-        "olt_rx_dbm",
-        "distance_m",
-        "temperature_c",
-        "voltage_v",
-        "in_octets",
-        "out_octets",
-        "last_up",
-        "last_down",
+        *ONU_FIELDS,
+        "state_since",
         "missing_since",
         "moved_at",
         "first_seen_at",
         "read_at",
+        "state_at",
+        "power_at",
     ]
+
+    def export_table(self) -> QuerySet[Onu]:
+        # The links to replaced ONUs are no column, and would cost as much as all others.
+        return super().export_table().prefetch_related(None)
 
     @extend_schema(
         parameters=[HistoryWish],

@@ -1,19 +1,121 @@
 """Filters of ONUs and their events."""
 
+import math
+import re
+from datetime import timedelta
+from typing import Any
+
 import django_filters
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.filters import OltRowsFilter
-from facho.apps.rest.filters import AnyOfFilter, IdFilter, MomentFilter, YesNoFilter
+from facho.apps.rest.filters import AnyOfFilter, IdFilter, IdsFilter, MomentFilter, YesNoFilter
 from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.telemetry.queries import IS_DARK, IS_MISSING, IS_WEAK
+from facho.apps.telemetry.serializers import LONGEST_HISTORY, STEP, UNITS
+
+# A port, or a slot and a port.
+PORT = re.compile(r"(?:([0-9]{1,9})/)?([0-9]{1,9})")
+
+# States of the list besides those of a device. The last values of a missing ONU do not count.
+MISSING, PRESENT, DARK, WEAK = "missing", "present", "dark", "weak"
+GROUPS = {
+    MISSING: IS_MISSING,
+    PRESENT: ~IS_MISSING,
+    DARK: IS_DARK,
+    WEAK: IS_WEAK,
+}
+GROUP_CHOICES = [
+    (DARK, _("down")),
+    (WEAK, _("weak power")),
+    (MISSING, _("missing")),
+    (PRESENT, _("not missing")),
+]
+
+
+class PortField(forms.CharField):
+    """The number of a port, or slot/port."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if text and not PORT.fullmatch(text):
+            raise ValidationError(_("Write the number of a port, or slot/port such as 1/9."))
+        return text
+
+
+class PortFilter(django_filters.CharFilter):
+    field_class = PortField
+
+    def filter(self, qs: QuerySet[Onu], value: str) -> QuerySet[Onu]:
+        match = PORT.fullmatch(value or "")
+        if match is None:
+            return qs
+        slot, port = match.groups()
+        return qs.filter(port=int(port), **({"slot": int(slot)} if slot else {}))
+
+
+class PowerFilter(django_filters.NumberFilter):
+    """A bound of the received power. The rounded power has an index."""
+
+    def filter(self, qs: QuerySet[Onu], value: Any) -> QuerySet[Onu]:
+        if value is None:
+            return qs
+        side = "gte" if self.lookup_expr.startswith("gt") else "lte"
+        found: QuerySet[Onu] = super().filter(qs.filter(**{f"rx_level__{side}": math.floor(value)}), value)
+        return found
+
+
+class SpanField(forms.CharField):
+    """A span of time: seconds, or a number and m, h or d."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        match = STEP.fullmatch(text)
+        seconds = int(match[1]) * UNITS[match[2]] if match else 0
+        if not 1 <= seconds <= LONGEST_HISTORY * 3600:
+            raise ValidationError(_("Write a span of time such as 30m, 24h or 7d."))
+        return timedelta(seconds=seconds)
+
+
+class WithinFilter(django_filters.Filter):
+    """Times within the last hours or days."""
+
+    field_class = SpanField
+
+    def filter(self, qs: QuerySet[Onu], value: timedelta | None) -> QuerySet[Onu]:
+        return qs if value is None else qs.filter(**{f"{self.field_name}__gte": timezone.now() - value})
 
 
 class OnuFilter(OltRowsFilter):
-    """Filters by place, state, serial and received power."""
+    """Filters of ONUs, for the API, the pages and the files."""
 
-    state = AnyOfFilter(choices=Onu.State.choices, label="state, may be repeated")
+    id = IdsFilter(label="ids, separated by commas")
+    state = AnyOfFilter(
+        method="by_state",
+        choices=[*Onu.State.choices, *GROUP_CHOICES],
+        label="state, may be repeated. A missing ONU has no other state. dark: offline, loss of signal or power lost; "
+        "weak: with low power; present: not missing",
+    )
     serial = django_filters.CharFilter(lookup_expr="iexact", label="the complete serial, in upper or lower case")
+    model = django_filters.CharFilter(lookup_expr="istartswith", label="the start of the model, in any case")
+    port = PortFilter(label="the number of a port, or slot/port")
     has_power = YesNoFilter(
         field_name="rx_dbm", lookup_expr="isnull", exclude=True, label="whether a received power is known"
+    )
+    rx_dbm__gt = PowerFilter(field_name="rx_dbm", lookup_expr="gt", label="received power, more than")
+    rx_dbm__gte = PowerFilter(field_name="rx_dbm", lookup_expr="gte", label="received power, from")
+    rx_dbm__lt = PowerFilter(field_name="rx_dbm", lookup_expr="lt", label="received power, less than")
+    rx_dbm__lte = PowerFilter(field_name="rx_dbm", lookup_expr="lte", label="received power, up to")
+    since_after = MomentFilter(field_name="state_since", lookup_expr="gte", label="start of the state, from")
+    since_before = MomentFilter(field_name="state_since", lookup_expr="lt", label="start of the state, until before")
+    since_within = WithinFilter(
+        field_name="state_since", label="the state began within the last 30m, 24h or 7d: a number and m, h or d"
     )
 
     is_missing = YesNoFilter(
@@ -33,13 +135,19 @@ class OnuFilter(OltRowsFilter):
         model = Onu
         fields = {
             "slot": ["exact"],
-            "port": ["exact"],
             "onu": ["exact"],
-            "rx_dbm": ["lt", "gt"],
-            "olt_rx_dbm": ["lt", "gt"],
+            "olt_rx_dbm": ["lt", "gt", "lte", "gte"],
+            "distance_m": ["lte", "gte"],
             "missing_since": ["lt", "gt"],
             "moved_at": ["lt", "gt"],
         }
+
+    def by_state(self, onus: QuerySet[Onu], name: str, values: list[str]) -> QuerySet[Onu]:
+        states = [value for value in values if value not in GROUPS]
+        wanted = Q(state__in=states) & ~IS_MISSING if states else Q()
+        for group in {*values} & GROUPS.keys():
+            wanted |= GROUPS[group]
+        return onus.filter(wanted)
 
 
 class OnuEventFilter(OltRowsFilter):

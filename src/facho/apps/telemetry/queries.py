@@ -1,12 +1,19 @@
-"""Counts of ONUs, by the counters of their ports."""
+"""Conditions of ONUs, and their counts by the counters of their ports."""
 
 from collections import Counter
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from facho.apps.inventory.scopes import restrict
-from facho.apps.telemetry.models import Onu, PonPort
+from facho.apps.telemetry.models import RX_WEAK, Onu, PonPort
+
+IS_MISSING = Q(missing_since__isnull=False)
+# The last values of a missing ONU do not count: it is neither online nor dark. So do the counters of ports.
+IS_DARK = Q(state__in=Onu.DARK) & ~IS_MISSING
+# A dark ONU may still have an old power value. The limit is a whole number, so the rounded power, which has an index,
+# is below it for the same ONUs.
+IS_WEAK = Q(rx_level__lt=RX_WEAK) & ~Q(state__in=Onu.DARK) & ~IS_MISSING
 
 
 def summary(user: Any) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "port",
             "onu",
             *ONU_FIELDS,
+            "state_since",
             "extra",
             "misses",
             "is_missing",

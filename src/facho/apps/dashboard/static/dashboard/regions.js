@@ -18,8 +18,9 @@ let signatures = new Map();
 
 const regions = (root) => root.querySelectorAll("[data-region]");
 
-/** Return the content of a region without its ages, which are updated separately. */
-const signature = (region) => region.outerHTML.replace(/(<time\b[^>]*>)[^<]*/g, "$1");
+/** Return the content of a region without its ages, which are updated separately, and without tokens of forms. */
+const signature = (region) =>
+  region.outerHTML.replace(/(<time\b[^>]*>)[^<]*/g, "$1").replace(/<input[^>]* name="csrfmiddlewaretoken"[^>]*>/g, "");
 
 /** Handle a notification about an OLT: fetch the page again soon, if it shows that OLT. */
 export function changed({ olt_id: olt }) {
@@ -90,8 +91,16 @@ function swap(page) {
   document.dispatchEvent(new Event("facho:refreshed"));
 }
 
-/** Replace a region; open details stay open and the focus is kept. */
+/** Replace a region; open details stay open, fields with an id keep what the user entered, and the focus is kept. */
 function replace(present, fresh) {
+  for (const field of present.querySelectorAll("select[id], input[id]:not([type=checkbox])")) {
+    const again = fresh.querySelector(`#${CSS.escape(field.id)}`);
+    if (again) again.value = field.value;
+  }
+  for (const box of present.querySelectorAll("input[type=checkbox][id]:checked")) {
+    const again = fresh.querySelector(`#${CSS.escape(box.id)}`);
+    if (again) again.checked = true;
+  }
   for (const details of present.querySelectorAll("details[open]")) {
     const again = fresh.querySelector(`#${CSS.escape(details.id)}`);
     if (again) again.open = true;
