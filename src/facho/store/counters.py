@@ -1,6 +1,5 @@
 """Counters of PON ports: kept in memory beside the ONUs, and written where a run changed them."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from facho.apps.telemetry.models import COUNTERS, PonPort
@@ -14,13 +13,13 @@ class PortCounters:
     """
 
     def __init__(self) -> None:
-        self._counts: list[Counter[str]] = []
+        self._counts: list[dict[str, int]] = []
         self._stored: list[tuple[int, ...]] = []
         # Ports that were counted since the last write.
         self._touched: set[int] = set()
 
     def add_port(self, stored: tuple[int, ...]) -> None:
-        self._counts.append(Counter())
+        self._counts.append(dict.fromkeys(COUNTERS, 0))
         self._stored.append(stored)
 
     def add(self, port: int, names: Iterable[str], step: int) -> None:
@@ -28,13 +27,14 @@ class PortCounters:
         self._touched.add(port)
         counts = self._counts[port]
         for name in names:
-            counts[name] += step
+            # An ONU in a state that has no counter is only in the total.
+            counts[name] = counts.get(name, 0) + step
 
     def write(self, port_ids: Sequence[int]) -> None:
         """Write the counters that changed, in the open transaction."""
         rows = []
         for port in self._touched:
-            counts = tuple(self._counts[port][name] for name in COUNTERS)
+            counts = tuple(map(self._counts[port].__getitem__, COUNTERS))
             if counts != self._stored[port]:
                 self._stored[port] = counts
                 rows.append((*counts, port_ids[port]))

@@ -779,7 +779,8 @@ class Inventory:
             if ADAPTED.isdisjoint(names):
                 rows = [(*cells[each].values(), self.ids[each]) for each in positions]
             else:
-                rows = [(*map(adapted, cells[each].values()), self.ids[each]) for each in positions]
+                changed = {name: [cells[each][name] for each in positions] for name in names}
+                rows = list(zip(*_written(changed), [self.ids[each] for each in positions], strict=True))
             sql.update(Onu, names, rows)
             for name in names:
                 if name in self.columns:
@@ -797,8 +798,7 @@ class Inventory:
             "pon_port_id": [self.port_ids[number] for number in changes.found_ports],
             **changes.found,
         }
-        written = [list(map(adapted, column)) if name in ADAPTED else column for name, column in found.items()]
-        sql.write(Onu, tuple(found), list(zip(*written, strict=True)))
+        sql.write(Onu, tuple(found), list(zip(*_written(found), strict=True)))
         held = Onu.objects.filter(olt_id=self.olt_id, place_taken=False, pk__gt=max(self.ids, default=0))
         ids = dict(held.values_list("index", "pk"))
         self.ids += map(ids.__getitem__, found["index"])
@@ -837,6 +837,11 @@ class Inventory:
         ]
         columns = ("onu_id", "olt_id", "at", "field", "old", "new", "cause")
         sql.write(OnuEvent, columns, values)
+
+
+def _written(columns: Mapping[str, list[Any]]) -> list[list[Any]]:
+    """Return columns for the driver."""
+    return [list(map(adapted, column)) if name in ADAPTED else column for name, column in columns.items()]
 
 
 def _stored_in(fields: Collection[str]) -> list[str]:
