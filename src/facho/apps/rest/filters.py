@@ -41,6 +41,8 @@ class LimitedSearch(SearchFilter):
         return super().get_search_terms(request)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        if not getattr(view, "search_fields", None):
+            return []
         described = super().get_schema_operation_parameters(view)
         for each in described:
             each["schema"] = {"type": "string", "maxLength": MOST_SEARCH_CHARACTERS}
