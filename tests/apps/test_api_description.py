@@ -54,13 +54,13 @@ def test_the_schema_is_served_as_it_is_in_the_repository(db):
 
 
 def empty_parameters():
-    """Yield each parameter of a list, and whether it may be empty as the schema says."""
+    """Yield each parameter of a list, and whether it may be empty according to the schema."""
     for path, operations in yaml.safe_load(SCHEMA.read_text())["paths"].items():
         for parameter in operations["get"].get("parameters", ()) if "get" in operations and "{" not in path else ():
             yield path, parameter["name"], parameter.get("allowEmptyValue", False)
 
 
-def test_an_empty_parameter_is_one_that_is_left_out_where_the_schema_says_so(api, db):
+def test_the_schema_describes_which_parameters_may_be_empty(api, db):
     expected = list(empty_parameters())
 
     answered = [(path, name, api.get(f"{path}?{name}=").status_code == 200) for path, name, _may_be_empty in expected]

@@ -53,7 +53,7 @@ def describe_refusals(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
 
 def _may_be_empty(parameter: dict[str, Any]) -> bool:
     """Return whether an empty query parameter is the same as one that is left out."""
-    return parameter["schema"].get("type") != "array" and parameter["name"] != "page_size"
+    return bool(parameter["schema"].get("type") != "array" and parameter["name"] != "page_size")
 
 
 class EmptyChoices(AutoSchema):
