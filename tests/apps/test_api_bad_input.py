@@ -194,3 +194,9 @@ def test_a_long_secret_of_before_is_kept(api):
 
     assert answer.status_code == 200
     assert Olt.objects.get().community.reveal() == "x" * 300
+
+
+def test_a_nul_in_a_search_is_refused_by_the_name_of_the_parameter(api, db):
+    answer = api.get("/api/v1/olts/?search=%00")
+
+    assert (answer.status_code, answer.json()) == (400, {"search": ["Null characters are not allowed."]})

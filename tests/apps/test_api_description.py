@@ -53,6 +53,22 @@ def test_the_schema_is_served_as_it_is_in_the_repository(db):
     assert served == yaml.safe_load(SCHEMA.read_text())
 
 
+def empty_parameters():
+    """Yield each parameter of a list, and whether it may be empty according to the schema."""
+    for path, operations in yaml.safe_load(SCHEMA.read_text())["paths"].items():
+        for parameter in operations["get"].get("parameters", ()) if "get" in operations and "{" not in path else ():
+            yield path, parameter["name"], parameter.get("allowEmptyValue", False)
+
+
+def test_the_schema_describes_which_parameters_may_be_empty(api, db):
+    expected = list(empty_parameters())
+
+    answered = [(path, name, api.get(f"{path}?{name}=").status_code == 200) for path, name, _may_be_empty in expected]
+
+    assert len(expected) > 100
+    assert answered == expected
+
+
 @pytest.mark.parametrize(
     "path",
     ["/auth/token/", "/pollers/", "/pollers/queue/", "/pollers/stats/", "/pollers/nodes/{node_id}/run/", "/olts/"],

@@ -44,6 +44,8 @@ CHECKS = [
 SCHEMA = schemathesis.openapi.from_path(Path(__file__).parents[2] / "docs" / "openapi.yaml")
 SCHEMA.app = get_wsgi_application()
 OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
+# Of a request without parameters and body, nothing can be wrong.
+CAN_BE_WRONG = [label for label, each in OPERATIONS.items() if any((each.path_parameters, each.query, each.body))]
 MODES = {"valid": schemathesis.GenerationMode.POSITIVE, "invalid": schemathesis.GenerationMode.NEGATIVE}
 
 
@@ -88,9 +90,13 @@ def token(request, boss, reader):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_every_answer_is_as_the_schema_says(operation, mode, ids, token):
+# The CSV of changes is streamed for ASGI; the generated requests use WSGI.
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+@pytest.mark.parametrize(
+    ("label", "mode"), [*((each, "valid") for each in OPERATIONS), *((each, "invalid") for each in CAN_BE_WRONG)]
+)
+def test_every_answer_is_as_the_schema_says(label, mode, ids, token):
+    operation = OPERATIONS[label]
     issued, key = token
     known = ids | {"tokens": issued.pk}
     resource = operation.path.removeprefix("/api/v1/").removeprefix("pollers/").partition("/")[0]
@@ -103,7 +109,7 @@ def test_every_answer_is_as_the_schema_says(operation, mode, ids, token):
         # A failing request is short enough to be understood without minutes of shrinking.
         phases=[Phase.generate],
     )
-    @given(case=operation.as_strategy(generation_mode=mode), exists=st.integers(0, 3))
+    @given(case=operation.as_strategy(generation_mode=MODES[mode]), exists=st.integers(0, 3))
     def check(case, exists):
         # Mostly a row that exists: the others are only not found.
         for name in case.path_parameters if exists else ():
@@ -111,6 +117,8 @@ def test_every_answer_is_as_the_schema_says(operation, mode, ids, token):
         with transaction.atomic():
             response = case.call(headers={"Authorization": f"Token {key}"})
             transaction.set_rollback(True)
-        case.validate_response(response, checks=CHECKS)
+        # Text between the parts of a form is ignored, as the standard says.
+        is_form = case.media_type == "multipart/form-data"
+        case.validate_response(response, checks=CHECKS[:-1] if is_form else CHECKS)
 
     check()

@@ -95,6 +95,12 @@ def test_a_refused_csv_is_answered_in_json(api, db):
     assert answer.json() == {"object": ["Enter a number."]}
 
 
+def test_an_unknown_format_is_refused(api, db):
+    answer = api.get(f"{API}?format=xml")
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/json")
+
+
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
 def test_nobody_can_write_to_the_record(api, changes, method):
     for url in (API, f"{API}{changes[0].pk}/"):

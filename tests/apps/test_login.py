@@ -1,9 +1,11 @@
 """The login on the page and in the API: who is locked, where, for how long, and how a lock ends."""
 
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 from axes.models import AccessAttempt, AccessLog
+from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in
 from django.test import Client
@@ -50,6 +52,34 @@ def test_a_user_is_locked_after_five_failures(noc, path, refused):
     assert answer.status_code == 429
     assert LOCKED in answer.content.decode()
     assert 0 < int(answer["Retry-After"]) <= 900
+
+
+class Watched(BaseBackend):
+    """Remembers whether the client had its turn when a password was checked."""
+
+    had_turn: ClassVar[list[bool]] = []
+
+    def authenticate(self, request, username=None, password=None):
+        self.had_turn.append(logins.turn_of(request).locked())
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [(LOGIN, {}), (TOKEN, {}), ("/account/password/", {"old_password": "x", "new_password1": "y"})],
+    ids=["page", "API", "own password"],
+)
+def test_a_client_tries_one_password_after_the_other(noc, settings, monkeypatch, path, form):
+    # Many at once would all be tried before the first failure is counted.
+    settings.AUTHENTICATION_BACKENDS = [*settings.AUTHENTICATION_BACKENDS, f"{__name__}.Watched"]
+    monkeypatch.setattr(Watched, "had_turn", [])
+    client = Client()
+    if form:
+        client.force_login(noc, "facho.apps.accounts.backends.LocalBackend")
+
+    answer = client.post(path, form or {"username": "noc", "password": "wrong"})
+
+    assert Watched.had_turn == [True]
+    assert not logins.turn_of(answer.wsgi_request).locked()
 
 
 def test_another_browser_is_the_same_client(noc):

@@ -9,7 +9,9 @@ from django.test import Client
 from django.utils import timezone
 from pyotp.totp import TOTP
 
+from facho.apps.accounts.logins import turn_of
 from facho.apps.accounts.models import RecoveryCode, TwoFactor, UserSession
+from facho.apps.accounts.two_factor import refusal
 
 PAGE, LOGIN, CODE, TOKEN = "/account/two-factor/", "/login/", "/login/code/", "/api/v1/auth/token/"
 PASSWORD = "a good passphrase"
@@ -169,6 +171,15 @@ class TestLogin:
         assert locked.status_code == 429
         assert "Too many failed logins." in locked.content.decode()
         assert "Retry-After" in locked
+
+    def test_a_client_tries_one_code_after_the_other(self, factor, monkeypatch, rf):
+        had_turn = []
+        monkeypatch.setattr(TwoFactor, "accept", lambda _factor, _code: had_turn.append(turn_of(request).locked()))
+        request = rf.post("/login/code/")
+
+        refusal(request, factor, "123456")
+
+        assert had_turn == [True]
 
     @pytest.mark.parametrize("change", ["time", "password", "disabled", "none"])
     def test_the_second_step_needs_a_valid_first_one(self, factor, noc, monkeypatch, change):

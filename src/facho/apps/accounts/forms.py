@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.accounts import two_factor
-from facho.apps.accounts.logins import lock_of
+from facho.apps.accounts.logins import lock_of, turn_of
 from facho.apps.accounts.models import ApiToken, TwoFactor
 from facho.apps.accounts.networks import clean_networks
 from facho.apps.accounts.roles import groups_within, label_of
@@ -65,6 +65,10 @@ class OwnTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only i
 class LoginForm(AuthenticationForm):
     """User name and password. A locked user learns how long the lock lasts."""
 
+    def clean(self) -> dict[str, Any]:
+        with turn_of(self.request):
+            return super().clean()
+
     def get_invalid_login_error(self) -> forms.ValidationError:
         if self.request and (lock := lock_of(self.request, self.cleaned_data["username"])):
             return lock.error
@@ -109,8 +113,10 @@ class OwnPassword:
 
     def check_own(self, password: str) -> str:
         user: Any = self.request.user
+        with turn_of(self.request):
+            found = authenticate(self.request, username=user.get_username(), password=password)
         # At a login server the name may belong to another person.
-        if authenticate(self.request, username=user.get_username(), password=password) != user:
+        if found != user:
             lock = lock_of(self.request, user.get_username())
             raise lock.error if lock else forms.ValidationError(_("This is not your password."))
         return password

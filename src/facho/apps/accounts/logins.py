@@ -9,6 +9,7 @@ Three numbers are counted, each until `FACHO_LOGIN_LOCK_MINUTES` after the last 
 """
 
 import ipaddress
+import threading
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ USER_FACTOR = 20
 # An IPv6 client has a whole network of addresses.
 IPV6_PREFIX = 64
 
+# Shared by addresses with the same hash.
+_TURNS = [threading.Lock() for _number in range(64)]
+
 
 def counted_address(request: HttpRequest) -> str | None:
     """Return the address under which failures of a client are counted."""
@@ -50,6 +54,14 @@ def _counted(address: Address | None) -> str | None:
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False).network_address)
     return None if address is None else str(address)
+
+
+def turn_of(request: HttpRequest | None) -> threading.Lock:
+    """Return the lock under which a client tries passwords and codes: one after the other.
+
+    A check takes tenths of a second. Of a hundred at once, many would be tried before the first failure is counted.
+    """
+    return _TURNS[hash(request and counted_address(request)) % len(_TURNS)]
 
 
 def counted_name(request: HttpRequest | None, credentials: Mapping[str, Any] | None) -> str:

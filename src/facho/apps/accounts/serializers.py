@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import Throttled
 
 from facho.apps.accounts import two_factor
-from facho.apps.accounts.logins import lock_of
+from facho.apps.accounts.logins import lock_of, turn_of
 from facho.apps.accounts.models import ApiToken, TwoFactor, check_expiry
 from facho.apps.accounts.networks import clean_networks
 from facho.apps.accounts.roles import groups_within
@@ -35,7 +35,8 @@ class LoginSerializer(StrictSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         request, code = self.context["request"], attrs.pop("code", "")
-        user = authenticate(request, **attrs)
+        with turn_of(request):
+            user = authenticate(request, **attrs)
         self._refuse_locked(attrs["username"])
         if user is None:
             refusal = _("Unable to log in with provided credentials.")

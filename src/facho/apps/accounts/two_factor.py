@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from facho.apps.accounts.logins import lock_of
+from facho.apps.accounts.logins import lock_of, turn_of
 from facho.apps.accounts.models import TwoFactor
 
 
@@ -26,13 +26,14 @@ def is_missing(user: Any) -> bool:
 def refusal(request: HttpRequest, factor: TwoFactor, code: str) -> ValidationError | None:
     """Use a code, and return the reason if it is not accepted. A wrong one is a failed login."""
     name = factor.user.get_username()
-    if lock := lock_of(request, name):
-        return lock.error
-    if factor.accept(code):
-        return None
-    user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
-    if lock := lock_of(request, name):
-        return lock.error
+    with turn_of(request):
+        if lock := lock_of(request, name):
+            return lock.error
+        if factor.accept(code):
+            return None
+        user_login_failed.send(sender=__name__, credentials={"username": name}, request=request)
+        if lock := lock_of(request, name):
+            return lock.error
     return ValidationError(
         _("This code is not valid. Enter the current code of the app, or a recovery code that was not used.")
     )

@@ -42,7 +42,9 @@ class ChangeViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Change]):
         return [JSONRenderer(), *own]
 
     def handle_exception(self, exc: Exception) -> Response:
+        # Errors are JSON. A format that was refused has set neither.
         self.request.accepted_renderer = JSONRenderer()
+        self.request.accepted_media_type = JSONRenderer.media_type
         return super().handle_exception(exc)
 
     @extend_schema(responses={(200, "application/json"): ChangeSerializer(many=True), (200, "text/csv"): str})

@@ -53,9 +53,14 @@ class LimitedSearch(SearchFilter):
     def get_search_terms(self, request: Request) -> list[str]:
         if problem := search_problem(request.query_params.get(self.search_param, "")):
             raise ValidationError({self.search_param: [problem]})
-        return super().get_search_terms(request)
+        try:
+            return super().get_search_terms(request)
+        except ValidationError as error:
+            raise ValidationError({self.search_param: error.detail}) from error
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        if not getattr(view, "search_fields", None):
+            return []
         described = super().get_schema_operation_parameters(view)
         for each in described:
             each["schema"] = {"type": "string", "maxLength": MOST_SEARCH_CHARACTERS}

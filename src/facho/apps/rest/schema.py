@@ -30,10 +30,13 @@ BODIES = ("post", "put", "patch", "delete")
 
 
 def describe_refusals(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
-    """Add the refusals that any operation can return."""
+    """Add the refusals that any operation can return, and which parameters may be empty."""
     result["components"].setdefault("schemas", {}).update({"Refusal": SENTENCE, "Invalid": INVALID})
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query" and _may_be_empty(parameter):
+                    parameter["allowEmptyValue"] = True
             statuses = {"400", "401", "403", "406"}
             if "{" in path or any(each["name"] == "page" for each in operation.get("parameters", ())):
                 statuses.add("404")
@@ -46,6 +49,11 @@ def describe_refusals(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
                 content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
                 operation["responses"][status] = {"description": description, "content": content}
     return result
+
+
+def _may_be_empty(parameter: dict[str, Any]) -> bool:
+    """Return whether an empty query parameter is the same as one that is left out."""
+    return bool(parameter["schema"].get("type") != "array" and parameter["name"] != "page_size")
 
 
 class EmptyChoices(AutoSchema):
