@@ -327,6 +327,7 @@ def test_the_charts_have_days_and_the_number_online(page, port):
     assert chart["mean"] == [[ms[0], -20.0], [ms[1], -22.5]]
     assert chart["worst"] == [[ms[0], -20.0], [ms[1], -25.0]]
     assert [count for _at, count in chart["online"]] == [2, 2]
+    assert all(chart["from"] <= at <= chart["to"] for at, _count in chart["online"])
 
 
 # Capacity

@@ -279,7 +279,7 @@ def port_history(request: HttpRequest, **place: int | None) -> HttpResponse:
             "to": _milliseconds(now),
             "mean": [[_milliseconds(day), round(fmean(each.values()), 2)] for day, each in days.items()],
             "worst": [[_milliseconds(day), min(each.values())] for day, each in days.items()],
-            "online": history.thin(online, CHART / history.MAX_POINTS),
+            "online": history.as_json(history.thin(online, CHART / history.MAX_POINTS)),
         }
     )
 
