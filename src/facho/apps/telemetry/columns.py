@@ -19,9 +19,7 @@ ONU_COLUMNS = (
     column("olt_name", _("OLT")),
     *columns_of(Onu, "index", "slot", "port", "onu", "serial", "mac", "name", "description"),
     column("admin_state", label_of(Onu, "admin_state"), said=lambda onu: onu.admin_state_text),
-    column(
-        "state", label_of(Onu, "state"), said=lambda onu: _("missing") if onu.is_missing else onu.get_state_display()
-    ),
+    column("state", label_of(Onu, "state"), said=_state),
     *columns_of(Onu, "state_since", "rx_dbm", "tx_dbm", "olt_rx_dbm", "distance_m"),
     *columns_of(Onu, "last_rx_dbm", "last_rx_at", "last_distance_m", "last_distance_at"),
     column("down_cause", label_of(Onu, "down_cause"), said=lambda onu: onu.down_cause_text),
