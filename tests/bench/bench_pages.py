@@ -70,7 +70,7 @@ PAGES = (
     Page("/onus/?q=quispe"),
     Page("/onus/{onu}/"),
     Page("/onus/{onu}/events/"),
-    Page("/onus/{onu}/power/"),
+    Page("/onus/{onu}/history/?range=30d"),
     Page("/nodes/{node}/"),
     Page("/executions/"),
     Page("/executions/?olt={olt}"),
