@@ -11,6 +11,7 @@ from facho.apps.accounts.models import ApiToken
 from facho.apps.changes.actor import Interface
 from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import Forecast
+from facho.apps.dashboard.models import SavedView
 from facho.apps.inventory.models import Question, Site, Tag
 from facho.apps.telemetry.models import OnuNote
 from facho.engine.model import QuestionKind
@@ -48,6 +49,7 @@ def urls(execution, onu, central, channel, boss):
         "event": make_event(onu).pk,
         "port": make_port(central).pk,
         "problem": make_problem(central).pk,
+        "view": SavedView.objects.create(list="onus", name="Dark", owner=boss).pk,
         "note": OnuNote.objects.create(onu=onu, text="No light", author_name="boss").pk,
         "explain": execution.node_id,
         "quota": make_quota(execution.node).pk,

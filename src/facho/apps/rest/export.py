@@ -247,7 +247,7 @@ class ExportedList:
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Any:
         file_format = request.accepted_renderer.format
         if file_format not in CONTENT_TYPES:
-            if COLUMNS.name in request.query_params:
+            if any(request.query_params.getlist(COLUMNS.name)):
                 raise ValidationError({COLUMNS.name: [_("Columns can be chosen with format=csv or xlsx only.")]})
             return super().list(request, *args, **kwargs)  # type: ignore[misc]
         if paged := {"page", "page_size"} & request.query_params.keys():

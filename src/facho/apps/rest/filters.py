@@ -59,7 +59,7 @@ class LimitedSearch(SearchFilter):
             raise ValidationError({self.search_param: error.detail}) from error
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        if not getattr(view, "search_fields", None):
+        if not getattr(view, "search_fields", None) and not getattr(view, "matching", None):
             return []
         described = super().get_schema_operation_parameters(view)
         for each in described:

@@ -53,7 +53,9 @@ def describe_refusals(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:
 
 def _may_be_empty(parameter: dict[str, Any]) -> bool:
     """Return whether an empty query parameter is the same as one that is left out."""
-    return bool(parameter["schema"].get("type") != "array" and parameter["name"] != "page_size")
+    # Without `explode`, several values are one text.
+    is_one = parameter["schema"].get("type") != "array" or parameter.get("explode") is False
+    return is_one and parameter["name"] != "page_size" and not parameter.get("required")
 
 
 class EmptyChoices(AutoSchema):
