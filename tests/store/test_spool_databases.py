@@ -146,7 +146,7 @@ async def test_a_disk_that_is_full_for_the_database_is_waited_out(facho):
 
 @only_postgres
 async def test_a_line_that_is_cut_in_the_middle_of_a_harvest_costs_nothing(facho, monkeypatch):
-    def cut(*_):
+    def cut(*_, **_more):
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 

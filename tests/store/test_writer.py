@@ -47,7 +47,7 @@ def keep(olt, harvest, now=T0):
 def test_on_postgresql_new_rows_are_copied(olt):
     told = tables_copied(lambda: keep(olt, readings(30, rx_dbm=-20.0)))
 
-    assert told == ["onu_data", "onu_events"]
+    assert told == ["onu_data", "onu_search", "onu_events"]
     assert Onu.objects.count() == 30
 
 
