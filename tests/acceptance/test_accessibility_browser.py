@@ -17,6 +17,7 @@ from facho.apps.accounts.models import ApiToken
 from facho.apps.telemetry.models import PonPort
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
+from problem_rows import make_problem
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
@@ -24,7 +25,9 @@ AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 
 # URLs of the matrix that are no pages.
 NO_PAGES = {
-    "oidc-login", "oidc-callback", "set_language", "dashboard:onu-power", "dashboard:events", "admin:jsi18n",
+    "oidc-login", "oidc-callback", "set_language", "dashboard:onu-history", "dashboard:events", "dashboard:onus-csv",
+    "dashboard:port-history", "dashboard:suggestions", "dashboard:onus-xlsx", "dashboard:olts-csv", "admin:jsi18n",
+    "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx",
     "admin:view_on_site", "admin:search", "admin/(?P<url>.*)$", "admin/password_change/", "admin:password_change",
     "admin:inventory_olt_process_import",
     # Dialogs: parts of other pages.
@@ -69,7 +72,7 @@ def rows(bridge):
     power = make_job("Optical power")
     make_job("Names", columns=["name"], follows=power)
     [node] = power.apply_to([olt])
-    port = PonPort.objects.create(olt=olt, slot=0, port=1)
+    port = PonPort.objects.create(olt=olt, slot=0, port=1, read_at=now)
     for number, state in enumerate(("online", "los", "online", "auth_failed"), 1):
         onu = make_onu(olt, number, state=state, rx_dbm=-17.0 - 3 * number, pon_port=port)
         for hours, dbm in ((30, -20.0), (1, -17.0 - 3 * number)):
@@ -82,6 +85,7 @@ def rows(bridge):
     make_plan(node, hour_of(now))
     ApiToken(user=User.objects.get(username="boss"), name="Grafana").issue()
     found = {model._meta.label_lower: make_row(model).pk for model in admin.site._registry}
+    found |= {"telemetry.ponport": port.pk, "problems.problem": make_problem(olt).pk}
     found["auth.user"] = User.objects.create(username="row").pk
     found["auth.group"] = Group.objects.create(name="Night shift").pk
     return found
