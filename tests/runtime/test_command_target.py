@@ -6,7 +6,7 @@ import pytest
 
 from facho.engine.snmp import Agent, Community, User, Version
 from facho.runtime.commands.screen import USAGE, CommandError
-from facho.runtime.commands.target import add_arguments, agent_of, split_address
+from facho.runtime.commands.target import add_arguments, agent_of
 
 
 def options(*words):
@@ -19,39 +19,9 @@ def nobody(question):
     raise AssertionError(f"nobody was to be asked: {question}")
 
 
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        pytest.param("192.0.2.10", "192.0.2.10", 161, id="an address alone"),
-        pytest.param("192.0.2.10:1161", "192.0.2.10", 1161, id="with a port"),
-        pytest.param("olt-sur.example.net:1161", "olt-sur.example.net", 1161, id="a name with a port"),
-        pytest.param("2001:db8::1", "2001:db8::1", 161, id="IPv6 alone"),
-        pytest.param("[2001:db8::1]", "2001:db8::1", 161, id="IPv6 in brackets"),
-        pytest.param("[2001:db8::1]:1161", "2001:db8::1", 1161, id="IPv6 with a port"),
-    ],
-)
-def test_an_address_is_read_as_it_is_written(text, host, port):
-    assert split_address(text) == (host, port)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param(":161", id="no host"),
-        pytest.param("192.0.2.10:", id="a colon and nothing behind it"),
-        pytest.param("192.0.2.10:snmp", id="a word for a port"),
-        pytest.param("192.0.2.10:0", id="port 0"),
-        pytest.param("192.0.2.10:65536", id="a port beyond the last"),
-        pytest.param("[2001:db8::1", id="half a bracket"),
-        pytest.param("[2001:db8::1]161", id="no colon before the port"),
-        pytest.param("[]:161", id="empty brackets"),
-        pytest.param(" 192.0.2.10", id="a blank in front"),
-    ],
-)
-def test_what_is_no_address_is_refused_with_a_sentence(text):
+def test_a_bad_address_is_refused_with_a_sentence():
     with pytest.raises(CommandError) as caught:
-        split_address(text)
+        agent_of(argparse.Namespace(**{**vars(options()), "host": "192.0.2.10:snmp"}), {})
 
     assert caught.value.status == USAGE
 

@@ -11,6 +11,7 @@ FachoError
 ├── DatabaseUnavailable  the database was unavailable until it was too late
 ├── OltGone              the OLT was deleted or disabled before the run
 ├── UnknownBrand         no profile of that name
+├── BadAddress           a text that is not an address
 ├── DeliveryFailed       a channel did not accept a message
 ├── UnreadableMessage    (adapters/wire) a message or spool record cannot be read
 ├── NotKept              (store/spool) the spool is full
@@ -78,6 +79,12 @@ class OltGone(FachoError):
 
 class UnknownBrand(FachoError):
     """No profile of that name."""
+
+    is_temporary = False
+
+
+class BadAddress(FachoError):
+    """A text is not a host, or a host and a port."""
 
     is_temporary = False
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from facho.apps.accounts.permissions import missing
 from facho.apps.changes.models import Change
@@ -61,19 +61,26 @@ def page_for_all(view: View) -> View:
     return never_cache(require_safe(login_required(view)))
 
 
-def page(permission: str) -> Callable[[View], View]:
-    """Turn a view into a page for users with this permission. Others are told which one is missing."""
+def needs(permission: str) -> Callable[[View], View]:
+    """Turn a view into one for users with this permission. Others are told which one is missing."""
 
     def decorated(view: View) -> View:
+        @login_required
         @wraps(view)
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.has_perm(permission):
                 return view(request, *args, **kwargs)
             return render(request, "403.html", {"exception": missing(permission)}, status=403)
 
-        return page_for_all(checked)
+        return checked
 
     return decorated
+
+
+def page(permission: str, *, has_form: bool = False) -> Callable[[View], View]:
+    """Turn a view into a page for users with this permission, not cached; a page with a form also takes a POST."""
+    methods = require_http_methods(["GET", "HEAD", "POST"]) if has_form else require_safe
+    return lambda view: never_cache(methods(needs(permission)(view)))
 
 
 def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
@@ -154,14 +161,18 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     now = timezone.now()
     ports = ports_of(olt_id)
     masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
+    onus = queries.total(queries.OnuCounts.of(row.port) for row in ports)
+    nodes = queries.node_rows(olt_id)
+    due = [row.node.next_run_at for row in nodes if row.runs and row.node.next_run_at]
     context = {
         "active": "olts",
         "olt": found,
+        "first_reading": None if onus.read_at else min(due, default=None),
         "tags": found.tags.all(),
         "problems": problems_of(request.user).filter(olt=olt_id).shown(now).worst_first()[:PROBLEMS_ON_OLT],
         "ports": ports,
-        "onus": queries.total(queries.OnuCounts.of(row.port) for row in ports),
-        "nodes": queries.node_rows(olt_id),
+        "onus": onus,
+        "nodes": nodes,
         "composites": masters,
         "older": older,
         "strips": coordination.strips(olt_id, now),

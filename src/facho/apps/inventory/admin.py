@@ -33,8 +33,8 @@ from facho.apps.inventory.admin_tools import (
     tab,
 )
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.forms import OltForm, OltImportForm, ScopeFormSet
-from facho.apps.inventory.models import Olt, Scope, Site, Tag, resolve_hosts
+from facho.apps.inventory.forms import OltForm, OltImportForm, ScopeFormSet, resolve_typed_host
+from facho.apps.inventory.models import Olt, Scope, Site, Tag
 from facho.apps.inventory.queries import with_olt_counts, with_onu_counts
 from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
 from facho.apps.inventory.resources import OltResource
@@ -249,8 +249,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method != "POST":
             return super().changeform_view(request, *args, **kwargs)
-        # Before the transaction of the form, so that no DNS lookup holds the database lock.
-        resolve_hosts([request.POST.get("host", "").strip()])
+        resolve_typed_host(request.POST.get("host", ""))
         with one_at_a_time():
             return super().changeform_view(request, *args, **kwargs)
 

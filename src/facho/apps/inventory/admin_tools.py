@@ -120,10 +120,8 @@ class PeoplesAdmin(ScopedAdmin):
             save_changes(obj, form.changed_data)
         else:
             super().save_model(request, obj, form, change)
-        if dropped := getattr(obj, "dropped_secrets", ()):
-            names = ", ".join(str(field.verbose_name) for field in obj._meta.concrete_fields if field.name in dropped)
-            said = _("The address or port changed, so stored secrets were deleted: %(names)s. Write them again.")
-            messages.warning(request, said % {"names": names})
+        if note := getattr(obj, "dropped_note", ""):
+            messages.warning(request, note)
 
 
 class JobSearch(LimitedSearchAdmin):

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 logger = logging.getLogger(__name__)
@@ -40,6 +41,15 @@ class BoundSecrets(models.Model):
             if columns is not None:
                 kwargs["update_fields"] = {*columns, *self.dropped_secrets}
         super().save(*args, **kwargs)
+
+    @property
+    def dropped_note(self) -> str:
+        """Return a sentence about the secrets that the last save has dropped, or nothing."""
+        if not self.dropped_secrets:
+            return ""
+        fields = [field for field in self._meta.concrete_fields if field.name in self.dropped_secrets]
+        said = gettext("The address or port changed, so stored secrets were deleted: %(names)s. Write them again.")
+        return said % {"names": ", ".join(str(field.verbose_name) for field in fields)}
 
     def destinations(self) -> Mapping[str, Hashable]:
         """Return the destination of each secret."""

@@ -1,5 +1,6 @@
 """Form of an OLT. Its secrets are write-only."""
 
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -9,9 +10,11 @@ from django.utils.translation import gettext_lazy as _
 from unfold.contrib.import_export.forms import ImportForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
-from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt
+from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt, resolve_hosts
 from facho.apps.inventory.scopes import check_place, visible_ids
 from facho.apps.rest.spreadsheets import MOST_BYTES
+from facho.engine.address import split_address
+from facho.engine.errors import BadAddress
 
 
 class SecretFormField(forms.CharField):
@@ -41,11 +44,19 @@ class SecretsForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in
         return cleaned
 
 
+def resolve_typed_host(text: str) -> None:
+    """Resolve the host of a form before its transaction, so that no DNS lookup holds the database lock."""
+    with suppress(BadAddress):
+        resolve_hosts([split_address(text.strip())[0]])
+
+
 class OltForm(SecretsForm):
     """Settings of an OLT."""
 
     # The user who edits it: see `ScopedAdmin`.
     user: Any = None
+    # Port that was written after the address.
+    port_in_host: int | None = None
 
     community = SecretFormField(label=_("Community"))
     v3_auth_key = SecretFormField(label=_("V3 authentication password"))
@@ -59,8 +70,20 @@ class OltForm(SecretsForm):
         super().__init__(*args, **kwargs)
         self.instance.readers_olts = visible_ids(self.user)
 
+    def clean_host(self) -> str:
+        """Accept a port after the address, as in 10.0.0.7:1161."""
+        text: str = self.cleaned_data["host"]
+        try:
+            host, self.port_in_host = split_address(text)
+        except BadAddress as error:
+            said = _("Write an address like 10.0.0.7, 10.0.0.7:1161 or [2001:db8::1]:161. Ports are 1 to 65535.")
+            raise ValidationError(said) from error
+        return host
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
+        if self.port_in_host is not None:
+            cleaned["port"] = self.instance.port = self.port_in_host
         if "site" in cleaned and "tags" in cleaned:
             check_place(self.user, cleaned["site"], cleaned["tags"])
         return cleaned

@@ -16,9 +16,10 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.snmp.client import SnmpByVersion
 from facho.brands.files import load_folder
 from facho.brands.profile import BadProfile
+from facho.engine.address import split_address
 from facho.engine.brand import Brand
 from facho.engine.detect.detect import Identity, identify
-from facho.engine.errors import OltUnreachable, Refused, UnknownBrand
+from facho.engine.errors import BadAddress, OltUnreachable, Refused, UnknownBrand
 from facho.engine.snmp import Agent, Community, User, Version
 from facho.runtime.commands.screen import STOPPED, UNREACHABLE, CommandError, ProgressBar, note
 from facho.runtime.config import BRANDS_FOLDER, SETTINGS, ConfigError
@@ -113,7 +114,11 @@ def whole(least: int, most: float = math.inf, *, otherwise: str) -> Callable[[st
 
 def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.environ, ask: Ask | None = None) -> Agent:
     """Return the agent of the options; `CommandError` if they conflict."""
-    host, port = split_address(options.host)
+    try:
+        host, port = split_address(options.host)
+    except BadAddress as error:
+        raise CommandError(str(error)) from error
+    port = port or DEFAULT_PORT
     version = VERSIONS[options.version]
     if version is Version.V3:
         return Agent(host, port, version, _user(options, environ, ask or _prompt))
@@ -121,35 +126,6 @@ def agent_of(options: argparse.Namespace, environ: Mapping[str, str] = os.enviro
         raise CommandError("--user is for SNMP 3: add --version 3, or remove --user")
     community = options.community if options.community is not None else environ.get(COMMUNITY) or "public"
     return Agent(host, port, version, Community(community))
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """Return host and port of `host`, `host:port`, `[v6]:port`, `[v6]` or a bare IPv6 address."""
-    if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
-            raise CommandError(f"{text!r} is not an address: an IPv6 address with a port is written [2001:db8::1]:161")
-        return _host(host, text), _port(rest[1:], text)
-    if text.count(":") > 1:
-        return text, DEFAULT_PORT
-    host, _, port = text.partition(":")
-    return _host(host, text), _port(port, text)
-
-
-def _host(host: str, text: str) -> str:
-    if not host or host != host.strip():
-        raise CommandError(f"{text!r} has no host: write a name or an address, like 192.0.2.10 or 192.0.2.10:161")
-    return host
-
-
-def _port(text: str, address: str) -> int:
-    if not text:
-        if address.endswith(":"):
-            raise CommandError(f"{address!r} has no port after the colon")
-        return DEFAULT_PORT
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
-        raise CommandError(f"{text!r} is not a port: ports are numbers from 1 to 65535")
-    return int(text)
 
 
 def _user(options: argparse.Namespace, environ: Mapping[str, str], ask: Ask) -> User:
