@@ -25,6 +25,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "facho.runtime.settings"
 django.setup()
 # A good hash is expensive by intention, and hundreds of tests log in.
 django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# A test is one transaction, and on a busy machine it may be idle for longer than the 5 s of an installation.
+if "options" in django_settings.DATABASES["default"].get("OPTIONS", {}):
+    django_settings.DATABASES["default"]["OPTIONS"]["options"] = "-c idle_in_transaction_session_timeout=60000"
 
 # Who asks for one of these waits for migrations or for a server.
 SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres"}

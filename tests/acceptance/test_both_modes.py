@@ -206,5 +206,6 @@ def test_one_onu_is_read_now_even_if_the_engine_is_killed_meanwhile(scene: Scene
 
     # The next engine takes it over, as soon as the lease of the dead one has ended.
     assert facho.wait_for(lambda: answer_of(asked))["state"] == "answered"
-    assert facho.get("executions/", status=["PENDING", "RUNNING"])["count"] == 0
+    # A slot may be due now, so some of them run. None stays open.
+    facho.wait_for(lambda: facho.get("executions/", status=["PENDING", "RUNNING"])["count"] == 0)
     assert scene.run_now()["status"] == "SUCCESS"
