@@ -54,10 +54,15 @@ class OltSetupForm(OltForm):
         for field in fields.values():
             if isinstance(field, SecretFormField):
                 field.widget = forms.PasswordInput(attrs={"autocomplete": "new-password"})
+                if self.instance._state.adding:
+                    field.help_text = ""
         fields["host"].help_text = _("IP address or host name, with the port if it is not 161: 10.0.0.7:1161.")
         fields["site"].queryset = restrict_labels(Site.objects.all(), user)
         fields["tags"].queryset = restrict_labels(Tag.objects.all(), user)
         fields["tags"].help_text = _("Hold Ctrl or ⌘ to choose several.")
+        for name in ("site", "tags"):
+            if not fields[name].queryset.exists():
+                del fields[name]
         if self.instance.pk:
             self.initial["host"] = written_address(self.instance)
 
