@@ -239,7 +239,8 @@ MARKS = [
 def test_a_message_says_what_it_is_about(sur, news, subject):
     alert = make_alert(sur, recovered_at=T0 + timedelta(minutes=5), count=3)
 
-    said = message(make_delivery(make_channel(), alert, news=news), "en")
+    channel = make_channel()
+    said = message([make_delivery(channel, alert, news=news)], channel)
 
     assert said.subject == subject
     assert "Since Jun 1, 2025, 10:00:00 UTC." in said.text
@@ -253,17 +254,19 @@ def test_a_message_about_the_engine_leads_to_the_first_page(db):
     alert = Alert.objects.create(rule_name="Pool", kind="pool_saturated", severity="warning", key="pool",
                                  params={"busy": 90}, opened_at=T0, last_seen_at=T0)  # fmt: skip
 
-    said = message(make_delivery(make_channel(), alert), "en", "https://noc.example.net/")
+    channel = make_channel()
+    said = message([make_delivery(channel, alert)], channel, "https://noc.example.net/")
 
     assert (said.url, said.olt) == ("https://noc.example.net/", None)
 
 
 def test_the_language_of_a_message_is_that_of_its_channel_only_while_it_is_written(sur, monkeypatch):
     monkeypatch.setattr(text, "subject", lambda *_arguments, **_more: translation.get_language())
-    delivery = make_delivery(make_channel(), make_alert(sur))
+    channel = make_channel(language="es")
+    delivery = make_delivery(channel, make_alert(sur))
 
     with translation.override("en"):
-        said = message(delivery, "es")
+        said = message([delivery], channel)
 
         assert translation.get_language() == "en"
     assert said.subject.endswith("] es")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.alerts.rules import (
+    DIGEST_EVERY,
     AlertPolicy,
     AlertSeverity,
     Firing,
     News,
     OpenAlert,
     QuietHours,
+    Said,
     Silence,
     decide,
     fits,
@@ -53,7 +56,7 @@ class Story:
     def see(self, *keys, after=timedelta(0)):
         self.now += after
         firings = [Firing(key) for key in keys]
-        said = [at for _news, _key, at in self.told]
+        said = {Said(news, at) for news, _key, at in self.told}
         for decision in decide(firings, self.open.values(), self.policy, said, self.now):
             self._keep(decision)
 
@@ -78,6 +81,17 @@ class Story:
 
     def news(self):
         return [news for news, _key, _at in self.told]
+
+    def messages(self):
+        """Return what was sent: the keys by news and time."""
+        sent = {}
+        for news, key, at in self.told:
+            sent.setdefault((news, at - T0), []).append(key)
+        return sent
+
+
+def raised(*times):
+    return [Said(News.RAISED, at) for at in times]
 
 
 def test_what_fires_for_the_first_time_is_raised_at_once():
@@ -162,7 +176,7 @@ def test_once_is_enough_unless_a_rule_says_otherwise():
 def test_a_repetition_that_may_not_be_told_leaves_no_trace():
     policy = AlertPolicy(repeat_every=HOUR, most_per_hour=1)
 
-    decision = only(decide([SUR], [open_alert()], policy, [T0 + HOUR], T0 + HOUR))
+    decision = only(decide([SUR], [open_alert()], policy, [Said(News.REPEATED, T0 + HOUR - MIN)], T0 + HOUR))
 
     assert (decision.news, decision.verdict.silence) == (None, None)
 
@@ -239,7 +253,7 @@ def test_at_night_only_what_is_critical_is_told(policy, at, silence):
 def test_that_it_is_over_is_told_later_rather_than_never_where_the_limit_is_reached():
     over = open_alert(absent_since=T0 + 20 * MIN)
 
-    decision = only(decide([], [over], AlertPolicy(most_per_hour=2), [T0, T0 + 10 * MIN], T0 + 30 * MIN))
+    decision = only(decide([], [over], AlertPolicy(most_per_hour=2), raised(T0, T0 + 10 * MIN), T0 + 30 * MIN))
 
     assert decision.news is News.RECOVERED
     assert (decision.verdict.at, decision.verdict.silence) == (T0 + HOUR, None)
@@ -247,9 +261,9 @@ def test_that_it_is_over_is_told_later_rather_than_never_where_the_limit_is_reac
 
 def test_what_is_told_later_because_of_the_limit_is_not_told_at_night():
     over = open_alert(opened_at=MIDNIGHT - 3 * HOUR, absent_since=MIDNIGHT - 140 * MIN)
-    policy, said = AlertPolicy(most_per_hour=1, quiet=NIGHT), [MIDNIGHT - 150 * MIN]
+    policy, began = AlertPolicy(most_per_hour=1, quiet=NIGHT), MIDNIGHT - 150 * MIN
 
-    decision = only(decide([], [replace(over, first_told_at=said[0])], policy, said, MIDNIGHT - 130 * MIN))
+    decision = only(decide([], [replace(over, first_told_at=began)], policy, raised(began), MIDNIGHT - 130 * MIN))
 
     assert decision.verdict.at == MIDNIGHT + 7 * HOUR
 
@@ -259,19 +273,62 @@ def test_repetitions_leave_half_of_the_limit_to_what_is_new():
     told = open_alert(last_told_at=T0 - 10 * MIN)
     new = Firing("olt:2", {"olt": "OLT-NORTE-02"}, olt_id=2)
 
-    again, first = decide([SUR, new], [told], policy, [T0 - 20 * MIN, T0 - 10 * MIN], T0)
+    again, first = decide([SUR, new], [told], policy, raised(T0 - 20 * MIN, T0 - 10 * MIN), T0)
 
     assert again.news is None
     assert (first.news, first.verdict.at) == (News.RAISED, T0)
 
 
-def test_what_is_above_the_limit_is_opened_and_not_told():
-    firings = [Firing(f"olt:{number}") for number in range(5)]
+def ports(count):
+    return [f"port:3:1/{number}" for number in range(count)]
 
-    decisions = decide(firings, [], AlertPolicy(most_per_hour=3), [T0 - 30 * MIN], T0)
 
-    assert [decision.news for decision in decisions] == [News.RAISED] * 5
-    assert [decision.verdict.silence for decision in decisions] == [None, None, *[Silence.RATE_LIMIT] * 3]
+def test_what_happens_within_a_minute_is_one_message():
+    story = Story(AlertPolicy())
+
+    story.see(*ports(21))
+    story.see(*ports(25), after=10 * SEC)
+    story.see(*ports(33), after=10 * SEC)
+
+    assert {when: len(keys) for when, keys in story.messages().items()} == {
+        # The first at once, the rest together.
+        (News.RAISED, 0 * SEC): 21,
+        (News.RAISED, DIGEST_EVERY): 12,
+    }
+
+
+def test_what_is_above_the_limit_is_told_together_when_the_limit_allows_it():
+    policy, said = AlertPolicy(most_per_hour=3), raised(T0 - 50 * MIN, T0 - 30 * MIN, T0 - 10 * MIN)
+
+    decisions = decide([Firing(key) for key in ports(5)], [], policy, said, T0)
+
+    assert {(decision.news, decision.verdict.at) for decision in decisions} == {(News.RAISED, T0 + 10 * MIN)}
+
+
+def test_a_limit_does_not_hold_back_what_is_critical():
+    policy = AlertPolicy(most_per_hour=1, severity=AlertSeverity.CRITICAL)
+
+    decision = only(decide([SUR], [], policy, raised(T0 - 10 * MIN, T0 - 5 * MIN), T0))
+
+    assert decision.verdict.at == T0
+
+
+def test_what_is_critical_does_not_wait_for_what_was_held_until_morning():
+    """The rule became critical in the night."""
+    policy = AlertPolicy(severity=AlertSeverity.CRITICAL, quiet=NIGHT)
+
+    decision = only(decide([SUR], [], policy, raised(MIDNIGHT + 7 * HOUR), MIDNIGHT))
+
+    assert decision.verdict.at == MIDNIGHT
+
+
+def test_a_night_is_one_message_in_the_morning():
+    story = Story(AlertPolicy(quiet=NIGHT, most_per_hour=1), start=MIDNIGHT)
+
+    for count in range(1, 30):
+        story.see(*ports(count), after=10 * MIN)
+
+    assert {when: len(keys) for when, keys in story.messages().items()} == {(News.RAISED, MIDNIGHT + 7 * HOUR - T0): 29}
 
 
 @pytest.mark.parametrize(
@@ -352,9 +409,26 @@ def test_nothing_but_what_is_critical_is_told_in_quiet_hours(policy, seen):
 def test_no_hour_has_more_messages_than_the_limit(policy, seen):
     story = lived(policy, seen)
 
-    times = [at for _news, _key, at in story.told]
+    times = [at for _news, at in story.messages()]
     most = max((sum(first <= at < first + HOUR for at in times) for first in times), default=0)
-    assert policy.most_per_hour is None or most <= policy.most_per_hour
+    is_limited = policy.most_per_hour is not None and policy.severity is not AlertSeverity.CRITICAL
+    assert not is_limited or most <= policy.most_per_hour
+
+
+@given(policies, evaluations)
+def test_messages_with_the_same_news_are_a_minute_apart(policy, seen):
+    story = lived(policy, seen)
+
+    for news in News:
+        times = sorted(at for each, at in story.messages() if each is news)
+        assert all(later - earlier >= DIGEST_EVERY for earlier, later in pairwise(times))
+
+
+@given(policies, evaluations)
+def test_no_alert_is_dropped_because_of_a_limit(policy, seen):
+    story = lived(policy, seen)
+
+    assert Silence.RATE_LIMIT not in {decision.verdict.silence for decision in story.decisions}
 
 
 @given(policies, evaluations)

@@ -1,6 +1,7 @@
 """`facho` as a fixture, in an environment that knows of no installation."""
 
 import pytest
+
 from command_stage import Command
 
 

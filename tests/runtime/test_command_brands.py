@@ -1,8 +1,8 @@
 """`facho brands`: the makers there are, and whether a profile is one. An admin's profiles count in every command."""
 
 import pytest
-from command_stage import simulated, where
 
+from command_stage import simulated, where
 from facho import brands
 from facho.simulator.fleet import OltSpec
 

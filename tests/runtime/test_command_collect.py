@@ -1,8 +1,8 @@
 """`facho collect` against simulated OLTs: what it prints, what it costs, and how it ends."""
 
 import pytest
-from command_stage import Tripwire, answering, simulated, where
 
+from command_stage import Tripwire, answering, simulated, where
 from contracts.snmp_agents import UsmAgent
 from contracts.snmp_agents import mute as silence
 from facho.engine.snmp import User

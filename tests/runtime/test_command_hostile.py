@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from command_stage import simulated, where
 
+from command_stage import simulated, where
 from facho.engine.escapes import CONTROL
 from facho.simulator.faults import Faults
 from facho.simulator.fleet import OltSpec

@@ -1,8 +1,8 @@
 """`facho probe` against simulated OLTs: a short report, and the same for programs."""
 
 import pytest
-from command_stage import simulated, where
 
+from command_stage import simulated, where
 from facho.engine.detect.detect import Identity
 from facho.runtime.commands import probe
 from facho.simulator.faults import Faults

@@ -9,8 +9,8 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from command_stage import simulated, where
 
+from command_stage import simulated, where
 from facho.simulator.fleet import OltSpec
 
 HEAVY = ("django", "cryptography", "dj_database_url", "snmp", "rest_framework")

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from command_stage import Tripwire, simulated, where
 
+from command_stage import Tripwire, simulated, where
 from facho.adapters.snmp.snmprec import read_records
 from facho.engine.oid import arcs
 from facho.simulator.faults import Disorder, Faults

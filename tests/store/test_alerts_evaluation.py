@@ -4,7 +4,7 @@ import logging
 from datetime import UTC, datetime, time
 
 import pytest
-from alert_rows import make_channel, make_olt, make_rule, set_of, snapshot
+from alert_rows import make_channel, make_olt, make_onus, make_rule, set_of, snapshot
 from builders import HOUR, MIN, SEC, T0
 from django.contrib.auth.models import User
 from django.db import connection
@@ -13,6 +13,7 @@ from django.utils import translation
 
 from facho.alerts.evaluation import evaluate, policy
 from facho.alerts.models import Alert, Delivery, Rule
+from facho.alerts.outbox import take
 from facho.alerts.rules import AlertSeverity
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
@@ -140,13 +141,28 @@ def test_the_limit_holds_over_evaluations_however_many_channels_there_are(noc):
         set_of(make_olt(f"OLT-{number}"), breaker_opened_at=T0)
         look(T0 + number * MIN)
 
-    assert deliveries(channel=noc) == [
-        ("raised", "PENDING"),
-        ("raised", "PENDING"),
-        ("raised", "SUPPRESSED"),
-        ("raised", "SUPPRESSED"),
-    ]
-    assert Alert.objects.filter(first_told_at=None).count() == 2
+    due = [at for (at,) in Delivery.objects.filter(channel=noc).order_by("id").values_list("due_at")]
+    assert due == [T0, T0 + MIN, T0 + HOUR, T0 + HOUR]
+    assert not Delivery.objects.filter(status="SUPPRESSED").exists()
+
+
+def test_many_ports_at_once_are_one_message_with_the_worst_of_them(sur, noc):
+    make_rule("low_power", channels=[noc], name="Weak")
+    for port in range(33):
+        make_onus(sur, 2, port=port, rx_dbm=-28.0 - port / 10)
+
+    look(T0)
+    parcel = take(noc.pk, T0, "https://noc.example.net")
+
+    assert parcel.message.subject == "[warning] 33 ports below -27.0 dBm, worst -31.2 dBm on OLT-SUR-03 0/32"
+    first, *_others, more, _since, rule = parcel.message.text.splitlines()
+    assert first == (
+        "OLT-SUR-03: low power on port 0/32, 2 of its ONUs are below -27.0 dBm  "
+        f"https://noc.example.net/olts/{sur.pk}/ports/0/32/"
+    )
+    assert (more, rule) == ("and 13 more", "Rule: Weak.")
+    assert parcel.message.url == f"https://noc.example.net/olts/{sur.pk}/"
+    assert take(noc.pk, T0, "") is None
 
 
 def test_what_was_not_told_does_not_count_towards_the_limit(noc):

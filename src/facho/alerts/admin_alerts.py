@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, ngettext, pgettext_lazy
@@ -188,7 +189,9 @@ class DeliveryAdmin(EnginesAdmin):
 
     @action(description=_("Send again"), icon="replay", permissions=["retry"])
     def retry_chosen(self, request: HttpRequest, deliveries: QuerySet[Delivery]) -> None:
-        count = sum(delivery.retry() for delivery in deliveries)
+        # The same time for all: those of one rule are one message again.
+        now = timezone.now()
+        count = sum(delivery.retry(now) for delivery in deliveries)
         said = ngettext("%(count)d message will be sent again.", "%(count)d messages will be sent again.", count)
         messages.success(request, said % {"count": count})
 

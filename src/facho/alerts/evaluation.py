@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from facho.alerts.rules import (
     News,
     OpenAlert,
     QuietHours,
+    Said,
     Silence,
     decide,
 )
@@ -101,15 +102,13 @@ def _watching_rules() -> dict[int, Rule]:
     return {rule.pk: rule for rule in rules if rule not in lost}
 
 
-def _said(now: datetime) -> Mapping[int, list[datetime]]:
-    """Return the times of each rule's messages in the last hour, including held ones; channels do not matter."""
+def _said(now: datetime) -> Mapping[int, set[Said]]:
+    """Return each rule's messages in the last hour, including held ones; channels do not matter."""
     rows = Delivery.objects.filter(due_at__gt=now - HOUR, alert__rule__isnull=False)
     rows = rows.exclude(status=Delivery.Status.SUPPRESSED)
-    said = defaultdict(list)
-    for rule_id, _alert_id, _news, due_at in (
-        rows.order_by().values_list("alert__rule_id", "alert_id", "news", "due_at").distinct()
-    ):
-        said[rule_id].append(due_at)
+    said = defaultdict(set)
+    for rule_id, news, due_at in rows.order_by().values_list("alert__rule_id", "news", "due_at").distinct():
+        said[rule_id].add(Said(News(news), due_at))
     return said
 
 
@@ -137,7 +136,7 @@ def policy(rule: Rule) -> AlertPolicy:
 
 
 def _evaluate_rule(
-    rule: Rule, firing: Sequence[Firing], alerts: Sequence[Alert], said: Sequence[datetime], changes: Changes
+    rule: Rule, firing: Sequence[Firing], alerts: Sequence[Alert], said: Collection[Said], changes: Changes
 ) -> None:
     rows = {alert.pk: alert for alert in alerts}
     standing = [

@@ -1,58 +1,127 @@
-"""Messages of deliveries, in the language of their channel, with a link to the page."""
+"""Messages of deliveries, in the language of their channel, with links to the pages."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext
 
 from facho.alerts import text
-from facho.alerts.models import Alert, Delivery
+from facho.alerts.models import Alert, Channel, Delivery
 from facho.alerts.rules import AlertSeverity, Message, News
 from facho.apps.inventory.formats import moment_and_zone
 
+# Alerts listed in the text of a message. Programs get all of them.
+MOST_LISTED = 20
 
-def message(delivery: Delivery, language: str, public_url: str = "") -> Message:
-    """Return the message for a channel in this language. `public_url` is the URL of Facho, if set."""
-    with translation.override(language):
-        if delivery.alert is not None:
-            return _of_alert(delivery, delivery.alert, public_url)
+
+def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = "") -> Message:
+    """Return the message of deliveries that are sent together. `public_url` is the URL of Facho, if set."""
+    public_url = public_url.rstrip("/")
+    with translation.override(channel.language):
+        first = deliveries[0]
+        alerts = [each.alert for each in deliveries if each.alert is not None]
+        if alerts:
+            return _of_alerts(News(first.news), str(first.pk), alerts, public_url)
         return Message(
             news=News.TEST,
-            delivery_id=str(delivery.pk),
-            subject=gettext("[test] Facho can send to %(channel)s") % {"channel": delivery.channel_name},
+            delivery_id=str(first.pk),
+            subject=gettext("[test] Facho can send to %(channel)s") % {"channel": channel.name},
             text=gettext("This is a test message. There is no problem."),
             url=public_url,
         )
 
 
-def _of_alert(delivery: Delivery, alert: Alert, public_url: str) -> Message:
-    news = News(delivery.news)
-    # A message from the outbox describes the state at its creation, not the current one.
-    recovered_at = alert.recovered_at if news is News.RECOVERED else None
-    mark, lines = str(alert.get_severity_display()), []
-    if news is News.RECOVERED:
+def _of_alerts(news: News, delivery_id: str, alerts: Sequence[Alert], public_url: str) -> Message:
+    first, is_over = alerts[0], news is News.RECOVERED
+    mark = str(first.get_severity_display())
+    if is_over:
         mark = gettext("resolved")
+    elif news is News.REPEATED:
+        mark = gettext("still %(severity)s") % {"severity": mark}
+    if len(alerts) == 1:
+        subject, lines = text.subject(first.kind, first.params, is_over=is_over), _details(first, news)
     else:
-        lines = text.lines(alert.kind, alert.params)
-        if news is News.REPEATED:
-            mark = gettext("still %(severity)s") % {"severity": mark}
-    lines.append(gettext("Since %(time)s.") % {"time": moment_and_zone(alert.opened_at)})
-    if recovered_at is not None:
-        lines.append(gettext("Until %(time)s.") % {"time": moment_and_zone(recovered_at)})
-    if alert.count > 1:
-        lines.append(gettext("It started and ended %(times)d times.") % {"times": alert.count})
-    lines.append(gettext("Rule: %(rule)s.") % {"rule": alert.rule_name})
-    page = reverse("dashboard:overview") if alert.olt_id is None else reverse("dashboard:olt", args=[alert.olt_id])
+        subject = text.digest_subject(first.kind, [each.params for each in alerts], is_over=is_over)
+        lines = _list(alerts, news, public_url)
+    lines.append(gettext("Rule: %(rule)s.") % {"rule": first.rule_name})
+    parts = [_part(each, news, public_url) for each in alerts]
     return Message(
         news=news,
-        delivery_id=str(delivery.pk),
-        subject=f"[{mark}] {text.subject(alert.kind, alert.params, is_over=news is News.RECOVERED)}",
+        delivery_id=delivery_id,
+        subject=f"[{mark}] {subject}",
         text="\n".join(lines),
-        severity=AlertSeverity(alert.severity),
-        rule=alert.rule_name,
-        alert_id=alert.pk,
-        olt=alert.olt.name if alert.olt else None,
-        opened_at=alert.opened_at,
-        recovered_at=recovered_at,
-        details={"kind": alert.kind, "slot": alert.slot, "port": alert.port, **alert.params},
-        url=public_url.rstrip("/") + page if public_url else "",
+        severity=AlertSeverity(first.severity),
+        rule=first.rule_name,
+        alert_id=first.pk,
+        olt=parts[0]["olt"],
+        opened_at=first.opened_at,
+        recovered_at=first.recovered_at if is_over else None,
+        details=parts[0]["details"],
+        alerts=parts,
+        url=_common_url(alerts, public_url),
     )
+
+
+def _details(alert: Alert, news: News) -> list[str]:
+    """Return the lines of a message about one alert."""
+    is_over = news is News.RECOVERED
+    lines = [] if is_over else text.lines(alert.kind, alert.params)
+    lines.append(gettext("Since %(time)s.") % {"time": moment_and_zone(alert.opened_at)})
+    # A message from the outbox describes the state at its creation, not the current one.
+    if is_over and alert.recovered_at is not None:
+        lines.append(gettext("Until %(time)s.") % {"time": moment_and_zone(alert.recovered_at)})
+    if alert.count > 1:
+        lines.append(gettext("It started and ended %(times)d times.") % {"times": alert.count})
+    return lines
+
+
+def _list(alerts: Sequence[Alert], news: News, public_url: str) -> list[str]:
+    """Return the lines of a message about several alerts: each with its place and its page."""
+    is_over = news is News.RECOVERED
+    lines = []
+    for alert in sorted(alerts, key=lambda each: text.badness(each.kind, each.params))[:MOST_LISTED]:
+        said = text.subject(alert.kind, alert.params, is_over=is_over)
+        lines.append(f"{said}  {url_of(alert, public_url)}" if public_url else said)
+    if more := len(alerts) - len(lines):
+        lines.append(gettext("and %(count)d more") % {"count": more})
+    since = min(alert.opened_at for alert in alerts)
+    return [*lines, gettext("Since %(time)s.") % {"time": moment_and_zone(since)}]
+
+
+def _part(alert: Alert, news: News, public_url: str) -> dict[str, Any]:
+    """Return one alert for programs."""
+    is_over = news is News.RECOVERED
+    return {
+        "alert_id": alert.pk,
+        "olt": alert.olt.name if alert.olt else None,
+        "subject": text.subject(alert.kind, alert.params, is_over=is_over),
+        "opened_at": alert.opened_at,
+        "recovered_at": alert.recovered_at if is_over else None,
+        "details": {"kind": alert.kind, "slot": alert.slot, "port": alert.port, **alert.params},
+        "url": url_of(alert, public_url),
+    }
+
+
+def url_of(alert: Alert, public_url: str) -> str:
+    """Return the page that shows the cause of an alert; empty if the URL of Facho is not set."""
+    if not public_url:
+        return ""
+    if alert.olt_id is None:
+        return public_url + reverse("dashboard:overview")
+    if alert.slot is None or alert.port is None:
+        return public_url + reverse("dashboard:olt", args=[alert.olt_id])
+    return public_url + reverse("dashboard:port", args=[alert.olt_id, alert.slot, alert.port])
+
+
+def _common_url(alerts: Sequence[Alert], public_url: str) -> str:
+    """Return the page of all these alerts: that of the port, of the OLT, or the list of problems."""
+    if len({url_of(alert, public_url) for alert in alerts}) == 1:
+        return url_of(alerts[0], public_url)
+    olts = {alert.olt_id for alert in alerts}
+    if not public_url or olts == {None}:
+        return public_url and public_url + reverse("dashboard:overview")
+    if len(olts) == 1:
+        return public_url + reverse("dashboard:olt", args=[olts.pop()])
+    return public_url + reverse("dashboard:problems")

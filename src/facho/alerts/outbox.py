@@ -1,7 +1,8 @@
-"""Outbox: messages are sent at least once, and in order per channel.
+"""Outbox: messages are sent at least once, and in order per channel, critical ones first.
 
-A delivery is claimed by moving its next attempt into the future. If the process dies before the result is stored, it
-is due again then: it may be sent twice, but is never lost.
+A message is the deliveries of one rule to one channel with the same news and the same due time. They are claimed
+together, by moving their next attempt into the future. If the process dies before the result is stored, they are due
+again then: a message may be sent twice, with the same number, but is never lost.
 """
 
 import asyncio
@@ -13,13 +14,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 
 from facho.alerts.channels import Notifier
 from facho.alerts.messages import message
 from facho.alerts.models import Channel, Delivery
 from facho.alerts.notifiers import notifier
-from facho.alerts.rules import MOST_ATTEMPTS, Message, News, Silence, next_try
+from facho.alerts.rules import MOST_ATTEMPTS, AlertSeverity, Message, News, Silence, next_try
 from facho.apps.inventory.queries import OLT_HEAVY
 from facho.apps.rest.fields import WrongKeyError
 from facho.engine.errors import DeliveryFailed
@@ -32,15 +34,17 @@ logger = logging.getLogger(__name__)
 # Channels served at once; each may take ten seconds.
 SENDERS = 8
 
+CRITICAL = Q(alert__severity=AlertSeverity.CRITICAL.value)
+
 # Seconds that a stop waits for messages in progress.
 GRACE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A claimed delivery, ready to be sent."""
+    """A claimed message, ready to be sent."""
 
-    delivery_id: int
+    deliveries: tuple[int, ...]
     attempts: int
     news: News
     channel: Channel
@@ -113,17 +117,21 @@ class Outbox:
             raise DeliveryFailed(str(error), is_temporary=False) from error
         except Exception as error:
             # A bug in a notifier must not stop the channel. Its text is not logged, because it may hold a secret.
-            logger.exception("delivery %d to %s failed unexpectedly", parcel.delivery_id, parcel.channel)
+            logger.exception("delivery %d to %s failed unexpectedly", parcel.deliveries[0], parcel.channel)
             raise DeliveryFailed(f"unexpected {type(error).__name__}", is_temporary=True) from error
 
 
 def _due(now: datetime) -> QuerySet[Delivery]:
-    """Return the messages to send now. Messages behind a pending retry wait too, except tests."""
+    """Return the deliveries to send now.
+
+    Those behind a pending retry wait too, except tests. Critical ones only wait behind critical ones.
+    """
     pending = Delivery.objects.filter(status=Delivery.Status.PENDING, channel__isnull=False)
     waiting = pending.filter(channel=OuterRef("channel"), attempts__gt=0, next_try_at__gt=now).exclude(
         news=News.TEST.value
     )
-    return pending.filter(Q(news=News.TEST.value) | ~Exists(waiting), next_try_at__lte=now)
+    is_free = Q(news=News.TEST.value) | ~Exists(waiting) | CRITICAL & ~Exists(waiting.filter(CRITICAL))
+    return pending.filter(is_free, next_try_at__lte=now)
 
 
 def due_channels(now: datetime) -> list[int]:
@@ -142,24 +150,39 @@ def take(channel_id: int, now: datetime, public_url: str) -> Parcel | None:
         pending.exclude(news=News.TEST.value).update(
             status=Delivery.Status.SUPPRESSED, reason=Silence.CHANNEL_DISABLED.value, next_try_at=None
         )
-    tests_first = Case(When(news=News.TEST.value, then=Value(0)), default=Value(1))
-    mine = _due(now).filter(channel_id=channel_id).order_by(tests_first, "due_at", "id")
-    delivery = mine.select_related("alert__olt").defer(*(f"alert__{name}" for name in OLT_HEAVY)).first()
-    if delivery is None or not _claim(delivery, now):
-        return None
-    said = message(delivery, channel.language, public_url)
-    return Parcel(delivery.pk, delivery.attempts + 1, News(delivery.news), channel, said)
-
-
-def _claim(delivery: Delivery, now: datetime) -> bool:
-    same = Delivery.objects.filter(
-        pk=delivery.pk, status=Delivery.Status.PENDING, next_try_at=delivery.next_try_at, attempts=delivery.attempts
+    urgent_first = Case(When(news=News.TEST.value, then=Value(0)), When(CRITICAL, then=Value(1)), default=Value(2))
+    head = (
+        _due(now).filter(channel_id=channel_id).order_by(urgent_first, "due_at", "id").select_related("alert").first()
     )
-    return bool(same.update(attempts=F("attempts") + 1, next_try_at=next_try(delivery.attempts + 1, now)))
+    claimed = _claim(head, now) if head else []
+    if not claimed:
+        return None
+    said = message(claimed, channel, public_url)
+    return Parcel(tuple(each.pk for each in claimed), claimed[0].attempts + 1, News(claimed[0].news), channel, said)
+
+
+@transaction.atomic
+def _claim(head: Delivery, now: datetime) -> list[Delivery]:
+    """Claim a delivery with all that are one message with it; none if another process has claimed them."""
+    same = Delivery.objects.filter(
+        channel=head.channel_id,
+        status=Delivery.Status.PENDING,
+        news=head.news,
+        due_at=head.due_at,
+        next_try_at=head.next_try_at,
+        attempts=head.attempts,
+    )
+    same = same.filter(alert__rule_name=head.alert.rule_name) if head.alert else same.filter(pk=head.pk)
+    rows = same.select_related("alert__olt").defer(*(f"alert__{name}" for name in OLT_HEAVY)).order_by("id")
+    claimed = list(rows.select_for_update(of=("self",)))
+    Delivery.objects.filter(pk__in=[each.pk for each in claimed]).update(
+        attempts=F("attempts") + 1, next_try_at=next_try(head.attempts + 1, now)
+    )
+    return claimed
 
 
 def note_success(parcel: Parcel, code: int | None, now: datetime) -> None:
-    Delivery.objects.filter(pk=parcel.delivery_id).update(
+    Delivery.objects.filter(pk__in=parcel.deliveries).update(
         status=Delivery.Status.SENT, sent_at=now, next_try_at=None, response_code=code, error=""
     )
 
@@ -172,7 +195,7 @@ def note_failure(parcel: Parcel, failure: DeliveryFailed, now: datetime) -> None
         columns |= {"status": Delivery.Status.FAILED, "next_try_at": None}
     else:
         columns |= {"next_try_at": next_try(parcel.attempts, now, failure.retry_after)}
-    Delivery.objects.filter(pk=parcel.delivery_id, status=Delivery.Status.PENDING).update(**columns)
+    Delivery.objects.filter(pk__in=parcel.deliveries, status=Delivery.Status.PENDING).update(**columns)
     if is_last and parcel.news is not News.TEST:
         name = parcel.channel.name
         log_event(logger, Event.DELIVERY_FAILED, channel=name, attempts=parcel.attempts, error=str(failure))

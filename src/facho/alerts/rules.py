@@ -1,10 +1,11 @@
 """Alert logic: opening, repetition and recovery. Values only: no clock, no I/O.
 
 A rule finds current problems (`Firing`). Each has a key, and a key has at most one open alert. The alert recovers
-once, after the problem has been absent for a while.
+once, after the problem has been absent for a while. Alerts of a rule whose messages have the same news and the same
+time are one message.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
@@ -12,6 +13,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 HOUR = timedelta(hours=1)
+
+# Messages of a rule with the same news are at least this far apart. What happens in between is told together.
+DIGEST_EVERY = timedelta(minutes=1)
 
 # Delay of the first retry of a delivery; it doubles with each attempt.
 FIRST_WAIT = timedelta(seconds=30)
@@ -42,6 +46,7 @@ class Silence(StrEnum):
     """Reasons for not sending a message."""
 
     QUIET_HOURS = "quiet_hours"
+    # A repetition above the limit. Earlier versions also dropped other messages.
     RATE_LIMIT = "rate_limit"
     # It ended before it was reported, so its end is not reported either.
     UNTOLD = "untold"
@@ -100,6 +105,14 @@ class QuietHours:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a rule that was sent, or is still to be sent."""
+
+    news: News
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class AlertPolicy:
     """Message policy of a rule."""
 
@@ -115,22 +128,29 @@ class AlertPolicy:
     # A problem that returns within this time was never gone.
     recover_after: timedelta = timedelta(seconds=60)
 
-    def when(self, news: News, now: datetime, said: Sequence[datetime]) -> "AlertVerdict":
-        """Return the time at which a message may be sent, given the times of other messages of the rule.
+    def when(self, news: News, now: datetime, said: Collection[Said]) -> "AlertVerdict":
+        """Return the time of a message, given the other messages of the rule.
 
-        Above the limit, a recovery is sent later, because the recipients would otherwise believe that the problem
-        lasts. Repetitions may use half of the limit, so that new problems are still reported.
+        Above the limit and within a minute of a message with the same news, it is sent later, or with a message that
+        is still to be sent. Repetitions are not sent later, and may use half of the limit. Critical alerts have no
+        limit.
         """
         until = self._quiet_until(now)
         if until is not None and not self.holds:
             return AlertVerdict(silence=Silence.QUIET_HOURS)
-        at, most = until or now, self.most_per_hour
-        if most is None or fits(at, said, max(most // 2, 1) if news is News.REPEATED else most):
-            return AlertVerdict(at=at)
-        if news is News.RECOVERED:
-            # Outside quiet hours and within the limit, at most an hour after the last message.
-            free = [self._quiet_until(each + HOUR) or each + HOUR for each in sorted(said) if each + HOUR > at]
-            return AlertVerdict(at=next(time for time in free if fits(time, said, most)))
+        earliest = until or now
+        same = [each.at for each in said if each.news is news]
+        most = None if self.severity is AlertSeverity.CRITICAL else self.most_per_hour
+        if news is News.REPEATED:
+            times, most = [earliest], most and max(most // 2, 1)
+        else:
+            later = {*same, *(at + DIGEST_EVERY for at in same), *(each.at + HOUR for each in said)}
+            # The last one is an hour after all messages, so one of them is free.
+            times = [earliest, *(self._quiet_until(at) or at for at in sorted(later) if at > earliest)]
+        for at in times:
+            is_apart = all(abs(each - at) >= DIGEST_EVERY for each in same)
+            if at in same or (is_apart and (most is None or fits(at, [each.at for each in said], most))):
+                return AlertVerdict(at=at)
         return AlertVerdict(silence=Silence.RATE_LIMIT)
 
     def _quiet_until(self, at: datetime) -> datetime | None:
@@ -159,15 +179,15 @@ def decide(
     firings: Iterable[Firing],
     open_alerts: Iterable[OpenAlert],
     policy: AlertPolicy,
-    said: Sequence[datetime],
+    said: Collection[Said],
     now: datetime,
 ) -> list[Decision]:
     """Return the actions of one rule for everything that fires or has an open alert.
 
-    `said` are the times of the rule's messages in the last hour, including held ones. New alerts come before
-    recoveries, because both share the limit.
+    `said` are the rule's messages in the last hour, including held ones. New alerts come before recoveries, because
+    both share the limit.
     """
-    told = list(said)
+    told = set(said)
     standing = {alert.key: alert for alert in open_alerts}
     decisions = []
     for key, firing in {firing.key: firing for firing in firings}.items():
@@ -178,7 +198,7 @@ def decide(
 
 
 def _on_firing(
-    firing: Firing, alert: OpenAlert | None, policy: AlertPolicy, told: list[datetime], now: datetime
+    firing: Firing, alert: OpenAlert | None, policy: AlertPolicy, told: set[Said], now: datetime
 ) -> Decision:
     if alert is None:
         return Decision(None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
@@ -191,7 +211,7 @@ def _on_firing(
     return Decision(alert, firing)
 
 
-def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: list[datetime], now: datetime) -> Decision:
+def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: set[Said], now: datetime) -> Decision:
     if alert.absent_since is None or now - alert.absent_since < policy.recover_after:
         return Decision(alert, None)
     if alert.first_told_at is None or alert.first_told_at > now:
@@ -201,10 +221,10 @@ def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: list[datetime], now
     return Decision(alert, None, News.RECOVERED, _say(policy, News.RECOVERED, told, now))
 
 
-def _say(policy: AlertPolicy, news: News, told: list[datetime], now: datetime) -> AlertVerdict:
+def _say(policy: AlertPolicy, news: News, told: set[Said], now: datetime) -> AlertVerdict:
     verdict = policy.when(news, now, told)
     if verdict.at is not None:
-        told.append(verdict.at)
+        told.add(Said(news, verdict.at))
     return verdict
 
 
@@ -237,5 +257,7 @@ class Message:
     opened_at: datetime | None = None
     recovered_at: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    # All alerts of the message; the values above are those of the first.
+    alerts: Sequence[Mapping[str, Any]] = ()
     # Page with details; empty if the URL of Facho is not set.
     url: str = ""

@@ -3,7 +3,7 @@
 The params of a kind are listed beside its texts; the evaluation sets them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext, gettext_noop, ngettext
@@ -89,6 +89,72 @@ def subject(kind: str, params: Mapping[str, Any], *, is_over: bool = False) -> s
         return gettext(forms) % known
     count = params.get(COUNTED[kind])
     return ngettext(*forms, count if isinstance(count, int) else 2) % known
+
+
+# The same for several alerts of a kind. The first text has details of the worst one, the second has names.
+DIGESTS: Mapping[str, tuple[str, str]] = {
+    "olt_unreachable": (
+        gettext_noop("%(count)s OLTs do not answer: %(names)s"),
+        gettext_noop("%(count)s OLTs answer again: %(names)s"),
+    ),
+    "violation": (
+        gettext_noop("%(count)s jobs below their quota, worst %(task)s on %(olt)s: %(completed)s of %(required)s runs"),
+        gettext_noop("%(count)s jobs meet their quotas again, on %(names)s"),
+    ),
+    "port_dark": (
+        gettext_noop("%(count)s ports down with %(sum)s ONUs, worst %(dark)s of %(known)s on %(olt)s %(place)s"),
+        gettext_noop("The ONUs of %(count)s ports are up again, on %(names)s"),
+    ),
+    "low_power": (
+        gettext_noop("%(count)s ports below %(below)s dBm, worst %(rx_dbm)s dBm on %(olt)s %(place)s"),
+        gettext_noop("The power on %(count)s ports is back to normal, on %(names)s"),
+    ),
+    "mass_vanishing": (
+        gettext_noop("%(count)s OLTs: too many ONUs disappeared at once: %(names)s"),
+        gettext_noop("%(count)s OLTs: a second discovery confirmed which ONUs disappeared: %(names)s"),
+    ),
+    "event": (gettext_noop("%(count)s events, the first: %(first)s"), gettext_noop("%(count)s events are over")),
+}
+# Names in a subject; the list below it has more.
+MOST_NAMES = 4
+
+
+def digest_subject(kind: str, several: Sequence[Mapping[str, Any]], *, is_over: bool = False) -> str:
+    """Return the subject of a message about several alerts of a kind, in one line."""
+    if kind not in DIGESTS:
+        # At most one at a time, but an older one may end with it.
+        return subject(kind, several[0], is_over=is_over)
+    worst = min(several, key=lambda params: badness(kind, params))
+    names = list(dict.fromkeys(str(params.get("olt", "?")) for params in several))
+    shown = ", ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        shown = gettext("%(names)s and %(count)d more") % {"names": shown, "count": len(names) - MOST_NAMES}
+    values = {
+        **spoken(worst),
+        "count": len(several),
+        "names": shown,
+        "sum": sum(_number(params.get("dark")) for params in several),
+        "first": subject(kind, several[0]),
+    }
+    if kind == "low_power":
+        values["below"] = decimal(min(_number(params.get("below")) for params in several), 1)
+        values["rx_dbm"] = decimal(badness(kind, worst), 1)
+    return gettext(DIGESTS[kind][is_over]) % _Known(values)
+
+
+def badness(kind: str, params: Mapping[str, Any]) -> float:
+    """Return a number by which alerts of a kind are sorted, the worst first."""
+    if kind == "low_power":
+        return min((_number(onu.get("rx_dbm")) for onu in params.get("worst", [])), default=0.0)
+    if kind == "port_dark":
+        return -_number(params.get("dark"))
+    if kind == "violation":
+        return _number(params.get("completed")) / max(_number(params.get("required")), 1)
+    return 0.0
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, int | float) else 0
 
 
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:

@@ -53,6 +53,10 @@ def payload(message: Message) -> dict[str, Any]:
         "opened_at": _iso(message.opened_at),
         "recovered_at": _iso(message.recovered_at),
         "details": dict(message.details),
+        "alerts": [
+            {name: _iso(value) if isinstance(value, datetime) else value for name, value in alert.items()}
+            for alert in message.alerts
+        ],
         "url": message.url,
     }
 
