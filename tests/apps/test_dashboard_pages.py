@@ -110,8 +110,8 @@ def test_a_new_installation_says_what_is_missing(page, path, said):
     assert said in html(page, path)
 
 
-def test_only_who_may_use_the_admin_is_asked_to_add_the_first_olt(page, admin_page):
-    add = reverse("admin:inventory_olt_add")
+def test_only_who_may_add_an_olt_is_asked_to_add_the_first_one(page, admin_page):
+    add = reverse("dashboard:new-olt")
 
     assert add in html(admin_page, "/")
     assert add not in html(page, "/")

@@ -322,7 +322,10 @@ def test_a_date_to_be_left_alone_until_is_counted_from_now(monkeypatch):
 
 
 def test_a_webhook_gets_all_there_is_to_know(webhook):
-    webhook.make().send(replace(MESSAGE, news=News.RECOVERED, recovered_at=T0 + timedelta(minutes=5)))
+    part = {"alert_id": 7, "opened_at": T0, "recovered_at": None}
+    webhook.make().send(
+        replace(MESSAGE, news=News.RECOVERED, recovered_at=T0 + timedelta(minutes=5), alerts=[part, part])
+    )
 
     assert webhook.server.json == [
         {
@@ -336,6 +339,7 @@ def test_a_webhook_gets_all_there_is_to_know(webhook):
             "opened_at": "2026-03-01T10:00:00+00:00",
             "recovered_at": "2026-03-01T10:05:00+00:00",
             "details": {"kind": "olt_unreachable"},
+            "alerts": [{"alert_id": 7, "opened_at": "2026-03-01T10:00:00+00:00", "recovered_at": None}] * 2,
             "url": "https://noc.example.net/olts/3/",
         }
     ]
