@@ -83,7 +83,7 @@ def test_no_page_of_a_channel_shows_a_secret(admin_page, everything):
 
 def channel_form(**more):
     fields = {"name": "NOC", "kind": "webhook", "language": "es", "enabled": "on", "url": "https://127.0.0.1/hook",
-              "smtp_port": "587", "smtp_security": "starttls"}  # fmt: skip
+              "smtp_port": "587", "smtp_security": "starttls", "zone": "America/Lima"}  # fmt: skip
     return fields | more
 
 
@@ -95,6 +95,36 @@ def test_a_channel_is_set_up(admin_page):
     channel = Channel.objects.get()
     assert answer.status_code == 302
     assert (channel.kind, channel.language, channel.signing_secret.reveal()) == ("webhook", "es", "sixteen-letters!")
+
+
+def test_a_new_channel_has_a_signing_secret_that_is_shown_once(admin_page):
+    pages = [admin_page.get(page_of(Channel, "add")) for _ in range(2)]
+    first, second = (page.context["adminform"].form.initial["signing_secret"] for page in pages)
+
+    admin_page.post(page_of(Channel, "add"), channel_form(signing_secret=first))
+    stored = admin_page.get(page_of(Channel, "change", Channel.objects.get().pk)).content.decode()
+
+    assert first in pages[0].content.decode()
+    assert first != second
+    assert Channel.objects.get().signing_secret.reveal() == first
+    assert first not in stored
+
+
+def test_on_call_times_of_a_channel_are_set(admin_page):
+    form = channel_form(signing_secret="sixteen-letters!", on_call_days=["5", "6"], on_call_from="08:00")
+
+    refused = admin_page.post(page_of(Channel, "add"), form).content.decode()
+    admin_page.post(page_of(Channel, "add"), form | {"on_call_to": "20:00"})
+
+    channel = Channel.objects.get()
+    assert "Set both the start and the end of the on-call times." in refused
+    assert (channel.on_call_days, channel.zone, str(channel.on_call_to)) == ([5, 6], "America/Lima", "20:00:00")
+
+
+def test_a_rule_that_escalates_to_nobody_is_warned_about(admin_page):
+    answer = admin_page.post(page_of(Rule, "add"), rule_form(escalate_minutes="15"), follow=True)
+
+    assert "Weak has no enabled channel to escalate to" in answer.content.decode()
 
 
 def test_a_channel_without_what_it_needs_is_not_saved(admin_page):
@@ -171,6 +201,8 @@ def rule_form(**more):
         "enabled": "on",
         "recover_after_seconds": "60",
         "repeat_minutes": "0",
+        "escalate_minutes": "0",
+        "flap_times": "3",
         "most_per_hour": "20",
         "quiet_zone": "UTC",
         "quiet_mode": "hold",

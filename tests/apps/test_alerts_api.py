@@ -111,6 +111,23 @@ def test_a_rule_is_made_with_its_settings_channels_and_olts(api, central):
     assert ([*rule.channels.all()], [*rule.olts.all()]) == ([channel], [central])
 
 
+def test_on_call_times_and_escalation_are_set(api):
+    channel = api.post(
+        "/api/v1/channels/",
+        CHANNEL | {"zone": "America/Lima", "on_call_days": [0, 4], "on_call_from": "22:00", "on_call_to": "06:00"},
+        format="json",
+    ).json()
+    asked = {"name": "Gone", "kind": "olt_unreachable", "escalate_minutes": 15, "escalation_channels": [channel["id"]]}
+
+    rule = api.post("/api/v1/alert-rules/", asked, format="json").json()
+    kept = api.patch(f"/api/v1/alert-rules/{rule['id']}/", {"escalation_channels": []}, format="json").json()
+    refused = api.patch(f"/api/v1/channels/{channel['id']}/", {"on_call_days": [7]}, format="json")
+
+    assert (channel["on_call_days"], channel["on_call_to"]) == ([0, 4], "06:00:00")
+    assert (rule["escalation_channels"], kept["escalation_channels"]) == ([channel["id"]], [])
+    assert refused.status_code == 400
+
+
 def test_a_rule_is_changed_and_keeps_what_was_not_named(api, central):
     rule = make_rule(kind="low_power", params={"below_dbm": -28.0, "hysteresis_db": 2.0, "low_onus": 1})
     rule.olts.set([central])

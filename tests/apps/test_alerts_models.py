@@ -231,6 +231,7 @@ def test_secrets_show_nowhere_in_a_channel(db):
 MARKS = [
     ("raised", "[critical] OLT-SUR-03 does not answer"),
     ("repeated", "[still critical] OLT-SUR-03 does not answer"),
+    ("escalated", "[critical, not acknowledged] OLT-SUR-03 does not answer"),
     ("recovered", "[resolved] OLT-SUR-03 answers again"),
 ]
 
@@ -248,6 +249,14 @@ def test_a_message_says_what_it_is_about(sur, news, subject):
     assert ("No answer in 5 s." in said.text) is (news != "recovered")
     assert "It started and ended 3 times." in said.text
     assert said.url == ""
+
+
+def test_times_of_a_message_are_those_of_the_channel(sur):
+    channel = make_channel(zone="America/Lima")
+
+    said = message([make_delivery(channel, make_alert(sur))], channel)
+
+    assert "Since Jun 1, 2025, 05:00:00 -05." in said.text
 
 
 def test_a_message_about_the_engine_leads_to_the_first_page(db):

@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 
 from facho.alerts.rules import (
     DIGEST_EVERY,
+    STABLE_AFTER,
     AlertPolicy,
     AlertSeverity,
     Firing,
     News,
+    OnCall,
     OpenAlert,
     QuietHours,
     Said,
     Silence,
     decide,
+    due_times,
     fits,
     next_try,
 )
@@ -74,6 +77,7 @@ class Story:
         if decision.verdict.at is not None:
             at = decision.verdict.at
             alert = replace(alert, first_told_at=alert.first_told_at or at, last_told_at=at)
+            alert = replace(alert, is_escalated=alert.is_escalated or decision.news is News.ESCALATED)
             self.told.append((decision.news, key, at))
         self.open[key] = alert
         if decision.news is News.RECOVERED:
@@ -167,6 +171,100 @@ def test_an_alert_is_repeated_until_somebody_looks_after_it(alert, now, news):
     policy = AlertPolicy(repeat_every=HOUR)
 
     assert only(decide([SUR], [open_alert(**alert)], policy, [], now)).news is news
+
+
+@pytest.mark.parametrize(
+    ("alert", "now", "news"),
+    [
+        pytest.param({}, T0 + 14 * MIN, None, id="not yet"),
+        pytest.param({}, T0 + 15 * MIN, News.ESCALATED, id="nobody acknowledged it"),
+        pytest.param({"first_told_at": T0 + 5 * MIN}, T0 + 15 * MIN, None, id="counted from the first message"),
+        pytest.param({"is_acknowledged": True}, T0 + HOUR, None, id="somebody looks after it"),
+        pytest.param({"is_escalated": True}, T0 + HOUR, None, id="once"),
+    ],
+)
+def test_an_alert_that_nobody_acknowledges_is_escalated_once(alert, now, news):
+    policy = AlertPolicy(escalate_after=15 * MIN)
+
+    assert only(decide([SUR], [open_alert(**alert)], policy, [], now)).news is news
+
+
+def test_a_held_alert_is_only_listed():
+    policy = AlertPolicy(repeat_every=MIN, escalate_after=MIN)
+
+    new = only(decide([SUR], [], policy, [], T0, held={SUR.key}))
+    known = only(decide([SUR], [open_alert()], policy, [], T0 + HOUR, held={SUR.key}))
+
+    assert (new.firing, new.news) == (SUR, None)
+    assert known.news is None
+
+
+@pytest.mark.parametrize(
+    ("told", "news"), [pytest.param(None, News.RAISED, id="never told"), pytest.param(T0, None, id="told before")]
+)
+def test_what_still_fires_when_it_is_not_held_any_more_is_told_once(told, news):
+    held = open_alert(is_held=True, first_told_at=told, last_told_at=told)
+
+    assert only(decide([SUR], [held], AlertPolicy(), [], T0 + HOUR)).news is news
+    assert only(decide([SUR], [replace(held, is_held=False)], AlertPolicy(), [], T0 + HOUR)).news is None
+
+
+@pytest.mark.parametrize(
+    ("absent", "news"), [(STABLE_AFTER - SEC, None), (STABLE_AFTER, News.RECOVERED)], ids=["still in doubt", "stable"]
+)
+def test_an_unstable_alert_is_over_when_it_has_been_gone_for_long(absent, news):
+    unstable = open_alert(is_unstable=True, absent_since=T0)
+
+    assert only(decide([], [unstable], AlertPolicy(recover_after=60 * SEC), [], T0 + absent)).news is news
+
+
+# 2026-03-02 is a Monday.
+OFFICE = OnCall(LIMA, frozenset(range(5)), time(8), time(18))
+NIGHT_SHIFT = OnCall(LIMA, frozenset({4}), time(22), time(6))
+
+
+def in_lima(day, hour, minute=0):
+    return datetime(2026, 3, day, hour, minute, tzinfo=LIMA)
+
+
+@pytest.mark.parametrize(
+    ("on_call", "at", "when"),
+    [
+        pytest.param(OnCall(LIMA), in_lima(2, 3), in_lima(2, 3), id="always"),
+        pytest.param(OFFICE, in_lima(2, 8), in_lima(2, 8), id="as it begins"),
+        pytest.param(OFFICE, in_lima(2, 7, 59), in_lima(2, 8), id="before it begins"),
+        pytest.param(OFFICE, in_lima(2, 18), in_lima(3, 8), id="as it ends: tomorrow"),
+        pytest.param(OFFICE, in_lima(6, 19), in_lima(9, 8), id="Friday evening: Monday"),
+        pytest.param(NIGHT_SHIFT, in_lima(7, 5), in_lima(7, 5), id="Saturday morning is the night of Friday"),
+        pytest.param(NIGHT_SHIFT, in_lima(7, 6), in_lima(13, 22), id="next Friday"),
+        pytest.param(NIGHT_SHIFT, in_lima(6, 5), in_lima(6, 22), id="not the night of Thursday"),
+        pytest.param(OnCall(LIMA, frozenset({5, 6})), in_lima(6, 12), in_lima(7, 0), id="whole days of a weekend"),
+        pytest.param(
+            OnCall(MADRID, frozenset(), time(2, 30), time(4)),
+            datetime(2026, 3, 29, 0, 45, tzinfo=UTC),
+            datetime(2026, 3, 29, 1, 30, tzinfo=UTC),
+            id="half past two does not exist",
+        ),
+    ],
+)
+def test_a_message_waits_until_its_channel_is_on_call(on_call, at, when):
+    assert on_call.next(at.astimezone(UTC)) == when
+
+
+ALWAYS = OnCall(LIMA)
+
+
+@pytest.mark.parametrize(
+    ("channels", "severity", "due"),
+    [
+        pytest.param({1: OFFICE, 2: ALWAYS}, "warning", {1: in_lima(9, 8), 2: in_lima(7, 3)}, id="each in its time"),
+        pytest.param({1: OFFICE, 2: ALWAYS}, "critical", {1: in_lima(9, 8), 2: in_lima(7, 3)}, id="one is on call"),
+        pytest.param({1: OFFICE}, "warning", {1: in_lima(9, 8)}, id="nobody is on call: it waits"),
+        pytest.param({1: OFFICE}, "critical", {1: in_lima(7, 3)}, id="nobody is on call: a critical one does not wait"),
+    ],
+)
+def test_a_critical_message_reaches_somebody_at_once(channels, severity, due):
+    assert due_times(in_lima(7, 3).astimezone(UTC), channels, AlertSeverity(severity)) == due
 
 
 def test_once_is_enough_unless_a_rule_says_otherwise():
@@ -372,6 +470,7 @@ policies = st.builds(
     holds=st.booleans(),
     tells_recovery=st.booleans(),
     recover_after=st.sampled_from([0 * SEC, 60 * SEC]),
+    escalate_after=st.sampled_from([None, 10 * MIN]),
 )
 evaluations = st.lists(
     st.tuples(st.sets(st.sampled_from(["olt:1", "olt:2", "olt:3"])), st.sampled_from([10, 70, 600, 2700])),

@@ -19,7 +19,7 @@ def make_channel(name="NOC", **more):
     )
 
 
-def make_rule(kind="olt_unreachable", *, channels=(), olts=(), **more):
+def make_rule(kind="olt_unreachable", *, channels=(), olts=(), escalate_to=(), **more):
     rule = Rule(**{"name": f"rule {Rule.objects.count() + 1}", "kind": kind} | more)
     rule.full_clean()
     rule.save()
@@ -27,6 +27,7 @@ def make_rule(kind="olt_unreachable", *, channels=(), olts=(), **more):
     rule.refresh_from_db()
     rule.channels.set(channels)
     rule.olts.set(olts)
+    rule.escalation_channels.set(escalate_to)
     return rule
 
 

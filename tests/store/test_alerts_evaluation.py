@@ -223,11 +223,115 @@ def test_an_alert_is_repeated_until_it_is_acknowledged(sur, noc):
 
     look(T0 + 10 * MIN)
     look(T0 + 11 * MIN)
+    repeated = deliveries(news="repeated")
     Alert.objects.get().acknowledge(by=User.objects.create(username="boss"))
     look(T0 + 30 * MIN)
 
-    assert deliveries() == [("raised", "SENT"), ("repeated", "PENDING")]
+    assert repeated == [("repeated", "PENDING")]
+    # It had not been sent yet.
+    assert deliveries() == [("raised", "SENT"), ("repeated", "SUPPRESSED")]
     assert Alert.objects.get().last_told_at == T0 + 10 * MIN
+
+
+def test_an_alert_that_nobody_acknowledges_goes_to_another_channel_too(sur, noc):
+    boss = make_channel("boss")
+    make_rule(channels=[noc], escalate_minutes=15, escalate_to=[boss])
+
+    look_until(T0 + 20 * MIN, every=MIN)
+    Delivery.objects.update(status="SENT", next_try_at=None)
+    set_of(sur, reachability="reachable", breaker_opened_at=None)
+    look_until(T0 + 30 * MIN, every=MIN, start=T0 + 21 * MIN)
+
+    assert deliveries(channel=noc) == [("raised", "SENT"), ("recovered", "PENDING")]
+    assert deliveries(channel=boss) == [("escalated", "SENT"), ("recovered", "PENDING")]
+    assert Delivery.objects.get(news="escalated").due_at == T0 + 15 * MIN
+
+
+def test_an_acknowledged_alert_is_not_escalated_at_the_start_of_the_next_shift(sur, noc):
+    # T0 is a Sunday.
+    boss = make_channel("boss", on_call_days=[0], zone="UTC")
+    make_rule(channels=[noc], escalate_minutes=15, escalate_to=[boss])
+    look_until(T0 + 15 * MIN, every=MIN)
+    waiting = Delivery.objects.get(channel=boss)
+
+    Alert.objects.get().acknowledge(by=User.objects.create(username="noc"))
+
+    assert (waiting.status, waiting.due_at) == ("PENDING", datetime(2026, 3, 2, tzinfo=UTC))
+    assert list(Delivery.objects.filter(channel=boss).values_list("status", "reason")) == [
+        ("SUPPRESSED", "acknowledged")
+    ]
+
+
+def test_each_channel_is_told_in_its_on_call_times(sur, noc):
+    day = make_channel("day", on_call_from=time(12), on_call_to=time(20), zone="UTC")
+    make_rule(channels=[noc, day])
+
+    look(T0)
+
+    assert dict(Delivery.objects.values_list("channel__name", "due_at")) == {"NOC": T0, "day": T0 + 2 * HOUR}
+    assert Alert.objects.get().first_told_at == T0
+
+
+def test_an_olt_that_does_not_answer_silences_its_ports_until_it_does(sur, noc):
+    make_onus(sur, 8, state="los")
+    make_rule(channels=[noc])
+    make_rule("port_dark", channels=[noc])
+
+    look(T0)
+    port = Alert.objects.get(kind="port_dark")
+    told = deliveries(alert=port)
+    set_of(sur, breaker_opened_at=None, reachability="reachable")
+    look_until(T0 + 5 * MIN, start=T0 + 10 * SEC)
+
+    assert (port.held, told) == ("olt_unreachable", [])
+    # It is still dark, with the OLT reachable for a minute.
+    assert deliveries(alert=port) == [("raised", "PENDING")]
+    assert Delivery.objects.get(alert=port).due_at == T0 + 80 * SEC
+    assert Alert.objects.get(kind="port_dark").held == ""
+
+
+def test_a_dark_port_silences_its_onus(noc):
+    olt = make_olt("OLT-CENTRAL-01")
+    make_onus(olt, 8, state="los")
+    make_onus(olt, 2, first=9, rx_dbm=-30.0)
+    make_onus(olt, 2, port=2, rx_dbm=-30.0)
+    make_rule("port_dark", channels=[noc])
+    make_rule("low_power", channels=[noc])
+
+    look(T0)
+
+    held = dict(Alert.objects.filter(kind="low_power").values_list("port", "held"))
+    assert held == {1: "port_dark", 2: ""}
+    assert Delivery.objects.count() == 2
+
+
+def test_an_alert_that_nobody_is_told_of_silences_nothing(sur, noc):
+    make_onus(sur, 8, state="los")
+    make_rule()
+    make_rule("port_dark", channels=[noc])
+
+    look(T0)
+
+    assert deliveries() == [("raised", "PENDING")]
+
+
+def test_what_flaps_is_told_three_times_and_then_once_when_it_is_stable(sur, noc):
+    make_rule(channels=[noc])
+    now = T0
+    for minute in range(60):
+        # Down for three minutes, up for three minutes.
+        is_down = minute % 6 < 3
+        set_of(sur, breaker_opened_at=now if is_down else None, reachability="unreachable" if is_down else "reachable")
+        for _ in range(3):
+            look(now)
+            Delivery.objects.filter(due_at__lte=now).update(status="SENT", next_try_at=None)
+            now += 20 * SEC
+    flapping = [news for news, _status in deliveries()]
+    look_until(now + 40 * MIN, every=MIN, start=now)
+
+    assert flapping == ["raised", "recovered", "raised", "recovered", "raised"]
+    assert [news for news, _status in deliveries()][5:] == ["recovered"]
+    assert list(Alert.objects.order_by("id").values_list("is_unstable", flat=True)) == [False, False, True]
 
 
 def test_a_rule_without_a_channel_lists_what_it_finds(sur):

@@ -43,7 +43,8 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
     actions = ["enable_chosen", "disable_chosen"]
     actions_detail = ["send_test"]
     readonly_fields = ["url_origin"]
-    who = (None, {"fields": [("name", "kind"), ("language", "enabled")]})
+    who = (None, {"fields": [("name", "kind"), ("language", "enabled"), "zone"]})
+    on_call_tab = tab(_("On-call times"), "on_call_days", ("on_call_from", "on_call_to"))
     conditional_fields = {name: f"kind == '{kind}'" for kind, names in SETTINGS.items() for name in names}
 
     def get_fieldsets(self, request: HttpRequest, obj: Channel | None = None) -> Any:
@@ -51,7 +52,7 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
         names = [name for some in SETTINGS.values() for name in some if may_change or name not in SECRETS]
         if not may_change:
             names.insert(0, "url_origin")
-        return [self.who, (_("Settings"), {"fields": names})]
+        return [self.who, (_("Settings"), {"fields": names}), self.on_call_tab]
 
     @display(description=_("address"), empty_value="-")
     def url_origin(self, channel: Channel) -> str | None:
@@ -101,7 +102,8 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
         "tells_recovery",
         "recover_after_seconds",
         "repeat_minutes",
-        "most_per_hour",
+        ("escalate_minutes", "escalation_channels"),
+        ("flap_times", "most_per_hour"),
         ("quiet_from", "quiet_to"),
         ("quiet_zone", "quiet_mode"),
     )
@@ -130,6 +132,9 @@ class RuleAdmin(EnablingMixin, PeoplesAdmin):
             messages.warning(
                 request, gettext("%(rule)s has no enabled channel: no messages are sent.") % {"rule": form.instance}
             )
+        if form.instance.escalate_minutes and not form.instance.escalation_channels.filter(enabled=True).exists():
+            said = gettext("%(rule)s has no enabled channel to escalate to: its alerts are not escalated.")
+            messages.warning(request, said % {"rule": form.instance})
 
     def render_change_form(self, request: HttpRequest, context: Any, **kwargs: Any) -> HttpResponse:
         rule = kwargs.get("obj")

@@ -91,11 +91,13 @@ class AlertAdmin(EnginesAdmin):
         ("rule_name", "kind"),
         ("opened", "recovered"),
         ("acknowledged", "acknowledged_by"),
+        ("held", "is_unstable", "escalated"),
     ]
-    readonly_fields = ["subject", "said", "state_name", "opened", "recovered", "acknowledged"]
+    readonly_fields = ["subject", "said", "state_name", "opened", "recovered", "acknowledged", "escalated"]
     opened = moment_column("opened_at", _("opened"))
     recovered = moment_column("recovered_at", _("recovered"))
     acknowledged = moment_column("acknowledged_at", _("acknowledged"))
+    escalated = moment_column("escalated_at", _("escalated"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Alert]:
         alerts: QuerySet[Alert] = super().get_queryset(request)

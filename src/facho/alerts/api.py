@@ -41,7 +41,7 @@ class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
 class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
     """Rules: condition, channels, and frequency of messages. Users with a scope see the rules about their OLTs only."""
 
-    queryset = Rule.objects.prefetch_related("olts", "channels")
+    queryset = Rule.objects.prefetch_related("olts", "channels", "escalation_channels")
     serializer_class = RuleSerializer
     filter_backends = LIST_BACKENDS
     filterset_class = RuleFilter

@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Prefetch
+from django.db.models import Count, F, Prefetch
 from django.utils import translation
 
+from facho.alerts.holding import Explained
 from facho.alerts.kinds import RuleKind
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.alerts.rules import (
@@ -22,14 +23,16 @@ from facho.alerts.rules import (
     AlertVerdict,
     Decision,
     Firing,
+    Hold,
     News,
     OpenAlert,
     QuietHours,
     Said,
     Silence,
     decide,
+    due_times,
 )
-from facho.alerts.sources import World, firings
+from facho.alerts.sources import Firings, World, firings
 from facho.apps.changes.actor import acting, engine
 from facho.apps.changes.record import recorded
 from facho.apps.coordinator.models import QuotaViolation
@@ -40,6 +43,35 @@ logger = logging.getLogger(__name__)
 
 # An alert whose OLT or rule was deleted ends without a message.
 UNWATCHED = AlertVerdict(silence=Silence.UNWATCHED)
+
+
+# Columns of a channel that the evaluation needs.
+CHANNEL_COLUMNS = ("name", "zone", "on_call_days", "on_call_from", "on_call_to")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """Messages about an alert, one to each channel, or the reason why not."""
+
+    alert: Alert
+    news: News
+    silence: Silence | None
+    # Time on each channel.
+    due: Mapping[Channel, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an evaluation found about one rule."""
+
+    rule: Rule
+    firing: Sequence[Firing]
+    open: Sequence[Alert]
+    said: Collection[Said]
+    # Alerts that are only listed, by key.
+    held: Mapping[str, Hold]
+    # Keys that were open so often in the last hour that they are unstable.
+    unstable: Collection[str]
 
 
 @dataclass(slots=True)
@@ -53,7 +85,7 @@ class Changes:
     changed: list[Alert] = field(default_factory=list)
     absent: list[Alert] = field(default_factory=list)
     recovered: list[tuple[Alert, AlertVerdict]] = field(default_factory=list)
-    messages: list[tuple[Alert, News, AlertVerdict, Sequence[Channel]]] = field(default_factory=list)
+    messages: list["Letter"] = field(default_factory=list)
     # Violations for which a message was created.
     notified: set[int] = field(default_factory=set)
 
@@ -73,20 +105,31 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
     changes = Changes(now)
     for alerts in standing.values():
         changes.recovered += [(alert, UNWATCHED) for alert in alerts if not _is_watched(alert, rules, world)]
+    watched = {
+        rule_id: [alert for alert in standing.get(rule_id, ()) if _is_watched(alert, rules, world)] for rule_id in rules
+    }
+    explained = _explained(rules, found, watched)
+    is_new = any(
+        firing.key not in open_keys.get(rule_id, ()) for rule_id, some in found.items() for firing in some or ()
+    )
+    ended = _recently_ended(now) if is_new else {}
     for rule in rules.values():
         firing = found[rule.pk]
         if firing is not None:
-            watched = [alert for alert in standing.get(rule.pk, ()) if _is_watched(alert, rules, world)]
-            _evaluate_rule(rule, firing, watched, said[rule.pk], changes)
+            holds = {each.key: explained.hold(rule.kind, each) for each in firing}
+            held = {key: hold for key, hold in holds.items() if hold is not None}
+            unstable = {key for key, times in ended.get(rule.pk, {}).items() if 0 < rule.flap_times <= times + 1}
+            _evaluate_rule(Seen(rule, firing, watched[rule.pk], said[rule.pk], held, unstable), changes)
     _write(changes)
     _log(changes)
 
 
 def _watching_rules() -> dict[int, Rule]:
     """Return enabled rules by id, except those whose OLTs were all deleted: they must not apply to all OLTs."""
-    channels = Prefetch("channels", Channel.objects.filter(enabled=True).only("name"))
+    enabled_channels = Channel.objects.filter(enabled=True).only(*CHANNEL_COLUMNS)
+    related = [Prefetch(name, enabled_channels) for name in ("channels", "escalation_channels")]
     enabled = Rule.objects.filter(enabled=True)
-    rules = list(enabled.prefetch_related(Prefetch("olts", Olt.objects.only("id")), channels))
+    rules = list(enabled.prefetch_related(Prefetch("olts", Olt.objects.only("id")), *related))
     lost = [rule for rule in rules if rule.has_lost_its_olts]
     for rule in lost:
         # A user may have chosen other OLTs at this moment.
@@ -112,6 +155,25 @@ def _said(now: datetime) -> Mapping[int, set[Said]]:
     return said
 
 
+def _explained(rules: Mapping[int, Rule], found: Firings, watched: Mapping[int, Sequence[Alert]]) -> Explained:
+    """Return the OLTs and ports whose alerts explain others. Those that nobody is told of explain nothing."""
+    explained = Explained()
+    for rule_id, rule in rules.items():
+        if rule.channels.all():
+            problems = [*(found[rule_id] or ()), *watched[rule_id]]
+            explained.add(rule.kind, [(each.olt_id, each.slot, each.port) for each in problems])
+    return explained
+
+
+def _recently_ended(now: datetime) -> Mapping[int, Mapping[str, int]]:
+    """Return how often each key of each rule ended in the last hour."""
+    rows = Alert.objects.filter(recovered_at__gt=now - HOUR, rule__isnull=False)
+    times: dict[int, dict[str, int]] = defaultdict(dict)
+    for rule_id, key, count in rows.order_by().values_list("rule_id", "key").annotate(times=Count("id")):
+        times[rule_id][key] = count
+    return times
+
+
 def _is_watched(alert: Alert, rules: Mapping[int, Rule], world: World) -> bool:
     rule = rules.get(alert.rule_id or 0)
     # A rule whose kind changed does not continue its old alerts.
@@ -132,13 +194,15 @@ def policy(rule: Rule) -> AlertPolicy:
         # The end of an event is not reported.
         tells_recovery=rule.tells_recovery and rule.kind != RuleKind.EVENT,
         recover_after=timedelta(seconds=rule.recover_after_seconds),
+        escalate_after=timedelta(minutes=rule.escalate_minutes)
+        if rule.escalate_minutes and rule.escalation_channels.all()
+        else None,
     )
 
 
-def _evaluate_rule(
-    rule: Rule, firing: Sequence[Firing], alerts: Sequence[Alert], said: Collection[Said], changes: Changes
-) -> None:
-    rows = {alert.pk: alert for alert in alerts}
+def _evaluate_rule(seen: Seen, changes: Changes) -> None:
+    rule = seen.rule
+    rows = {alert.pk: alert for alert in seen.open}
     standing = [
         OpenAlert(
             id=alert.pk,
@@ -148,39 +212,62 @@ def _evaluate_rule(
             first_told_at=alert.first_told_at,
             last_told_at=alert.last_told_at,
             is_acknowledged=alert.acknowledged_at is not None,
+            is_held=bool(alert.held),
+            is_unstable=alert.is_unstable,
+            is_escalated=alert.escalated_at is not None,
         )
-        for alert in alerts
+        for alert in seen.open
     ]
-    channels = list(rule.channels.all())
-    for decision in decide(firing, standing, policy(rule), said, changes.now):
+    for decision in decide(seen.firing, standing, policy(rule), seen.said, changes.now, seen.held):
         if decision.alert is not None:
             alert = rows[decision.alert.id]
-            _continue(alert, decision, changes)
+            _continue(alert, decision, seen.held, changes)
         elif decision.firing is not None:
-            alert = Alert(
-                rule=rule,
-                rule_name=rule.name,
-                kind=rule.kind,
-                severity=rule.severity,
-                key=decision.firing.key,
-                olt_id=decision.firing.olt_id,
-                slot=decision.firing.slot,
-                port=decision.firing.port,
-                params=dict(decision.firing.params),
-                opened_at=changes.now,
-                last_seen_at=changes.now,
-            )
+            alert = _open(rule, decision.firing, seen, changes.now)
             changes.opened.append(alert)
-        if decision.news in (News.RAISED, News.REPEATED) and channels:
-            if decision.verdict.at is not None:
-                alert.first_told_at = alert.first_told_at or decision.verdict.at
-                alert.last_told_at = decision.verdict.at
-            changes.messages.append((alert, decision.news, decision.verdict, channels))
-    if rule.kind == RuleKind.VIOLATION and channels:
-        changes.notified |= {each.params["violation"] for each in firing}
+        if decision.news not in (None, News.RECOVERED):
+            _send(alert, rule, decision, changes)
+    if rule.kind == RuleKind.VIOLATION and rule.channels.all():
+        changes.notified |= {each.params["violation"] for each in seen.firing if each.key not in seen.held}
 
 
-def _continue(alert: Alert, decision: Decision, changes: Changes) -> None:
+def _open(rule: Rule, firing: Firing, seen: Seen, now: datetime) -> Alert:
+    return Alert(
+        rule=rule,
+        rule_name=rule.name,
+        kind=rule.kind,
+        severity=rule.severity,
+        key=firing.key,
+        olt_id=firing.olt_id,
+        slot=firing.slot,
+        port=firing.port,
+        params=dict(firing.params),
+        opened_at=now,
+        last_seen_at=now,
+        held=seen.held.get(firing.key, ""),
+        is_unstable=firing.key in seen.unstable,
+    )
+
+
+def _send(alert: Alert, rule: Rule, decision: Decision, changes: Changes) -> None:
+    """Plan the messages of a decision, each at the time at which its channel is on call."""
+    news, verdict = News(str(decision.news)), decision.verdict
+    related = rule.escalation_channels if news is News.ESCALATED else rule.channels
+    channels = {channel.pk: channel for channel in related.all()}
+    if not channels:
+        return
+    due = dict.fromkeys(channels, changes.now)
+    if verdict.at is not None:
+        on_call = {pk: channel.on_call for pk, channel in channels.items()}
+        due = due_times(verdict.at, on_call, AlertSeverity(rule.severity))
+        alert.last_told_at = min(due.values())
+        alert.first_told_at = alert.first_told_at or alert.last_told_at
+        if news is News.ESCALATED:
+            alert.escalated_at = alert.last_told_at
+    changes.messages.append(Letter(alert, news, verdict.silence, {channels[pk]: at for pk, at in due.items()}))
+
+
+def _continue(alert: Alert, decision: Decision, held: Mapping[str, Hold], changes: Changes) -> None:
     if decision.news is News.RECOVERED:
         changes.recovered.append((alert, decision.verdict))
     elif decision.firing is None:
@@ -188,11 +275,17 @@ def _continue(alert: Alert, decision: Decision, changes: Changes) -> None:
             changes.absent.append(alert)
     else:
         changes.seen.append(alert)
-        if alert.absent_since or decision.news or alert.params != dict(decision.firing.params):
+        hold, params = held.get(alert.key, ""), dict(decision.firing.params)
+        if alert.absent_since or decision.news or alert.params != params or alert.held != hold:
             alert.count += alert.absent_since is not None
             alert.absent_since = None
-            alert.params = dict(decision.firing.params)
+            alert.params = params
+            alert.held = hold
             changes.changed.append(alert)
+
+
+# Columns of alerts that go on.
+CHANGED = ["params", "absent_since", "count", "held", "first_told_at", "last_told_at", "escalated_at"]
 
 
 @transaction.atomic
@@ -200,19 +293,17 @@ def _write(changes: Changes) -> None:
     now = changes.now
     Alert.objects.bulk_create(changes.opened)
     _rows(changes.seen).update(last_seen_at=now)
-    Alert.objects.bulk_update(
-        changes.changed, ["params", "absent_since", "count", "first_told_at", "last_told_at"], batch_size=200
-    )
+    Alert.objects.bulk_update(changes.changed, CHANGED, batch_size=200)
     _rows(changes.absent).update(absent_since=now)
     # A repetition is not queued behind an unsent message about the same alert.
-    repeated = [alert.pk for alert, news, *_rest in changes.messages if news is News.REPEATED]
+    repeated = [letter.alert.pk for letter in changes.messages if letter.news is News.REPEATED]
     pending = Delivery.objects.filter(alert__in=repeated, status=Delivery.Status.PENDING)
     unsent = set(pending.order_by().values_list("alert_id", "channel_id"))
     messages = [
-        _delivery(alert, news, verdict, channel.pk, channel.name, now)
-        for alert, news, verdict, channels in changes.messages
-        for channel in channels
-        if news is not News.REPEATED or (alert.pk, channel.pk) not in unsent
+        _delivery(letter.alert, letter.news, channel, at, letter.silence, now)
+        for letter in changes.messages
+        for channel, at in letter.due.items()
+        if letter.news is not News.REPEATED or (letter.alert.pk, channel.pk) not in unsent
     ]
     Delivery.objects.bulk_create(messages + _recover(changes))
     QuotaViolation.objects.filter(pk__in=changes.notified, notified=False).update(notified=True, notified_at=now)
@@ -241,28 +332,34 @@ def _recover(changes: Changes) -> list[Delivery]:
         status__in=[Delivery.Status.PENDING, Delivery.Status.SENT],
         channel__enabled=True,
     )
+    pairs = list(told.order_by("channel_id", "alert_id").values_list("alert_id", "channel_id").distinct())
+    channels = Channel.objects.only(*CHANNEL_COLUMNS).in_bulk({channel_id for _alert_id, channel_id in pairs})
     return [
-        _delivery(verdicts[alert_id][0], News.RECOVERED, verdicts[alert_id][1], channel_id, name, now)
-        for alert_id, channel_id, name in told.order_by("channel_id")
-        .values_list("alert_id", "channel_id", "channel__name")
-        .distinct()
+        _delivery(
+            alert,
+            News.RECOVERED,
+            channel,
+            channel.on_call.next(verdict.at) if verdict.at else now,
+            verdict.silence,
+            now,
+        )
+        for (alert, verdict), channel in ((verdicts[alert_id], channels[channel_id]) for alert_id, channel_id in pairs)
     ]
 
 
 def _delivery(
-    alert: Alert, news: News, verdict: AlertVerdict, channel_id: int | None, channel_name: str, now: datetime
+    alert: Alert, news: News, channel: Channel, due_at: datetime, silence: Silence | None, now: datetime
 ) -> Delivery:
-    is_sent = verdict.at is not None
     return Delivery(
         alert=alert,
-        channel_id=channel_id,
-        channel_name=channel_name,
+        channel=channel,
+        channel_name=channel.name,
         news=news.value,
-        status=Delivery.Status.PENDING if is_sent else Delivery.Status.SUPPRESSED,
-        reason=verdict.silence.value if verdict.silence else "",
+        status=Delivery.Status.SUPPRESSED if silence else Delivery.Status.PENDING,
+        reason=silence.value if silence else "",
         created_at=now,
-        due_at=verdict.at or now,
-        next_try_at=verdict.at,
+        due_at=due_at,
+        next_try_at=None if silence else due_at,
     )
 
 

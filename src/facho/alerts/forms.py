@@ -1,5 +1,6 @@
 """Forms of channels and rules. Secrets are write-only; a rule shows the settings of its kind."""
 
+import secrets
 from typing import Any
 
 from django import forms
@@ -10,10 +11,11 @@ from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelect2MultipleWidget,
     UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
 )
 
 from facho.alerts.kinds import PARAMS, Param, clean_params
-from facho.alerts.models import MOST_URL_CHARACTERS, Channel, Rule
+from facho.alerts.models import MOST_URL_CHARACTERS, WEEKDAYS, Channel, Rule
 from facho.alerts.scopes import check_rule
 from facho.apps.inventory.forms import SecretFormField, SecretsForm
 from facho.apps.inventory.models import Olt
@@ -31,6 +33,15 @@ class ChannelForm(SecretsForm):
     bot_token = SecretFormField(label=_("Bot token"))
     slack_url = SecretFormField(label=_("Webhook address"), max_length=MOST_URL_CHARACTERS)
     apprise_url = SecretFormField(label=_("Apprise URL"), max_length=MOST_URL_CHARACTERS)
+    on_call_days = forms.TypedMultipleChoiceField(
+        label=_("On-call days"),
+        choices=WEEKDAYS,
+        coerce=int,
+        empty_value=[],
+        required=False,
+        widget=UnfoldAdminSelect2MultipleWidget,
+        help_text=_("Empty: every day."),
+    )
 
     class Meta:
         model = Channel
@@ -42,6 +53,11 @@ class ChannelForm(SecretsForm):
         if "url" in self.fields:
             stored = _("Stored: %(address)s/… Leave empty to keep it.") % {"address": origin}
             self.fields["url"].help_text = stored if origin else Channel._meta.get_field("url").help_text
+        if "signing_secret" in self.fields and self.instance._state.adding:
+            field = self.fields["signing_secret"]
+            field.widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
+            field.help_text = _("Generated. Copy it to the receiver now: it is not shown again.")
+            self.initial["signing_secret"] = secrets.token_urlsafe(32)
 
 
 def field_of(param: Param) -> forms.Field:
@@ -74,6 +90,9 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
             "tells_recovery",
             "recover_after_seconds",
             "repeat_minutes",
+            "escalate_minutes",
+            "escalation_channels",
+            "flap_times",
             "most_per_hour",
             "quiet_from",
             "quiet_to",
@@ -85,7 +104,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
         super().__init__(*args, **kwargs)
         for name in self.fields.keys() & self.instance.params.keys():
             self.initial[name] = self.instance.params[name]
-        for name, model in (("olts", Olt), ("channels", Channel)):
+        for name, model in (("olts", Olt), ("channels", Channel), ("escalation_channels", Channel)):
             if name in self.fields:
                 # Without secrets: only names are shown.
                 choices: Any = self.fields[name]

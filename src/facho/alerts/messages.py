@@ -1,10 +1,11 @@
-"""Messages of deliveries, in the language of their channel, with links to the pages."""
+"""Messages of deliveries, in the language and time zone of their channel, with links to the pages."""
 
 from collections.abc import Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.translation import gettext
 
 from facho.alerts import text
@@ -19,7 +20,7 @@ MOST_LISTED = 20
 def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = "") -> Message:
     """Return the message of deliveries that are sent together. `public_url` is the URL of Facho, if set."""
     public_url = public_url.rstrip("/")
-    with translation.override(channel.language):
+    with translation.override(channel.language), timezone.override(ZoneInfo(channel.zone)):
         first = deliveries[0]
         alerts = [each.alert for each in deliveries if each.alert is not None]
         if alerts:
@@ -40,6 +41,8 @@ def _of_alerts(news: News, delivery_id: str, alerts: Sequence[Alert], public_url
         mark = gettext("resolved")
     elif news is News.REPEATED:
         mark = gettext("still %(severity)s") % {"severity": mark}
+    elif news is News.ESCALATED:
+        mark = gettext("%(severity)s, not acknowledged") % {"severity": mark}
     if len(alerts) == 1:
         subject, lines = text.subject(first.kind, first.params, is_over=is_over), _details(first, news)
     else:
@@ -74,6 +77,8 @@ def _details(alert: Alert, news: News) -> list[str]:
         lines.append(gettext("Until %(time)s.") % {"time": moment_and_zone(alert.recovered_at)})
     if alert.count > 1:
         lines.append(gettext("It started and ended %(times)d times.") % {"times": alert.count})
+    if alert.is_unstable and not is_over:
+        lines.append(gettext("It is unstable: it will be resolved after 30 minutes without the problem."))
     return lines
 
 

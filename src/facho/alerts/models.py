@@ -1,9 +1,9 @@
 """Channels and rules, which users edit, and alerts and deliveries, which result from them."""
 
 from collections.abc import Hashable
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -17,7 +17,7 @@ from django.utils.translation import pgettext_lazy
 from facho.alerts import text
 from facho.alerts.channels import TELEGRAM_API
 from facho.alerts.kinds import OF_OLTS, PARAMS, RuleKind, clean_params
-from facho.alerts.rules import AlertSeverity, News, Silence
+from facho.alerts.rules import AlertSeverity, Hold, News, OnCall, Silence
 from facho.alerts.validation import MAIL_SECURITY, clean_channel, origin
 from facho.apps.changes.models import Change
 from facho.apps.changes.record import record
@@ -34,6 +34,7 @@ SEVERITIES = [
 NEWS = [
     (News.RAISED.value, _("raised")),
     (News.REPEATED.value, _("repeated")),
+    (News.ESCALATED.value, _("escalated")),
     (News.RECOVERED.value, _("recovered")),
     (News.TEST.value, _("test")),
 ]
@@ -44,6 +45,20 @@ SILENCES = [
     (Silence.UNWATCHED.value, _("no longer watched")),
     (Silence.UNWANTED.value, _("not requested by the rule")),
     (Silence.CHANNEL_DISABLED.value, _("channel disabled")),
+    (Silence.ACKNOWLEDGED.value, _("acknowledged")),
+]
+HOLDS = [
+    (Hold.OLT_UNREACHABLE.value, _("the OLT does not answer")),
+    (Hold.PORT_DARK.value, _("the PON port is down")),
+]
+WEEKDAYS = [
+    (0, _("Monday")),
+    (1, _("Tuesday")),
+    (2, _("Wednesday")),
+    (3, _("Thursday")),
+    (4, _("Friday")),
+    (5, _("Saturday")),
+    (6, _("Sunday")),
 ]
 
 
@@ -63,6 +78,12 @@ def validate_zone(name: str) -> None:
         raise ValidationError(_("Unknown time zone. Write one like America/Lima."))
 
 
+def validate_days(days: Any) -> None:
+    known = {number for number, _name in WEEKDAYS}
+    if not isinstance(days, list) or not all(type(day) is int and day in known for day in days):
+        raise ValidationError(_("Write a list of days from 0 (Monday) to 6 (Sunday)."))
+
+
 class Channel(BoundSecrets):
     """A destination of messages. Its kind decides which settings apply."""
 
@@ -78,6 +99,27 @@ class Channel(BoundSecrets):
     enabled = models.BooleanField(pgettext_lazy("channel", "enabled"), default=True)
     language = models.CharField(
         _("language"), max_length=2, choices=settings.LANGUAGES, default="en", help_text=_("Language of the messages.")
+    )
+
+    zone = models.CharField(
+        _("time zone"),
+        max_length=64,
+        default=local_zone,
+        validators=[validate_zone],
+        help_text=_("Time zone of the times in messages and of the on-call times."),
+    )
+    on_call_days = models.JSONField(
+        _("on-call days"), default=list, blank=True, validators=[validate_days], help_text=_("Empty: every day.")
+    )
+    on_call_from = models.TimeField(_("on call from"), null=True, blank=True)
+    on_call_to = models.TimeField(
+        _("on call until"),
+        null=True,
+        blank=True,
+        help_text=_(
+            "Outside these times, messages wait for their next start, unless the alert is resolved by then. A critical "
+            "message is sent immediately if no channel of its rule is on call."
+        ),
     )
 
     # Many receivers have their key in the path.
@@ -129,6 +171,8 @@ class Channel(BoundSecrets):
 
     def clean(self) -> None:
         super().clean()
+        if (self.on_call_from is None) != (self.on_call_to is None):
+            raise ValidationError({"on_call_to": _("Set both the start and the end of the on-call times.")})
         clean_channel(self)
         self.ask_for_secrets()
 
@@ -153,6 +197,11 @@ class Channel(BoundSecrets):
     @property
     def recipients(self) -> tuple[str, ...]:
         return tuple(filter(None, (part.strip() for part in self.mail_to.replace("\n", ",").split(","))))
+
+    @property
+    def on_call(self) -> OnCall:
+        days, start, end = frozenset(self.on_call_days), self.on_call_from or time(0), self.on_call_to or time(0)
+        return OnCall(ZoneInfo(self.zone), days, start, end)
 
     def ask_for_test(self) -> "Delivery":
         """Queue a test message. It is tried once."""
@@ -205,8 +254,25 @@ class Rule(models.Model):
         validators=[MaxValueValidator(10080)],
         help_text=_("Until the alert is resolved or acknowledged. 0: never."),
     )
+    escalate_minutes = models.PositiveIntegerField(
+        _("escalate after (min)"),
+        default=0,
+        validators=[MaxValueValidator(10080)],
+        help_text=_("Minutes without acknowledgement after which other channels are notified too. 0: never."),
+    )
+    escalation_channels = models.ManyToManyField(
+        Channel, blank=True, related_name="escalated_rules", verbose_name=_("escalate to")
+    )
+    flap_times = models.PositiveIntegerField(
+        _("unstable after (times per hour)"),
+        default=3,
+        validators=[MaxValueValidator(60)],
+        help_text=_("A problem that returned this often is resolved after 30 minutes without it. 0: never unstable."),
+    )
     most_per_hour = models.PositiveIntegerField(
-        _("maximum messages per hour"), default=20, help_text=_("Further alerts are only listed. 0: no limit.")
+        _("maximum messages per hour"),
+        default=20,
+        help_text=_("Further alerts are sent later, in one message. 0: no limit. Critical alerts have no limit."),
     )
     quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
     quiet_to = models.TimeField(_("quiet until"), null=True, blank=True)
@@ -288,6 +354,11 @@ class Alert(models.Model):
     # Times of messages about it, including held ones.
     first_told_at = models.DateTimeField(_("first sent"), null=True)
     last_told_at = models.DateTimeField(_("last sent"), null=True)
+    # Why it is only listed; empty: it is reported.
+    held = models.CharField(_("not reported because"), max_length=20, choices=HOLDS, blank=True, default="")
+    # It came back so often that it is resolved later.
+    is_unstable = models.BooleanField(_("unstable"), default=False)
+    escalated_at = models.DateTimeField(_("escalated"), null=True)
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True)
     acknowledged_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("acknowledged by")
@@ -307,6 +378,7 @@ class Alert(models.Model):
             models.Index(name="alert_open", fields=["opened_at"], condition=Q(recovered_at__isnull=True)),
             models.Index(name="alert_by_time", fields=["opened_at"]),
             models.Index(name="alert_by_olt", fields=["olt", "opened_at"]),
+            models.Index(name="alert_by_end", fields=["recovered_at"]),
         ]
 
     def __str__(self) -> str:
@@ -329,6 +401,10 @@ class Alert(models.Model):
             is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
             if is_first:
                 record(Change.Action.ACKNOWLEDGED, self)
+                # Reminders that wait for quiet hours or on-call times.
+                self.deliveries.filter(
+                    news__in=[News.REPEATED.value, News.ESCALATED.value], status=Delivery.Status.PENDING, attempts=0
+                ).update(status=Delivery.Status.SUPPRESSED, reason=Silence.ACKNOWLEDGED.value, next_try_at=None)
         self.refresh_from_db(fields=["acknowledged_at", "acknowledged_by"])
         return is_first
 

@@ -7,7 +7,7 @@ time are one message.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,6 +16,9 @@ HOUR = timedelta(hours=1)
 
 # Messages of a rule with the same news are at least this far apart. What happens in between is told together.
 DIGEST_EVERY = timedelta(minutes=1)
+
+# An unstable alert is resolved after this time without the problem.
+STABLE_AFTER = timedelta(minutes=30)
 
 # Delay of the first retry of a delivery; it doubles with each attempt.
 FIRST_WAIT = timedelta(seconds=30)
@@ -38,6 +41,8 @@ class News(StrEnum):
 
     RAISED = "raised"
     REPEATED = "repeated"
+    # To other channels, because nobody acknowledged it.
+    ESCALATED = "escalated"
     RECOVERED = "recovered"
     TEST = "test"
 
@@ -55,6 +60,14 @@ class Silence(StrEnum):
     # The rule does not want this kind of message.
     UNWANTED = "unwanted"
     CHANNEL_DISABLED = "channel_disabled"
+    ACKNOWLEDGED = "acknowledged"
+
+
+class Hold(StrEnum):
+    """Reasons for which an alert is only listed. When the reason is gone and the problem is not, it is reported."""
+
+    OLT_UNREACHABLE = "olt_unreachable"
+    PORT_DARK = "port_dark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,42 @@ class OpenAlert:
     first_told_at: datetime | None = None
     last_told_at: datetime | None = None
     is_acknowledged: bool = False
+    is_held: bool = False
+    is_unstable: bool = False
+    is_escalated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnCall:
+    """Days and hours in which a channel gets messages. Hours may cross midnight: the day is that of their start."""
+
+    zone: ZoneInfo
+    # Weekdays, 0 is Monday. Empty: every day.
+    days: frozenset[int] = frozenset()
+    # The same time twice is the whole day.
+    start: time = time(0)
+    end: time = time(0)
+
+    def next(self, at: datetime) -> datetime:
+        """Return `at` if it is within these hours, otherwise their next start."""
+        today = at.astimezone(self.zone).date()
+        for day in (today + timedelta(days=number) for number in range(-1, 8)):
+            if not self.days or day.weekday() in self.days:
+                last = day if self.start < self.end else day + timedelta(days=1)
+                if at < self._utc(last, self.end):
+                    return max(at, self._utc(day, self.start))
+        return at
+
+    def _utc(self, day: date, at: time) -> datetime:
+        return datetime.combine(day, at, self.zone).astimezone(UTC)
+
+
+def due_times(at: datetime, on_call: Mapping[int, OnCall], severity: AlertSeverity) -> dict[int, datetime]:
+    """Return the time of a message on each channel. A critical one goes to all if nobody is on call."""
+    due = {channel: each.next(at) for channel, each in on_call.items()}
+    if severity is AlertSeverity.CRITICAL and at not in due.values():
+        return dict.fromkeys(on_call, at)
+    return due
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +176,8 @@ class AlertPolicy:
     tells_recovery: bool = True
     # A problem that returns within this time was never gone.
     recover_after: timedelta = timedelta(seconds=60)
+    # None: never.
+    escalate_after: timedelta | None = None
 
     def when(self, news: News, now: datetime, said: Collection[Said]) -> "AlertVerdict":
         """Return the time of a message, given the other messages of the rule.
@@ -181,17 +232,22 @@ def decide(
     policy: AlertPolicy,
     said: Collection[Said],
     now: datetime,
+    held: Collection[str] = (),
 ) -> list[Decision]:
     """Return the actions of one rule for everything that fires or has an open alert.
 
     `said` are the rule's messages in the last hour, including held ones. New alerts come before recoveries, because
-    both share the limit.
+    both share the limit. `held` are the keys of alerts that are only listed.
     """
     told = set(said)
     standing = {alert.key: alert for alert in open_alerts}
     decisions = []
     for key, firing in {firing.key: firing for firing in firings}.items():
-        decisions.append(_on_firing(firing, standing.pop(key, None), policy, told, now))
+        alert = standing.pop(key, None)
+        if key in held:
+            decisions.append(Decision(alert, firing))
+        else:
+            decisions.append(_on_firing(firing, alert, policy, told, now))
     for alert in standing.values():
         decisions.append(_on_absence(alert, policy, told, now))
     return decisions
@@ -200,19 +256,32 @@ def decide(
 def _on_firing(
     firing: Firing, alert: OpenAlert | None, policy: AlertPolicy, told: set[Said], now: datetime
 ) -> Decision:
-    if alert is None:
-        return Decision(None, firing, News.RAISED, _say(policy, News.RAISED, told, now))
-    repeat = None if alert.is_acknowledged else policy.repeat_every
-    if repeat is not None and now >= (alert.last_told_at or alert.opened_at) + repeat:
-        verdict = _say(policy, News.REPEATED, told, now)
-        # A repetition that may not be sent now is simply not due, and leaves no record.
+    if alert is None or (alert.is_held and alert.first_told_at is None):
+        return Decision(alert, firing, News.RAISED, _say(policy, News.RAISED, told, now))
+    news = _reminder(alert, policy, now)
+    if news is not None:
+        verdict = _say(policy, news, told, now)
+        # A reminder that may not be sent now is simply not due, and leaves no record.
         if verdict.at is not None:
-            return Decision(alert, firing, News.REPEATED, verdict)
+            return Decision(alert, firing, news, verdict)
     return Decision(alert, firing)
 
 
+def _reminder(alert: OpenAlert, policy: AlertPolicy, now: datetime) -> News | None:
+    """Return the reminder that is due because nobody acknowledged an alert."""
+    if alert.is_acknowledged:
+        return None
+    told_at = alert.first_told_at or alert.opened_at
+    if policy.escalate_after is not None and not alert.is_escalated and now >= told_at + policy.escalate_after:
+        return News.ESCALATED
+    if policy.repeat_every is not None and now >= (alert.last_told_at or alert.opened_at) + policy.repeat_every:
+        return News.REPEATED
+    return None
+
+
 def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: set[Said], now: datetime) -> Decision:
-    if alert.absent_since is None or now - alert.absent_since < policy.recover_after:
+    recover_after = max(policy.recover_after, STABLE_AFTER) if alert.is_unstable else policy.recover_after
+    if alert.absent_since is None or now - alert.absent_since < recover_after:
         return Decision(alert, None)
     if alert.first_told_at is None or alert.first_told_at > now:
         return Decision(alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNTOLD))

@@ -30,6 +30,11 @@ class ChannelSerializer(CheckedSerializer[Channel]):
         help_text="URL of a service in the notation of Apprise, such as ntfys://ntfy.example.net/noc. It is a secret. "
         "Needs the extra `apprise`: pip install 'facho[apprise]'.",
     )
+    on_call_days = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=6),
+        required=False,
+        help_text="Weekdays of the on-call times, from 0 (Monday) to 6 (Sunday). Empty: every day.",
+    )
     url_origin = serializers.CharField(read_only=True, help_text="Scheme, host and port of `url`, or empty.")
     has_signing_secret = serializers.BooleanField(source="signing_secret", read_only=True)
     has_smtp_password = serializers.BooleanField(source="smtp_password", read_only=True)
@@ -45,6 +50,10 @@ class ChannelSerializer(CheckedSerializer[Channel]):
             "kind",
             "enabled",
             "language",
+            "zone",
+            "on_call_days",
+            "on_call_from",
+            "on_call_to",
             "url",
             "signing_secret",
             "smtp_host",
@@ -103,6 +112,9 @@ class RuleSerializer(CheckedSerializer[Rule]):
             "tells_recovery",
             "recover_after_seconds",
             "repeat_minutes",
+            "escalate_minutes",
+            "escalation_channels",
+            "flap_times",
             "most_per_hour",
             "quiet_from",
             "quiet_to",
@@ -131,7 +143,11 @@ class RuleSerializer(CheckedSerializer[Rule]):
 
     @transaction.atomic
     def update(self, instance: Rule, validated_data: dict[str, Any]) -> Rule:
-        related = {name: validated_data.pop(name) for name in ("olts", "channels") if name in validated_data}
+        related = {
+            name: validated_data.pop(name)
+            for name in ("olts", "channels", "escalation_channels")
+            if name in validated_data
+        }
         rule = super().update(instance, validated_data)
         for name, rows in related.items():
             getattr(rule, name).set(rows)
@@ -170,6 +186,9 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
             "count",
             "first_told_at",
             "last_told_at",
+            "held",
+            "is_unstable",
+            "escalated_at",
             "acknowledged_at",
             "acknowledged_by",
         ]

@@ -148,14 +148,15 @@ SEVERITY_ORDER = list(QuotaViolation.Severity.values)
 
 
 def unreachable(rules: Sequence[Rule], world: World) -> Firings:
-    """Return OLTs with an open breaker. After a manual close the alert ends when the OLT has answered."""
+    """Return the OLTs that do not answer. Other credentials or a closed breaker are no answer: an alert stays open."""
     firings: Firings = {}
     for rule in rules:
         found = firings[rule.pk] = []
         for id_, olt in world.olts.items():
             key = f"olt:{id_}"
+            is_down = olt["breaker_opened_at"] is not None or olt["reachability"] == Olt.Reachability.UNREACHABLE
             lasts = olt["reachability"] not in ANSWERED and world.is_open(rule, key)
-            if (olt["breaker_opened_at"] is not None or lasts) and world.watches(rule, id_):
+            if (is_down or lasts) and world.watches(rule, id_):
                 params = {"olt": olt["name"], "error": olt["last_error"]}
                 found.append(Firing(key, params, olt_id=id_))
     return firings
@@ -225,7 +226,7 @@ def violations(rules: Sequence[Rule], world: World) -> Firings:
                 "olt": world.olts[row.olt_id]["name"],
                 "task": row.task_type,
                 "severity": row.severity,
-                "hour": f"{row.period_start:%Y-%m-%d %H:%M} UTC",
+                "hour": row.period_start.isoformat(),
                 "violation": row.pk,
                 **{name: report[name] for name in ("completed", "required", "causes", "advice") if name in report},
             }
