@@ -14,14 +14,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from facho.runtime import demo
 from facho.runtime.config import ConfigError
+from facho.runtime.demo import PASSWORD, USER
+from facho.runtime.demo.running import simulated
 from facho.runtime.serving import listen
 from server_process import Launched, free_port
 from servers import LaunchedPostgres, LaunchedRedis, NoServerError
@@ -222,7 +223,7 @@ def _run(arguments: argparse.Namespace) -> None:
         postgres = stack.enter_context(LaunchedPostgres(durable=True))
         redis = stack.enter_context(LaunchedRedis())
         _tell_settings(postgres, redis, folder)
-        fleet = stack.enter_context(demo.simulated(arguments.olts, arguments.onus))
+        fleet = stack.enter_context(simulated(arguments.olts, arguments.onus, datetime.now(UTC)))
         _set_up(fleet)
         stage = Stage(postgres, redis, folder)
         stack.callback(stage.stop)
@@ -277,8 +278,10 @@ def _set_up(fleet: list[dict[str, Any]]) -> None:
     from django.core.management import call_command
     from django.db import connections
 
+    from facho.runtime.demo.setting_up import set_up
+
     call_command("migrate", verbosity=0, interactive=False)
-    demo.set_up(fleet)
+    set_up(fleet)
     connections.close_all()
 
 
@@ -292,7 +295,7 @@ def _welcome(stage: Stage, fleet: list[dict[str, Any]], port: int, folder: Path,
     sys.stdout.write(
         f"\n  Facho polls {len(fleet)} simulated OLTs with {sum(olt['onus'] for olt in fleet)} ONUs, in roles.\n\n"
         f"    Look at     {site}/\n"
-        f"    Log in      {demo.USER} / {demo.PASSWORD}\n"
+        f"    Log in      {USER} / {PASSWORD}\n"
         f"    API         {site}/api/v1/docs/\n\n" + "\n".join(lines) + "\n\n  Try\n\n"
         f"    kill -9 {killed:<8} the active scheduler: the other takes over within ten seconds, and it is said here\n"
         f"    kill -9 {worker:<8} a worker: its pollers leave, and what it ran ends INTERRUPTED within a minute\n"

@@ -1,7 +1,5 @@
 """What a brand proposes becomes jobs, once."""
 
-from datetime import timedelta
-
 import pytest
 
 from facho.apps.jobs.models import SnmpJob
@@ -41,13 +39,6 @@ def test_masters_come_before_their_chains(db, brand):
     for job in propose(brand):
         assert job.follows_id is None or job.follows_id in seen
         seen.add(job.pk)
-
-
-def test_a_demonstration_may_be_in_a_hurry(db):
-    jobs = propose("huawei", interval=lambda usual: usual / 10 + timedelta(seconds=20))
-
-    usual = {each.name: each.interval.total_seconds() for each in BRANDS["huawei"].templates}
-    assert all(job.interval_seconds == round(usual[job.name] / 10 + 20) for job in jobs)
 
 
 def test_an_unknown_brand_proposes_nothing(db):

@@ -225,9 +225,9 @@ def run_engine(arguments: argparse.Namespace) -> None:
 
 
 def run_demo(arguments: argparse.Namespace) -> None:
-    from facho.runtime import demo
+    from facho.runtime.demo import running
 
-    demo.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=prepare)
+    running.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=prepare)
 
 
 def migrate(arguments: argparse.Namespace) -> None:

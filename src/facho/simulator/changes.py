@@ -8,13 +8,11 @@ from dataclasses import replace
 from random import Random
 
 from facho.engine.brand import Position
-from facho.simulator.life import DAY, Cycle, Down, Onu
-from facho.simulator.plant import Plant, install
+from facho.simulator.life import Cycle, Down, Onu
+from facho.simulator.plant import LONG, Plant, install
 
 Change = Callable[[Plant], Plant]
 
-# A manual change of an ONU lasts longer than any test.
-LONG = 3000 * DAY
 # Outage before an ONU that has just come back, in seconds.
 AWAY = 300.0
 

@@ -92,9 +92,9 @@ class Maker:
     chassis: Callable[[int], Chassis]
     columns: Callable[[TableInput], list[MibColumn]]
 
-    def build(self, name: str, onus: int, seed: int, dark_ports: int = 0) -> "Device":
+    def build(self, name: str, onus: int, seed: int, dark_ports: int = 0, dark_since: float | None = None) -> "Device":
         """Return an OLT with this many ONUs."""
-        return self.with_plant(name, seed, grow(self.chassis(onus), onus, seed, dark_ports))
+        return self.with_plant(name, seed, grow(self.chassis(onus), onus, seed, dark_ports, dark_since))
 
     def with_plant(self, name: str, seed: int, plant: Plant) -> "Device":
         """Return an OLT with these ONUs."""

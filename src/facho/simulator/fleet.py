@@ -102,6 +102,7 @@ class OltSpec:
     port: int = 0
     # PON ports with a cut fibre.
     dark_ports: int = 0
+    dark_since: float | None = None
     recording: Path | None = None
     keep_order: bool = False
 
@@ -185,10 +186,12 @@ def build(spec: OltSpec) -> Device:
     maker = MAKERS.get(spec.brand)
     if maker is None:
         raise ValueError(f"there is no simulated {spec.brand!r}; there are {', '.join(sorted(MAKERS))}")
-    return maker.build(spec.name, spec.onus, spec.seed, spec.dark_ports)
+    return maker.build(spec.name, spec.onus, spec.seed, spec.dark_ports, spec.dark_since)
 
 
-def demo_fleet(olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[int] = ()) -> list[OltSpec]:
+def demo_fleet(
+    olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[int] = (), dark_since: float | None = None
+) -> list[OltSpec]:
     """Return the fleet of the demonstration: the OLTs that answer have this many ONUs together, unevenly shared."""
     kinds = [DEMO_KINDS[number % len(DEMO_KINDS)] for number in range(olts)]
     weights = [0.0 if faults.mute else 0.6 + GOLDEN_RATIO * number % 1 for number, (_, faults) in enumerate(kinds)]
@@ -203,6 +206,7 @@ def demo_fleet(olts: int = 6, onus: int = 2100, seed: int = 1, ports: Sequence[i
             faults=faults,
             port=ports[number] if number < len(ports) else 0,
             dark_ports=int(number == DEMO_DARK),
+            dark_since=dark_since,
         )
         for number, (brand, faults) in enumerate(kinds)
     ]

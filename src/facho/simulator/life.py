@@ -48,6 +48,18 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
+class Incident:
+    """A failure of the plant at an ONU, besides the outages of its cycle."""
+
+    start: float
+    end: float
+    # Reason for being down; None: it stays up.
+    cause: Down | None = None
+    # Power that is lost.
+    loss_db: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Onu:
     """An ONU as installed. Powers are averages."""
 
@@ -81,6 +93,8 @@ class Onu:
     # Change of its power in dB per hour, from a time on.
     fade_per_hour: float = 0.0
     fade_from: float = 0.0
+    # The earliest first. Those with a cause do not overlap.
+    incidents: tuple[Incident, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +136,12 @@ def observe(onu: Onu, now: float) -> Observed:
     """Return the state of the ONU at a time."""
     if not onu.enabled:
         return Observed(False, False, Down.DEACTIVATED, None, None, None, None, 0, 0, now)
-    up, last_up, last_down = onu.cycle.at(now)
+    up, last_up, last_down, cause = _fate(onu, now)
     ended = now if up else last_down
     return Observed(
         up=up,
         syncing=up and now - last_up < SYNC_SECONDS,
-        cause=onu.cause,
+        cause=cause,
         last_up=last_up,
         last_down=last_down,
         distance_m=onu.distance_m if up else None,
@@ -139,8 +153,27 @@ def observe(onu: Onu, now: float) -> Observed:
     )
 
 
+def _fate(onu: Onu, now: float) -> tuple[bool, float, float, Down]:
+    """Return whether an ONU is up, the last times up and down, and the cause of the last outage."""
+    up, last_up, last_down = onu.cycle.at(now)
+    cause = onu.cause
+    for each in onu.incidents:
+        if each.cause is None or each.start > now:
+            continue
+        if now < each.end:
+            # One that was already down stays so.
+            if up or last_down > each.start:
+                up, last_up, last_down, cause = False, min(last_up, each.start), each.start, each.cause
+        elif up and last_up < each.end:
+            last_up, last_down, cause = each.end, each.start, each.cause
+        elif last_up < each.end <= last_down:
+            last_up = each.end
+    return up, last_up, last_down, cause
+
+
 def _optics(onu: Onu, now: float) -> Optics:
     drift = DRIFT_DB * sin(2 * pi * (now / DRIFT_SECONDS + onu.phase))
+    drift -= sum(each.loss_db for each in onu.incidents if each.start <= now < each.end)
     fade = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
     return Optics(
         rx_dbm=onu.rx_dbm + drift + fade,

@@ -9,6 +9,9 @@ from random import Random
 from facho.engine.brand import Position
 from facho.simulator.life import DAY, Cycle, Down, Onu
 
+# An outage without an end lasts longer than any test.
+LONG = 3000 * DAY
+
 ONUS_PER_PORT = 45
 PORTS_PER_CARD = 16
 # Share of the ports of a card with customers.
@@ -88,8 +91,11 @@ class Plant:
 NOTHING = Plant(Chassis((), slots=()), (), ())
 
 
-def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
-    """Return a plant with exactly this many ONUs; `dark_ports` of its ports have a cut fibre."""
+def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0, dark_since: float | None = None) -> Plant:
+    """Return a plant with exactly this many ONUs.
+
+    `dark_ports` of its ports have a cut fibre: since a time, or for nearly all of each 30 days.
+    """
     random = Random(f"plant {seed}")
     if onus > chassis.holds:
         raise ValueError(f"{len(chassis.slots)} slots for PON cards hold {chassis.holds} ONUs, not {onus}")
@@ -110,6 +116,8 @@ def grow(chassis: Chassis, onus: int, seed: int, dark_ports: int = 0) -> Plant:
     grown: list[Onu] = []
     for number, size in zip(lit, sizes, strict=True):
         cut = Cycle(30 * DAY, 29.9 * DAY, random.uniform(0, 30 * DAY)) if number in dark else None
+        if cut and dark_since is not None:
+            cut = Cycle(2 * LONG, LONG, -dark_since)
         for onu_id in _onu_ids(random, size, chassis):
             grown.append(install(random, replace(ports[number], onu=onu_id), chassis, len(grown), cut))
     # The order of registration differs from that of the places.

@@ -1,7 +1,6 @@
 """Job templates of brands, created as rows."""
 
-from collections.abc import Callable, Collection
-from datetime import timedelta
+from collections.abc import Collection
 
 from django.db import transaction
 
@@ -11,7 +10,7 @@ from facho.brands import brand
 
 
 @transaction.atomic
-def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda usual: usual) -> list[SnmpJob]:
+def propose(brand_id: str) -> list[SnmpJob]:
     """Create missing proposed jobs of a brand; return all, masters before their chains."""
     templates = sorted(brand(brand_id).templates, key=lambda template: template.follows is not None)
     jobs: dict[str, SnmpJob] = {}
@@ -23,7 +22,7 @@ def propose(brand_id: str, interval: Callable[[timedelta], timedelta] = lambda u
                 "kind": template.kind.value,
                 "columns": list(template.columns),
                 "follows": jobs[template.follows] if template.follows else None,
-                "interval_seconds": round(interval(template.interval).total_seconds()),
+                "interval_seconds": round(template.interval.total_seconds()),
                 "priority": template.priority,
                 "timeout_seconds": round(template.timeout.total_seconds()),
             },
