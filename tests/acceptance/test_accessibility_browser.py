@@ -27,6 +27,7 @@ AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 NO_PAGES = {
     "oidc-login", "oidc-callback", "set_language", "dashboard:onu-history", "dashboard:events", "dashboard:onus-csv",
     "dashboard:port-history", "dashboard:suggestions", "dashboard:onus-xlsx", "dashboard:olts-csv", "admin:jsi18n",
+    "dashboard:map-template-csv", "dashboard:map-template-xlsx",
     "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx",
     "admin:view_on_site", "admin:search", "admin/(?P<url>.*)$", "admin/password_change/", "admin:password_change",
     "admin:inventory_olt_process_import",

@@ -120,6 +120,11 @@ API = {
     ("DELETE", "nodes/{pk}/"): ("node", None, ("deleted", NODE)),
     ("POST", "pollers/nodes/{node_id}/run/"): ("node", None, ("run_requested", NODE)),
     ("PATCH", "ports/{pk}/"): ("port", lambda w: {"own_capacity": 64}, ("changed", PORT)),
+    ("POST", "onus/positions/"): (
+        None,
+        lambda w: {"positions": [{"onu": w.onu.pk, "latitude": -12.05, "longitude": -77.04}]},
+        ("positions_set", OLT),
+    ),
     ("POST", "onus/{pk}/read/"): ("onu", None, ("read", "telemetry.onu")),
     ("POST", "onus/{onu_id}/notes/"): ("onu", lambda w: {"text": "No power at home"}, ("created", NOTE)),
     ("PATCH", "notes/{pk}/"): ("note", lambda w: {"text": "Solved"}, ("changed", NOTE)),

@@ -29,7 +29,7 @@ from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.polling.models import Execution, PollerStats
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import Onu, OnuPosition
 from facho.engine.quota.quota import hour_of
 
 EVIL = '<script>alert("7")</script>'
@@ -314,7 +314,9 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         other = make_olt(f"OLT-{n}", reachability="unreachable", last_error="No answer in 5 s.")
         make_onu(other, n, rx_dbm=-30.0)
         make_onu(central, 100 + n)
-        make_event(make_onu(central, n, state="los"))
+        lost = make_onu(central, n, state="los")
+        make_event(lost)
+        OnuPosition.at(lost.pk, central.pk, -12.0, -77.0).save()
         make_port(central, 0, n + 1, online=1, los=1)
         master = make_execution(node, T0 + timedelta(minutes=n), status="FAILED", error="No answer in 5 s.")
         make_execution(chained, T0 + timedelta(minutes=n), master_execution=master, status="SKIPPED")
@@ -355,9 +357,11 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         # ONU with OLT, its id, runs, chunks, neighbours on the port, their runs and chunks, events before and in the
         # period, changes.
         pytest.param("/onus/{onu}/history/", 11, id="the history of an ONU"),
-        # Views, ids, masters, links, OLTs for the filter.
-        pytest.param("/executions/", 6, id="executions"),
-        pytest.param("/executions/?olt={olt}&status=FAILED", 8, id="executions, filtered"),
+        # Positions, their number, sites, OLTs with their sites for the filter, tags, and counters.
+        pytest.param("/map/", 7, id="map"),
+        # Views, ids, masters, links, OLTs with their sites for the filter, and tags.
+        pytest.param("/executions/", 7, id="executions"),
+        pytest.param("/executions/?olt={olt}&status=FAILED", 9, id="executions, filtered"),
     ],
 )
 def test_a_page_costs_a_few_queries_whatever_it_shows(

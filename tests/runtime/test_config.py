@@ -105,6 +105,11 @@ def test_an_empty_variable_is_none(load):
         pytest.param("FACHO_AUTO_RECOVER", "False", "true, false", id="no with a capital letter"),
         pytest.param("FACHO_OLT_NETWORKS", "10.20.0.0/33", "like 10.20.0.0/16", id="no network"),
         pytest.param("FACHO_OLT_NETWORKS", "10.20.0.7/16", "has host bits set", id="an address in a network"),
+        pytest.param(
+            "FACHO_MAP_TILES", "https://tiles.example.net/{z}/{x}.png", "{z}, {x} and {y}", id="tiles without y"
+        ),
+        pytest.param("FACHO_MAP_TILES", "tiles/{z}/{x}/{y}.png", "{z}, {x} and {y}", id="tiles without a server"),
+        pytest.param("FACHO_MAP_TILES", "https://{z}/{x}/{y}", "{z}, {x} and {y}", id="a pattern for a server"),
         pytest.param("FACHO_CHANNEL_HOSTS", "https://hooks.example.net", "without http", id="an address for a host"),
         pytest.param("FACHO_CHANNEL_HOSTS", "10.20.0.0/33", "like 10.20.0.0/16", id="no network of hosts"),
         pytest.param("FACHO_KEEP_LOGS", "0", "from 1 to 3650", id="a log that is not kept"),

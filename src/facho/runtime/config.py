@@ -58,6 +58,10 @@ FOREIGN_NAMES = {
 }
 
 
+# What the address of a tile is made of.
+TILE_PARTS = ("{z}", "{x}", "{y}")
+
+
 class ConfigError(Exception):
     """A setting that Facho cannot start with. The message names it and a valid value."""
 
@@ -159,6 +163,19 @@ def _hosts(text: str) -> tuple[str, ...]:
             "Write host names, addresses or networks like 10.20.0.0/16, separated by commas, without http:// and port"
         ) from None
     return hosts
+
+
+def _tiles(text: str) -> str:
+    """Read the address of the tiles of the map."""
+    try:
+        parts = urlsplit(text)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        is_plain = parts.port != 0 and not set(parts.netloc) & set("{}*,; ")
+    except ValueError:
+        is_server = is_plain = False
+    if text and not (is_server and is_plain and all(part in parts.path + parts.query for part in TILE_PARTS)):
+        raise ValueError("Write an address with {z}, {x} and {y}, like https://tiles.example.net/{z}/{x}/{y}.png")
+    return text
 
 
 def _changes_log(text: str) -> tuple[str, ...]:
@@ -580,6 +597,23 @@ class Config:
         "Link-local and cloud metadata addresses need a network here",
         "hosts a los que pueden conectarse los canales de alertas: nombres, direcciones o redes, separados por comas. "
         "Vacío: cualquiera. Las direcciones link-local y de metadatos de la nube necesitan una red aquí",
+    )
+    map_tiles: str = setting(
+        "FACHO_MAP_TILES",
+        "",
+        _tiles,
+        "address of map tiles with `{z}`, `{x}` and `{y}`, such as `https://tiles.example.net/{z}/{x}/{y}.png`; see "
+        "[docs/map.md](docs/map.md). Browsers load them. Empty: a plain grid, without internet",
+        "dirección de las teselas del mapa con `{z}`, `{x}` y `{y}`, como "
+        "`https://tiles.example.net/{z}/{x}/{y}.png`; vea [docs/map.es.md](docs/map.es.md). Las cargan "
+        "los navegadores. Vacío: una cuadrícula simple, sin internet",
+    )
+    map_attribution: str = setting(
+        "FACHO_MAP_ATTRIBUTION",
+        "",
+        str,
+        "text in the corner of a map with tiles, such as `© OpenStreetMap contributors`",
+        "texto en la esquina de un mapa con teselas, como `© colaboradores de OpenStreetMap`",
     )
     keep_logs: int = setting(
         "FACHO_KEEP_LOGS",

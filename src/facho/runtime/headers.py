@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
@@ -59,7 +61,11 @@ def security_headers(get_response: Answer) -> Answer | Callable[[HttpRequest], A
 
 def _with_headers(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     path = request.path_info
-    response["Content-Security-Policy"] = next((POLICIES[start] for start in POLICIES if path.startswith(start)), PAGES)
+    policy = next((POLICIES[start] for start in POLICIES if path.startswith(start)), PAGES)
+    if path == "/map/" and settings.FACHO_MAP_TILES:
+        tiles = urlsplit(settings.FACHO_MAP_TILES)
+        policy = f"{policy}; img-src 'self' {tiles.scheme}://{tiles.netloc}"
+    response["Content-Security-Policy"] = policy
     response["Permissions-Policy"] = PERMISSIONS
     if path.startswith("/api/") and not path.startswith(WITHOUT_DATA):
         response["Cache-Control"] = "no-store"

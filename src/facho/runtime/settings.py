@@ -34,6 +34,9 @@ SECRET_KEY_FALLBACKS = [_derived(key) for key in CONFIG.secret_keys[1:]]
 FACHO_OLT_NETWORKS = CONFIG.olt_networks
 FACHO_CHANNEL_HOSTS = CONFIG.channel_hosts
 
+FACHO_MAP_TILES = CONFIG.map_tiles
+FACHO_MAP_ATTRIBUTION = CONFIG.map_attribution
+
 DEBUG = False
 _local = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *filter(None, [CONFIG.public_host]), *_local]

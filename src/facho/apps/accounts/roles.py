@@ -63,7 +63,7 @@ ADDED: dict[Role, list[str]] = {
         "jobs.run_workflownode",
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),
         # The only change of a port is its capacity.
-        *_each("change", "telemetry.ponport"),
+        *_each("change", "telemetry.ponport", "telemetry.onuposition"),
         "dashboard.share_savedview",
     ],
     Role.ENGINEER: [

@@ -46,6 +46,7 @@ class Change(models.Model):
         RUN_REQUESTED = "run_requested", pgettext_lazy("change", "run requested")
         TRIED = "tried", pgettext_lazy("change", "job tried")
         READ = "read", pgettext_lazy("change", "ONU read")
+        POSITIONS_SET = "positions_set", pgettext_lazy("change", "positions of ONUs set")
         BREAKER_OPENED = "breaker_opened", pgettext_lazy("change", "breaker opened")
         BREAKER_CLOSED = "breaker_closed", pgettext_lazy("change", "breaker closed")
         ACKNOWLEDGED = "acknowledged", pgettext_lazy("change", "acknowledged")

@@ -12,6 +12,7 @@ from facho.apps.dashboard.files import file_of
 from facho.apps.dashboard.list_pages import MOST, ListColumn, ListQuery, ListSpec, page_number, uncounted_page
 from facho.apps.dashboard.onu_list import olt_name
 from facho.apps.dashboard.views import page, show
+from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.polling.columns import EXECUTION_COLUMNS
 from facho.apps.polling.filters import ExecutionFilter
@@ -102,11 +103,14 @@ def _loaded(ids: list[int]) -> list[Execution]:
 def executions(request: HttpRequest) -> HttpResponse:
     wanted = ListQuery(request, EXECUTIONS)
     shown = uncounted_page(found(wanted, request.user), page_number(request.GET.get("page")), _loaded)
+    olts = visible_olts(request.user).select_related("site").only("name", "site__name")
     context = {
         "active": "executions",
         "composites": shown.object_list,
         "page": shown,
-        "olts": visible_olts(request.user).only("name"),
+        "olts": olts,
+        "sites": sorted({each.site.name for each in olts if each.site}),
+        "tags": Tag.objects.filter(olts__in=[each.pk for each in olts]).distinct().values_list("name", flat=True),
         "olt_id": queries.number(wanted.query.get("olt")),
         "status": wanted.query.get("status", ""),
         "statuses": STATUS_CHOICES,

@@ -111,7 +111,7 @@ def _found(request: HttpRequest, onu_id: int, onus: QuerySet[Onu]) -> Onu:
 @page("telemetry.view_onu")
 def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
     now = timezone.now()
-    found = _found(request, onu_id, Onu.objects.with_freshness().select_related("replaced_by"))
+    found = _found(request, onu_id, Onu.objects.with_freshness().select_related("replaced_by", "position"))
     rows = queries.node_rows(found.olt_id)
     news = live.snapshot_for(request.user, now)
     own = restrict(found.events.all(), request.user)

@@ -78,6 +78,7 @@ ONUS = ListSpec(
         _more("moved_at", is_number=True),
         _more("first_seen_at", is_number=True),
         ListColumn("read_at", _("Last read"), ("read_at",), is_default=False, is_number=True),
+        ListColumn("position", _("Position"), is_default=False, in_files=("latitude", "longitude")),
     ),
     sentences={
         "q": _("Search: %(value)s"),
@@ -111,6 +112,8 @@ ONUS = ListSpec(
         "read_at__gt": _("Last read: after %(value)s"),
         "read_at__lt": _("Last read: before %(value)s"),
         "has_power": _("With a known power: %(value)s"),
+        "has_position": _("With a position: %(value)s"),
+        "area": _("Area: %(value)s"),
         "is_missing": _("Missing: %(value)s"),
         "is_replaced": _("Replaced: %(value)s"),
     },
@@ -162,7 +165,9 @@ def _loaded(ids: list[int]) -> list[Onu]:
 
 
 def _table() -> QuerySet[Onu]:
-    return Onu.objects.with_freshness().select_related("olt", "replaced_by").only(*_READ).order_by()
+    position = {"latitude": F("position__latitude"), "longitude": F("position__longitude")}
+    onus = Onu.objects.with_freshness().annotate(**position).select_related("olt", "replaced_by")
+    return onus.only(*_READ).order_by()
 
 
 # Columns that can be shown, and those of the first cell.

@@ -109,7 +109,8 @@ def problem(request: HttpRequest, problem_id: int) -> HttpResponse:
         "problem": found,
         "entries": found.entries.all(),
         "wanted": wanted,
-        "page": onu_page(wanted, queries.onus_of_problem(request.user, found)),
+        "page": onu_page(wanted, onus := queries.onus_of_problem(request.user, found)),
+        "is_on_map": found.is_open and onus.filter(position__isnull=False).exists(),
         **_actions(request),
     }
     return show(request, "problem.html", context)

@@ -328,7 +328,8 @@ class LabelAdmin(SharedAdmin, PeoplesAdmin):
 class SiteAdmin(LabelAdmin):
     """Sites. A site with OLTs cannot be deleted."""
 
-    list_display = ["name", "description", "olt_count"]
+    list_display = ["name", "description", "latitude", "longitude", "olt_count"]
+    fields = ["name", "description", ("latitude", "longitude")]
     search_fields = ["name", "description"]
 
 

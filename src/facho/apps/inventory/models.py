@@ -122,11 +122,30 @@ def validate_host(text: str) -> None:
             raise ValidationError(message) from error
 
 
+# Degrees.
+LATITUDE = [MinValueValidator(-90), MaxValueValidator(90)]
+LONGITUDE = [MinValueValidator(-180), MaxValueValidator(180)]
+
+
 class Site(models.Model):
     """A place with OLTs."""
 
     name = models.CharField(_("name"), max_length=100, validators=[validate_name])
     description = models.TextField(_("description"), blank=True, max_length=2000)
+    latitude = models.FloatField(
+        _("latitude"),
+        null=True,
+        blank=True,
+        validators=LATITUDE,
+        help_text=_("Degrees, such as -12.0464. South of the equator it is negative."),
+    )
+    longitude = models.FloatField(
+        _("longitude"),
+        null=True,
+        blank=True,
+        validators=LONGITUDE,
+        help_text=_("Degrees, such as -77.0428. West of Greenwich it is negative."),
+    )
 
     class Meta:
         db_table = "sites"
@@ -136,7 +155,14 @@ class Site(models.Model):
         constraints = [
             models.UniqueConstraint(
                 Lower("name"), name="site_name_once", violation_error_message=_("A site with this name exists already.")
-            )
+            ),
+            models.CheckConstraint(
+                name="site_position_complete",
+                condition=Q(latitude__isnull=True, longitude__isnull=True)
+                | Q(latitude__isnull=False, latitude__range=(-90, 90))
+                & Q(longitude__isnull=False, longitude__range=(-180, 180)),
+                violation_error_message=_("Write latitude and longitude, or leave both empty."),
+            ),
         ]
 
     def __str__(self) -> str:

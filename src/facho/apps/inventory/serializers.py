@@ -162,7 +162,7 @@ class SiteSerializer(CheckedSerializer[Site]):
 
     class Meta:
         model = Site
-        fields = ["id", "name", "description", "olts_total"]
+        fields = ["id", "name", "description", "latitude", "longitude", "olts_total"]
         # The model has a better message.
         validators: list[Any] = []
 

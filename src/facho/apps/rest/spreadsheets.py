@@ -41,13 +41,16 @@ def unprotect(text: str) -> str:
 
 
 class CsvFile(CSV):
-    """Lines with commas."""
+    """Lines with commas, or with semicolons."""
 
     def create_dataset(self, in_stream: Any, **kwargs: Any) -> tablib.Dataset:
         # Before the file is parsed: millions of empty lines would take a lot of memory.
         if max(in_stream.count(b"\n"), in_stream.count(b"\r")) > MOST_ROWS + 1:
             raise ValidationError(_too_many_rows())
-        return _checked(super().create_dataset(in_stream, **kwargs))
+        head = in_stream.partition(b"\n")[0]
+        # Spreadsheets write semicolons where the comma is the decimal separator.
+        delimiter = ";" if b";" in head and b"," not in head else ","
+        return _checked(super().create_dataset(in_stream, delimiter=delimiter, **kwargs))
 
     def export_data(self, dataset: tablib.Dataset, **kwargs: Any) -> Any:
         return super().export_data(_protected(dataset), **kwargs)

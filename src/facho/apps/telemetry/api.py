@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
-from rest_framework.exceptions import PermissionDenied
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.generics import get_object_or_404
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -23,11 +23,11 @@ from facho.apps.inventory.serializers import QuestionSerializer
 from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
-from facho.apps.telemetry import reading
+from facho.apps.telemetry import positions, reading
 from facho.apps.telemetry.columns import ONU_COLUMNS
 from facho.apps.telemetry.filters import OnuEventFilter, OnuFilter
 from facho.apps.telemetry.history import series
-from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote
+from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote, OnuPosition
 from facho.apps.telemetry.queries import summary
 from facho.apps.telemetry.search import Search, find, matching
 from facho.apps.telemetry.serializers import (
@@ -38,6 +38,8 @@ from facho.apps.telemetry.serializers import (
     NoteSerializer,
     OnuSerializer,
     OtherOnuSerializer,
+    PositionsResultSerializer,
+    PositionsSerializer,
     ReadWish,
     SearchSerializer,
     SearchWish,
@@ -58,7 +60,7 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     # By place; the id keeps ONUs without a place in a stable order across pages.
     queryset = (
         Onu.objects.with_freshness()
-        .annotate(olt_name=F("olt__name"))
+        .annotate(olt_name=F("olt__name"), latitude=F("position__latitude"), longitude=F("position__longitude"))
         .select_related("replaced_by")
         .prefetch_related(Prefetch("replaces", Onu.objects.only(*OtherOnuSerializer.Meta.fields, "replaced_by")))
         .order_by("olt__name", "slot", "port", "onu", "id")
@@ -143,6 +145,24 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         question = reading.ask(get_object_or_404(onus, pk=pk), by=request.user)
         answer = QuestionSerializer(question, context=self.get_serializer_context())
         return Response(answer.data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=PositionsSerializer, responses=PositionsResultSerializer)
+    @action(
+        detail=False,
+        methods=["post"],
+        permission_classes=[needs(OnuPosition.CHANGE_PERMISSION)],
+        pagination_class=None,
+        filter_backends=[],
+        filterset_class=None,
+        body_serializer=PositionsSerializer,
+    )
+    def positions(self, request: Request) -> Response:
+        """Set the positions of ONUs on the map, all or none. It is one change in the record."""
+        entries = self.validated_body()["positions"]
+        found = positions.read([positions.Row(line, **entry) for line, entry in enumerate(entries)], request.user)
+        if found.errors:
+            raise ValidationError({"positions": {str(line): [said] for line, said in found.errors}})
+        return Response(PositionsResultSerializer(positions.set_positions(found.positions, request.user)).data)
 
     @extend_schema(responses=SummarySerializer)
     @action(detail=False, pagination_class=None, filter_backends=[], filterset_class=None)

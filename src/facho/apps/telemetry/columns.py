@@ -32,4 +32,7 @@ ONU_COLUMNS = (
     column("read_at", _("last read")),
     column("state_at", _("state read")),
     column("power_at", _("power read")),
+    # Of its position.
+    column("latitude", _("latitude")),
+    column("longitude", _("longitude")),
 )

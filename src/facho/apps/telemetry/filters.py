@@ -17,6 +17,7 @@ from facho.apps.rest.filters import AnyOfFilter, IdFilter, IdsFilter, MomentFilt
 from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.apps.telemetry.queries import IS_DARK, IS_MISSING, IS_WEAK
 from facho.apps.telemetry.serializers import LONGEST_HISTORY, STEP, UNITS
+from facho.engine.geography import Area, BadArea
 
 # A port, or a slot and a port.
 PORT = re.compile(r"(?:([0-9]{1,9})/)?([0-9]{1,9})")
@@ -92,6 +93,31 @@ class WithinFilter(django_filters.Filter):
         return qs if value is None else qs.filter(**{f"{self.field_name}__gte": timezone.now() - value})
 
 
+class AreaField(forms.CharField):
+    """A part of the map."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        try:
+            return Area.parse(text) if text else None
+        except BadArea as error:
+            said = _("Write west,south,east,north in degrees, such as -77.2,-12.3,-76.8,-11.9.")
+            raise ValidationError(said) from error
+
+
+class AreaFilter(django_filters.CharFilter):
+    """Positions in a part of the map, its edges included."""
+
+    field_class = AreaField
+
+    def filter(self, qs: QuerySet[Onu], value: Area | None) -> QuerySet[Onu]:
+        if value is None:
+            return qs
+        return qs.filter(
+            position__latitude__range=(value.south, value.north), position__longitude__range=(value.west, value.east)
+        )
+
+
 class OnuFilter(OltRowsFilter):
     """Filters of ONUs, for the API, the pages and the files."""
 
@@ -127,6 +153,11 @@ class OnuFilter(OltRowsFilter):
     is_replaced = django_filters.BooleanFilter(
         field_name="replaced_by", lookup_expr="isnull", exclude=True, label="whether another ONU was found at its place"
     )
+
+    has_position = YesNoFilter(
+        field_name="position", lookup_expr="isnull", exclude=True, label="whether its position on the map is known"
+    )
+    area = AreaFilter(label="part of the map: west,south,east,north in degrees")
 
     read_at__lt = django_filters.DateTimeFilter(field_name="read_at", lookup_expr="lt")
     read_at__gt = django_filters.DateTimeFilter(field_name="read_at", lookup_expr="gt")

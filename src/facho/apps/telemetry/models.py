@@ -17,11 +17,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory.formats import decimal
-from facho.apps.inventory.models import Olt, keep_what_the_engine_wrote
+from facho.apps.inventory.models import LATITUDE, LONGITUDE, Olt, keep_what_the_engine_wrote
 from facho.apps.telemetry import words
 from facho.apps.telemetry.port_levels import DARK, FAULTY, NEARLY_FULL_PERCENT, Level, level_of
 from facho.brands import BRANDS
 from facho.engine.brand import FIRST_ONU, ONUS_PER_PORT
+from facho.engine.geography import project
 
 # Own time of an ONU that was never read, although its port was.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -369,6 +370,46 @@ class OnuSearch(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+
+class OnuPosition(models.Model):
+    """The position of an ONU on the map. It stays with the ONU when that moves.
+
+    Not columns of `onu_data`: see `OnuSearch`.
+    """
+
+    onu = models.OneToOneField(
+        Onu, models.CASCADE, primary_key=True, related_name="position", verbose_name=_("ONU")
+    )  # fmt: skip
+    # That of the ONU, which never changes.
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", verbose_name=_("OLT"))
+    latitude = models.FloatField(_("latitude"), validators=LATITUDE)
+    longitude = models.FloatField(_("longitude"), validators=LONGITUDE)
+    # On the projected map, so that the database can group ONUs: see `engine/geography.py`.
+    x = models.IntegerField()
+    y = models.IntegerField()
+
+    CHANGE_PERMISSION = "telemetry.change_onuposition"
+
+    class Meta:
+        db_table = "onu_positions"
+        verbose_name = _("position of an ONU")
+        verbose_name_plural = _("positions of ONUs")
+        default_permissions = ("change",)
+        constraints = [
+            models.CheckConstraint(
+                name="onu_position_range", condition=Q(latitude__range=(-90, 90), longitude__range=(-180, 180))
+            )
+        ]
+        indexes = [models.Index(name="onu_position_area", fields=["latitude", "longitude"])]
+
+    def __str__(self) -> str:
+        return f"{self.latitude}, {self.longitude}"
+
+    @classmethod
+    def at(cls, onu_id: int, olt_id: int, latitude: float, longitude: float) -> "OnuPosition":
+        x, y = project(latitude, longitude)
+        return cls(onu_id=onu_id, olt_id=olt_id, latitude=latitude, longitude=longitude, x=x, y=y)
 
 
 class OnuNote(models.Model):

@@ -12,6 +12,7 @@ from rest_framework import serializers
 
 from facho.apps.inventory.models import Olt
 from facho.apps.rest.filters import MOST_SEARCH_CHARACTERS, search_problem
+from facho.apps.rest.spreadsheets import MOST_ROWS
 from facho.apps.rest.strict import StrictSerializer
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote, PonPort
 from facho.apps.telemetry.search import MOST_FOUND
@@ -56,6 +57,8 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     read_at = serializers.DateTimeField(read_only=True)
     state_at = serializers.DateTimeField(read_only=True, allow_null=True)
     power_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    latitude = serializers.FloatField(read_only=True, allow_null=True, help_text="Of its position on the map.")
+    longitude = serializers.FloatField(read_only=True, allow_null=True)
 
     class Meta:
         model = Onu
@@ -86,11 +89,41 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "read_at",
             "state_at",
             "power_at",
+            "latitude",
+            "longitude",
         ]
         extra_kwargs = {
             "misses": {"help_text": "Discoveries in a row that read its port completely and did not find it."},
             "moved_from": {"help_text": "Its previous place; empty if it never moved."},
         }
+
+
+class PositionSerializer(StrictSerializer):
+    """The position of an ONU, which is named by id, by serial, or by OLT and place."""
+
+    onu = serializers.IntegerField(required=False, min_value=0, max_value=2**63 - 1, help_text="Its id.")
+    serial = serializers.CharField(required=False, max_length=64)
+    olt = serializers.CharField(required=False, max_length=100, help_text="Name of its OLT.")
+    place = serializers.CharField(required=False, max_length=40, help_text="slot/port/ONU, such as `1/9/23`.")
+    latitude = serializers.FloatField(
+        min_value=-90, max_value=90, allow_null=True, help_text="Degrees. Both null: the position is removed."
+    )
+    longitude = serializers.FloatField(min_value=-180, max_value=180, allow_null=True)
+
+
+class PositionsSerializer(StrictSerializer):
+    """Positions of ONUs."""
+
+    positions = PositionSerializer(many=True, min_length=1, max_length=MOST_ROWS)
+
+
+class PositionsResultSerializer(serializers.Serializer[Any]):
+    """Numbers of ONUs."""
+
+    added = serializers.IntegerField(help_text="ONUs that had no position.")
+    moved = serializers.IntegerField(help_text="ONUs that had another position.")
+    removed = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
 
 
 class EventSerializer(serializers.ModelSerializer[OnuEvent]):

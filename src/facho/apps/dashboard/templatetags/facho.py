@@ -171,6 +171,14 @@ def place_link(onu: Onu) -> SafeString:
     return format_html('<a class="mono over-row" href="{}">{}</a>', port, place(onu))
 
 
+@register.simple_tag
+def position_link(latitude: float, longitude: float) -> SafeString:
+    """Show a position as a link to the map."""
+    address = f"{reverse('dashboard:map')}#17/{latitude:.5f}/{longitude:.5f}"
+    shown = f"{decimal(latitude, 5)}; {decimal(longitude, 5)}"
+    return format_html('<a class="mono over-row" href="{}">{}</a>', address, shown)
+
+
 @register.filter
 def power_change(value: float) -> str:
     """Show a change of power with its sign and unit."""

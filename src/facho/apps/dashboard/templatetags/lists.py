@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from facho.apps.dashboard.templatetags.facho import NOTHING, age, dbm, onu_badge, place_link, plain
+from facho.apps.dashboard.templatetags.facho import NOTHING, age, dbm, onu_badge, place_link, plain, position_link
 from facho.apps.inventory.formats import decimal
 from facho.apps.telemetry.models import Onu
 
@@ -43,6 +43,7 @@ CELLS: dict[str, Callable[[Onu], Any]] = {
     "down_cause": lambda onu: _text(onu.down_cause_text),
     "serial": lambda onu: _mono(onu.serial),
     "mac": lambda onu: _mono(onu.mac),
+    "position": lambda onu: NOTHING if onu.latitude is None else position_link(onu.latitude, onu.longitude),
 }
 
 
