@@ -137,6 +137,9 @@ API = {
     "api-problem-comment": act(SUPPORT),
     "api-rule-list": listed(VIEWER, ENGINEER),
     "api-rule-detail": row(VIEWER, ENGINEER),
+    "api-rule-try-on-past": act(VIEWER),
+    "api-rule-preview": read(VIEWER),
+    "api-rule-test": act(ENGINEER),
     "api-channel-list": listed(VIEWER, ENGINEER),
     "api-channel-detail": row(VIEWER, ENGINEER),
     "api-channel-test": act(ENGINEER),
@@ -158,6 +161,10 @@ PAGES = {
     "dashboard:problems": page(VIEWER),
     "dashboard:problem": page(VIEWER),
     "dashboard:act-on-problem": {"get": UNSUPPORTED, "post": SUPPORT},
+    "dashboard:alerts": page(VIEWER),
+    "dashboard:acknowledge-alert": {"get": UNSUPPORTED, "post": SUPPORT},
+    "dashboard:alert-rule": page(VIEWER),
+    "dashboard:test-alert-rule": {"get": UNSUPPORTED, "post": ENGINEER},
     "dashboard:olts": page(VIEWER),
     "dashboard:olts-csv": page(VIEWER),
     "dashboard:olts-xlsx": page(VIEWER),
@@ -386,6 +393,8 @@ def rows(onu, execution):
 
 # Model of the rows of each view set of the API, from its query set, and of each parameter of other URLs.
 PARAMETERS = {
+    "alert_id": "alerts.alert",
+    "rule_id": "alerts.rule",
     "olt_id": "inventory.olt",
     "node_id": "jobs.workflownode",
     "onu_id": "telemetry.onu",

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import F, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
@@ -11,11 +13,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.alerts.filters import AlertFilter, ChannelFilter, DeliveryFilter, RuleFilter
+from facho.alerts.kinds import clean_params
 from facho.alerts.models import Alert, Channel, Delivery, Rule
+from facho.alerts.past import try_rule
+from facho.alerts.preview import preview
 from facho.alerts.scopes import restrict_deliveries, restrict_rules
-from facho.alerts.serializers import AlertSerializer, ChannelSerializer, DeliverySerializer, RuleSerializer
+from facho.alerts.serializers import (
+    AlertSerializer,
+    ChannelSerializer,
+    DeliverySerializer,
+    PreviewSerializer,
+    RuleSerializer,
+    TrialSerializer,
+    TryRuleSerializer,
+)
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import ScopedView
+from facho.apps.inventory.serializers import refusals
+from facho.apps.polling import live
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
 
@@ -50,6 +65,37 @@ class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
 
     def get_queryset(self) -> QuerySet[Rule]:
         return restrict_rules(super().get_queryset(), self.request.user)
+
+    @extend_schema(request=TryRuleSerializer, responses={200: TrialSerializer})
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path="try",
+        permission_classes=[needs("alerts.view_rule")],
+        filterset_class=None,
+        body_serializer=TryRuleSerializer,
+    )
+    def try_on_past(self, request: Request, pk: str) -> Response:
+        """Return what the rule would have done in the last days, from events and history. Nothing is sent or saved."""
+        rule, wanted = self.get_object(), self.validated_body()
+        with refusals():
+            rule.params = clean_params(rule.kind, rule.params | wanted.get("params", {}))
+        return Response(TrialSerializer(try_rule(rule, wanted["days"], timezone.now())).data)
+
+    @extend_schema(responses={200: PreviewSerializer})
+    @action(detail=True, permission_classes=[needs("alerts.view_rule")], filterset_class=None)
+    def preview(self, request: Request, pk: str) -> Response:
+        """Return the message that the rule would send now."""
+        now = timezone.now()
+        found = preview(self.get_object(), now, live.snapshot(now), settings.FACHO_PUBLIC_URL)
+        return Response(PreviewSerializer(found).data)
+
+    @extend_schema(request=None, responses={202: DeliverySerializer(many=True)})
+    @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_channel")], filterset_class=None)
+    def test(self, request: Request, pk: str) -> Response:
+        """Send a test message to each enabled channel of the rule."""
+        deliveries = self.get_object().ask_for_test()
+        return Response(DeliverySerializer(deliveries, many=True).data, status=status.HTTP_202_ACCEPTED)
 
 
 class AlertViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Alert]):

@@ -1,6 +1,7 @@
 """Messages of deliveries, in the language and time zone of their channel, with links to the pages."""
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,12 +20,11 @@ MOST_LISTED = 20
 
 def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = "") -> Message:
     """Return the message of deliveries that are sent together. `public_url` is the URL of Facho, if set."""
-    public_url = public_url.rstrip("/")
-    with translation.override(channel.language), timezone.override(ZoneInfo(channel.zone)):
-        first = deliveries[0]
-        alerts = [each.alert for each in deliveries if each.alert is not None]
-        if alerts:
-            return _of_alerts(News(first.news), str(first.pk), alerts, public_url)
+    first, zone, public_url = deliveries[0], ZoneInfo(channel.zone), public_url.rstrip("/")
+    alerts = [each.alert for each in deliveries if each.alert is not None]
+    if alerts:
+        return compose(News(first.news), str(first.pk), alerts, channel.language, zone, public_url)
+    with translation.override(channel.language):
         return Message(
             news=News.TEST,
             delivery_id=str(first.pk),
@@ -32,6 +32,14 @@ def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = 
             text=gettext("This is a test message. There is no problem."),
             url=public_url,
         )
+
+
+def compose(
+    news: News, delivery_id: str, alerts: Sequence[Alert], language: str, zone: tzinfo, public_url: str
+) -> Message:
+    """Return the message about some alerts of a rule, in a language and a time zone."""
+    with translation.override(language), timezone.override(zone):
+        return _of_alerts(news, delivery_id, alerts, public_url)
 
 
 def _of_alerts(news: News, delivery_id: str, alerts: Sequence[Alert], public_url: str) -> Message:

@@ -315,6 +315,11 @@ class Rule(models.Model):
                 {"quiet_to": _("Quiet hours cannot start and end at the same time. Leave both empty to disable them.")}
             )
 
+    def ask_for_test(self) -> "list[Delivery]":
+        """Queue a test message to each enabled channel, those of its escalation too."""
+        used = Q(rules=self) | Q(escalated_rules=self)
+        return [channel.ask_for_test() for channel in Channel.objects.filter(used, enabled=True).distinct()]
+
     def settle_olts(self) -> None:
         """Record whether it applies to chosen OLTs or to all. Called after a user has chosen."""
         self.is_narrowed = self.olts.exists()

@@ -8,9 +8,11 @@ from rest_framework import serializers
 
 from facho.alerts.kinds import clean_params
 from facho.alerts.models import MOST_URL_CHARACTERS, Alert, Channel, Delivery, Rule
+from facho.alerts.past import MOST_DAYS, Trial
 from facho.alerts.scopes import check_rule
 from facho.apps.inventory.scopes import OltChoice
 from facho.apps.inventory.serializers import CheckedSerializer, SecretInput, refusals
+from facho.apps.rest.strict import StrictSerializer
 
 
 class ChannelSerializer(CheckedSerializer[Channel]):
@@ -154,6 +156,60 @@ class RuleSerializer(CheckedSerializer[Rule]):
         if "olts" in related:
             rule.settle_olts()
         return rule
+
+
+class TryRuleSerializer(StrictSerializer):
+    """A period of the past, and settings to try instead of those of the rule."""
+
+    days = serializers.IntegerField(min_value=1, max_value=MOST_DAYS, default=30)
+    params = serializers.DictField(required=False, help_text="Settings to try, such as below_dbm. Nothing is saved.")
+
+
+class PlaceTotalSerializer(serializers.Serializer[Any]):
+    """Alerts about the same OLT, port, job or event."""
+
+    subject = serializers.CharField()
+    olt = serializers.IntegerField(source="last.firing.olt_id", allow_null=True)
+    slot = serializers.IntegerField(source="last.firing.slot", allow_null=True)
+    port = serializers.IntegerField(source="last.firing.port", allow_null=True)
+    times = serializers.IntegerField()
+    seconds = serializers.FloatField(help_text="Duration of all of them.")
+
+
+class DayCountSerializer(serializers.Serializer[Any]):
+    """Alerts that began on a day (UTC)."""
+
+    day = serializers.DateTimeField()
+    alerts = serializers.IntegerField()
+
+
+class TrialSerializer(serializers.Serializer[Any]):
+    """What a rule would have done."""
+
+    days = serializers.IntegerField()
+    since = serializers.DateTimeField(help_text="Start of what is known: the history may be shorter than `days`.")
+    alerts = serializers.IntegerField()
+    messages = serializers.IntegerField(help_text="Messages to each channel, without repetitions and escalations.")
+    still_open = serializers.IntegerField()
+    by_day = serializers.SerializerMethodField()
+    places = PlaceTotalSerializer(many=True, help_text="The ten most frequent.")
+
+    @extend_schema_field(DayCountSerializer(many=True))
+    def get_by_day(self, trial: Trial) -> Any:
+        return DayCountSerializer([{"day": day, "alerts": alerts} for day, alerts in trial.by_day], many=True).data
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """A message as the rule would send it now."""
+
+    origin = serializers.ChoiceField(
+        choices=["now", "last", "example"],
+        help_text="Origin of the values: problems of now, the last alert of the rule, or an example.",
+    )
+    alerts = serializers.IntegerField(help_text="Number of alerts in it.")
+    subject = serializers.CharField(source="message.subject")
+    text = serializers.CharField(source="message.text")
+    url = serializers.CharField(source="message.url")
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):

@@ -95,7 +95,7 @@ def low_power(rules: Sequence[Rule], world: World) -> Firings:
         chosen[rule.pk] = []
         for port in ports:
             # An open alert needs a clear improvement to end.
-            column = "high" if world.is_open(rule, _port_key(port)) else "low"
+            column = "high" if world.is_open(rule, port_key(port)) else "low"
             if world.watches(rule, port["olt_id"]) and port[f"{column}_{rule.pk}"] >= rule.setting("low_onus"):
                 chosen[rule.pk].append(port)
     worst = _worst(lit, [port for some in chosen.values() for port in some])
@@ -127,10 +127,10 @@ def _worst(lit: QuerySet[Onu], ports: Iterable[Mapping[str, Any]]) -> Mapping[tu
 
 def _of_port(port: Mapping[str, Any], world: World, more: dict[str, Any]) -> Firing:
     params = {"olt": world.olts[port["olt_id"]]["name"], "place": f"{port['slot']}/{port['port']}", **more}
-    return Firing(_port_key(port), params, port["olt_id"], port["slot"], port["port"])
+    return Firing(port_key(port), params, port["olt_id"], port["slot"], port["port"])
 
 
-def _port_key(port: Mapping[str, Any]) -> str:
+def port_key(port: Mapping[str, Any]) -> str:
     return f"port:{port['olt_id']}:{port['slot']}/{port['port']}"
 
 
@@ -216,22 +216,31 @@ def violations(rules: Sequence[Rule], world: World) -> Firings:
     latest = {(row.olt_id, row.task_type): row for row in rows.defer("olt")}
     firings: Firings = {}
     for rule in rules:
-        severe = SEVERITY_ORDER[SEVERITY_ORDER.index(rule.setting("min_severity")) :]
+        severe = severities_from(rule.setting("min_severity"))
         found = firings[rule.pk] = []
         for row in latest.values():
             if row.severity not in severe or not world.watches(rule, row.olt_id):
                 continue
-            report = row.report if isinstance(row.report, dict) else {}
-            params = {
-                "olt": world.olts[row.olt_id]["name"],
-                "task": row.task_type,
-                "severity": row.severity,
-                "hour": row.period_start.isoformat(),
-                "violation": row.pk,
-                **{name: report[name] for name in ("completed", "required", "causes", "advice") if name in report},
-            }
+            params = violation_params(row, world)
             found.append(Firing(f"olt:{row.olt_id}:{row.task_type}", params, olt_id=row.olt_id))
     return firings
+
+
+def severities_from(least: str) -> list[str]:
+    """Return a severity and those above it."""
+    return SEVERITY_ORDER[SEVERITY_ORDER.index(least) :]
+
+
+def violation_params(row: QuotaViolation, world: World) -> dict[str, Any]:
+    report = row.report if isinstance(row.report, dict) else {}
+    return {
+        "olt": world.olts[row.olt_id]["name"],
+        "task": row.task_type,
+        "severity": row.severity,
+        "hour": row.period_start.isoformat(),
+        "violation": row.pk,
+        **{name: report[name] for name in ("completed", "required", "causes", "advice") if name in report},
+    }
 
 
 def events(rules: Sequence[Rule], world: World) -> Firings:

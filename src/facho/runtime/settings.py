@@ -40,6 +40,7 @@ FACHO_MAP_ATTRIBUTION = CONFIG.map_attribution
 DEBUG = False
 _local = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS = [*CONFIG.allowed_hosts, *filter(None, [CONFIG.public_host]), *_local]
+FACHO_PUBLIC_URL = CONFIG.public_url
 CSRF_TRUSTED_ORIGINS = [CONFIG.public_url] if CONFIG.public_url else []
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = CONFIG.public_url.startswith("https://")
 # A year.

@@ -4,6 +4,7 @@ from django.urls import include, path, register_converter
 
 from facho.apps.dashboard import (
     account,
+    alerts,
     changes,
     compare,
     execution_list,
@@ -30,6 +31,10 @@ pages = [
     path("problems/", problems.problems, name="problems"),
     path("problems/<int:problem_id>/", problems.problem, name="problem"),
     path("problems/<int:problem_id>/act/", problems.act, name="act-on-problem"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/<int:alert_id>/acknowledge/", alerts.acknowledge, name="acknowledge-alert"),
+    path("alerts/rules/<int:rule_id>/", alerts.rule, name="alert-rule"),
+    path("alerts/rules/<int:rule_id>/test/", alerts.test, name="test-alert-rule"),
     path("olts/", olt_list.olts, name="olts"),
     path("olts/bulk/", olt_list.olts_bulk, name="olts-bulk"),
     path("olts/csv/", olt_list.olts_file, {"file_format": "csv"}, name="olts-csv"),
