@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from ipaddress import IPv4Address
 
 from facho.engine.errors import LeaseLost, OltBusy, OltGone
+from facho.engine.maintenance import Window
 from facho.engine.model import (
     Cause,
     Claim,
@@ -97,6 +98,7 @@ class MemoryNodes:
         # Start times of open breakers, and times of last answers; written by the slots.
         self.breakers: dict[int, datetime] = {}
         self.answers: dict[int, datetime] = {}
+        self.windows: dict[int, tuple[Window, ...]] = {}
         self._disabled_nodes: set[int] = set()
         self._revisions: dict[int, int] = {}
         for node in nodes:
@@ -139,7 +141,13 @@ class MemoryNodes:
 
     async def standings(self) -> Mapping[int, Standing]:
         return {
-            olt_id: Standing(revision, self.breakers.get(olt_id), self._device(olt_id), self.answers.get(olt_id))
+            olt_id: Standing(
+                revision,
+                self.breakers.get(olt_id),
+                self._device(olt_id),
+                self.answers.get(olt_id),
+                self.windows.get(olt_id, ()),
+            )
             for olt_id, revision in self._revisions.items()
             if self.enabled[olt_id]
         }

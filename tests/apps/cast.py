@@ -5,12 +5,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 import port_counts
 from facho.apps.accounts.roles import Role, set_role
 from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
+from facho.apps.maintenance.models import Maintenance
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from search_rows import add_text
@@ -65,6 +67,15 @@ def make_user(role: Role) -> User:
     user = User.objects.create(username=role)
     set_role(user, role)
     return user
+
+
+def make_maintenance(olt: Olt | None = None, *, hours: float = 2, **more: Any) -> Maintenance:
+    """Make a maintenance that began a minute ago."""
+    start = timezone.now() - timedelta(minutes=1)
+    values = {"olt": olt, "starts_at": start, "ends_at": start + timedelta(hours=hours)}
+    plan = Maintenance.objects.create(**values | more)
+    plan.settle(timezone.now())
+    return plan
 
 
 def make_event(onu: Onu, at: datetime = T0, **more: Any) -> OnuEvent:

@@ -2,7 +2,7 @@
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import make_job, make_olt, make_onu, make_port
+from cast import make_job, make_maintenance, make_olt, make_onu, make_port
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
@@ -26,6 +26,9 @@ SITE, TAG, VIEW = "inventory.site", "inventory.tag", "dashboard.savedview"
 PROBLEM, PORT, NOTE = "problems.problem", "telemetry.ponport", "telemetry.onunote"
 TOKEN, FORECAST, USER = "accounts.apitoken", "coordinator.forecast", "auth.user"
 
+MAINTENANCE = "maintenance.maintenance"
+
+SOON = {"starts_at": "2099-01-01T00:00Z", "ends_at": "2099-01-01T02:00Z"}
 NEW_OLT = {"name": "OLT-NEW", "brand": "huawei", "host": "127.0.0.9", "community": "public"}
 NEW_JOB = {"name": "New", "brand": "huawei", "kind": "table", "columns": ["rx_dbm"]}
 NEW_VIEW = {"list": "onus", "name": "New", "is_shared": True}
@@ -52,6 +55,7 @@ class World:
         self.channel, self.rule = make_channel(), make_rule()
         self.alert = make_alert(self.olt)
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
+        self.maintenance = make_maintenance(self.spare)
         self.problem = make_problem(self.olt)
         self.seen = make_problem(self.spare, acknowledged_at=timezone.now(), acknowledged_by=boss)
         # Others are not recorded: nobody else sees them.
@@ -129,6 +133,11 @@ API = {
     ("POST", "onus/{onu_id}/notes/"): ("onu", lambda w: {"text": "No power at home"}, ("created", NOTE)),
     ("PATCH", "notes/{pk}/"): ("note", lambda w: {"text": "Solved"}, ("changed", NOTE)),
     ("DELETE", "notes/{pk}/"): ("note", None, ("deleted", NOTE)),
+    ("POST", "maintenance/"): (None, lambda w: {"olt": w.olt.pk, **SOON}, ("created", MAINTENANCE)),
+    ("PATCH", "maintenance/{pk}/"): ("maintenance", lambda w: {"reason": "Firmware"}, ("changed", MAINTENANCE)),
+    ("DELETE", "maintenance/{pk}/"): ("maintenance", None, ("changed", MAINTENANCE)),
+    ("POST", "maintenance/{pk}/end/"): ("maintenance", None, ("changed", MAINTENANCE)),
+    ("POST", "maintenance/{pk}/extend/"): ("maintenance", lambda w: {"minutes": 30}, ("changed", MAINTENANCE)),
     ("POST", "forecasts/"): (None, lambda w: {"hours": 2}, ("created", FORECAST)),
     ("POST", "alerts/{pk}/acknowledge/"): ("alert", None, ("acknowledged", ALERT)),
     ("POST", "problems/{pk}/acknowledge/"): ("problem", lambda w: {"comment": "On it."}, ("acknowledged", PROBLEM)),
@@ -183,6 +192,7 @@ NOT_RECORDED = {
     "problems.ProblemEntry": "the history of a problem; each action of a person is recorded too",
     "auth.Permission": "made by migrations",
     "changes.Change": "the record itself",
+    "maintenance.MaintenanceWindow": "made by the engine; to end or extend it is a change of its maintenance",
     "contenttypes.ContentType": "made by migrations",
     "dashboard.SavedView": "recorded while it is shared",
     "inventory.Question": "a trial of a job is an action",

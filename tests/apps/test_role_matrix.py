@@ -7,6 +7,7 @@ import logging
 from enum import IntEnum
 
 import pytest
+from cast import make_maintenance
 from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
@@ -125,6 +126,10 @@ API = {
     "api-log-detail": read(VIEWER),
     "api-forecast-list": listed(VIEWER, ENGINEER),
     "api-forecast-detail": read(VIEWER),
+    "api-maintenance-list": listed(VIEWER, OPERATOR),
+    "api-maintenance-detail": {"get": VIEWER, "patch": OPERATOR, "delete": OPERATOR},
+    "api-maintenance-end": act(OPERATOR),
+    "api-maintenance-extend": act(OPERATOR),
     "api-alert-list": read(VIEWER),
     "api-alert-detail": read(VIEWER),
     "api-alert-acknowledge": act(SUPPORT),
@@ -368,6 +373,7 @@ def rows(onu, execution):
     User.objects.create(username="row")
     Group.objects.exclude(name__in=Role).delete()
     Group.objects.create(name="Night shift")
+    make_maintenance(onu.olt)
     found = {}
     for model in [
         *admin.site._registry,
@@ -380,6 +386,7 @@ def rows(onu, execution):
                 "inventory.question",
                 "changes.change",
                 "problems.problem",
+                "maintenance.maintenance",
                 "dashboard.savedview",
             )
         ),

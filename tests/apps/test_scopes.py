@@ -11,6 +11,7 @@ from cast import (
     make_event,
     make_execution,
     make_job,
+    make_maintenance,
     make_olt,
     make_onu,
     make_plan,
@@ -131,6 +132,7 @@ def _fill(olt, job, serial, channel, user):
         "rule": rule.pk,
         "delivery": make_delivery(channel, alert).pk,
         "note": OnuNote.objects.create(onu=onus[0], text=f"{client} called", author_name="noc").pk,
+        "maintenance": make_maintenance(olt, reason=f"{client} complains").pk,
         "question": Question.ask(olt, QuestionKind.TRY_JOB, {}, user).pk,
     }
 

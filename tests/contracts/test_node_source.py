@@ -1,10 +1,13 @@
 """What every node source promises: what an operator wants, and a number that says when that changed."""
 
+from datetime import UTC, datetime
+
 import pytest
-from builders import MIN, SEC, T0
+from builders import HOUR, MIN, SEC, T0
 from worlds import WORLDS, done, scheduled
 
 from facho.engine.errors import OltGone
+from facho.engine.maintenance import Window
 from facho.engine.model import JobKind, Outcome, Status
 
 
@@ -132,3 +135,14 @@ def test_an_olt_that_comes_back_is_as_it_was(world, power):
     world.enable()
 
     assert world.polled() == before != []
+
+
+@pytest.mark.parametrize("polling", [True, False])
+def test_a_standing_has_the_maintenance_of_the_olt_and_no_other_change(world, power, polling):
+    now = datetime.now(UTC)
+    before, seen = revision(world), fingerprint(world)
+
+    world.maintain(now, now + 2 * HOUR, polling=polling)
+
+    assert done(world.nodes.standings())[world.olt_id].windows == (Window(now, now + 2 * HOUR, polling),)
+    assert (revision(world), fingerprint(world)) == (before, seen)

@@ -10,6 +10,7 @@ import pytest
 from builders import MIN, SEC, T0
 from django.db import transaction
 
+from facho.engine.maintenance import Window
 from facho.engine.model import (
     Cause,
     Collected,
@@ -102,6 +103,10 @@ class World:
         raise NotImplementedError
 
     def wish(self, node: Node, at: datetime) -> None:
+        raise NotImplementedError
+
+    def maintain(self, start: datetime, end: datetime, *, polling: bool) -> None:
+        """Plan a maintenance of the OLT."""
         raise NotImplementedError
 
     def disable(self) -> None:
@@ -205,6 +210,9 @@ class MemoryWorld(World):
 
     def wish(self, node, at):
         self.nodes.request_run(node.id, at)
+
+    def maintain(self, start, end, *, polling):
+        self.nodes.windows[self.olt_id] = (Window(start, end, polling),)
 
     def disable(self):
         self.nodes.enable(self.olt_id, False)
@@ -313,6 +321,11 @@ class DbWorld(World):
 
     def wish(self, node, at):
         self._row(node).request_run(at)
+
+    def maintain(self, start, end, *, polling):
+        from facho.apps.maintenance.models import Maintenance
+
+        Maintenance.objects.create(olt_id=self.olt_id, starts_at=start, ends_at=end, polling=polling).settle(start)
 
     def disable(self):
         from facho.apps.inventory.models import Olt

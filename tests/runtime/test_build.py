@@ -56,6 +56,7 @@ def chores_of_two_minutes(settings, monkeypatch):
 
     monkeypatch.setattr(build.quotas, "open_hour", note("open"))
     monkeypatch.setattr(build.quotas, "settle", note("settle"))
+    monkeypatch.setattr(build.maintenance, "step", note("maintenance"))
     monkeypatch.setattr(build.recovery, "reap", note("reap"))
     monkeypatch.setattr(build.runs, "repair", note("identification"))
 
@@ -123,7 +124,7 @@ def test_quotas_are_written_by_the_thread_that_writes_slots(chores_of_two_minute
     diary = chores_of_two_minutes
 
     doers = {work[0]: who for who, work in pairwise(diary) if isinstance(who, str)}
-    writers = dict.fromkeys(["open", "reap", "settle", "identification"], "writer")
+    writers = dict.fromkeys(["open", "reap", "settle", "maintenance", "identification"], "writer")
     assert doers == writers
 
 

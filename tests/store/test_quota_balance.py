@@ -13,17 +13,18 @@ from contracts.worlds import DbWorld, by_hand, done, scheduled
 from examples import examples
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.jobs.models import WorkflowNode
+from facho.apps.maintenance.models import Maintenance
 from facho.apps.polling.models import Execution
 from facho.engine.errors import OltBusy
 from facho.engine.model import Cause, Outcome, Skipped, Status
-from facho.engine.quota.quota import SHARES, by_hour, hour_of, slots_between
+from facho.engine.quota.quota import SHARES, Count, by_hour, hour_of, slots_between
 from facho.engine.scheduling.grid import first_check, missed_slots, next_check
 from facho.store.quotas import open_hour, settle
 
 pytestmark = pytest.mark.django_db
 
 ENDS = [Status.SUCCESS, Status.PARTIAL, Status.FAILED, Status.INTERRUPTED, Status.SKIPPED]
-CAUSES = [Cause.OLT_BUSY, Cause.NO_FREE_POLLER, Cause.BREAKER_OPEN, Cause.UNREACHABLE]
+CAUSES = [Cause.OLT_BUSY, Cause.NO_FREE_POLLER, Cause.BREAKER_OPEN, Cause.UNREACHABLE, Cause.MAINTENANCE]
 
 
 class Story:
@@ -141,6 +142,12 @@ class Story:
     def recover(self):
         done(self.world.slots.recover(self.now))
 
+    def maintain(self, minutes):
+        """Plan a maintenance that begins now. Failures in it are excused."""
+        Maintenance.objects.create(
+            olt_id=self.world.olt_id, starts_at=self.now, ends_at=self.now + minutes * MIN
+        ).settle(self.now)
+
     def settle(self):
         settle(self.now)
 
@@ -172,6 +179,8 @@ def check(story):
         assert shares == {share: counted[key, share] for share in shares}, key
         assert row.quota_required == sum(shares.values()) + row.quota_pending
         assert sum(row.causes.values()) == row.quota_failed + row.quota_skipped
+        count = Count(**shares, pending=row.quota_pending, causes=row.causes)
+        assert row.quota_completed <= count.wanted <= row.quota_required
         assert row.quota_pending == 0 or row.status in ("IN_PROGRESS", "INTERRUPTED"), key
     hour = hour_of(story.now)
     for task, pending in owed(story, hour).items():
@@ -216,6 +225,7 @@ STEPS = st.one_of(
     st.tuples(st.just("put_off"), numbers),
     st.tuples(st.just("reclaim"), numbers),
     st.tuples(st.just("lose"), numbers, st.sampled_from(CAUSES)),
+    st.tuples(st.just("maintain"), st.integers(1, 90)),
     st.tuples(st.just("change_interval"), numbers, st.sampled_from([3, 10, 90])),
     st.tuples(st.just("disable_node"), numbers),
     st.tuples(st.sampled_from(["disable_olt", "enable_all", "recover", "settle", "turn_of_hour"])),

@@ -406,3 +406,36 @@ def test_pending_slots_of_a_large_fleet_keep_no_other_hour_waiting(world, silent
 def test_the_database_refuses_a_verdict_on_an_hour_with_pending_slots(world, silent):
     with pytest.raises(IntegrityError), transaction.atomic():
         QuotaTracker.objects.update(status="FAILED")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "severity"),
+    [
+        pytest.param(None, "HIGH", id="none"),
+        pytest.param(15, "LOW", id="during the first of them"),
+        pytest.param(60, None, id="during both"),
+    ],
+)
+def test_failures_in_a_maintenance_are_excused(world, discovery, minutes, severity):
+    if minutes is not None:
+        world.maintain(T0, T0 + minutes * MIN, polling=True)
+
+    hour_of_runs(world, discovery, SILENT, SILENT, SUCCESS, SUCCESS)
+    settle(END + 6 * MIN)
+
+    row = QuotaTracker.objects.get(period_start=T0)
+    assert (row.quota_required, row.quota_completed, row.quota_failed) == (4, 2, 2)
+    assert list(QuotaViolation.objects.values_list("severity", flat=True)) == [each for each in [severity] if each]
+
+
+def test_slots_skipped_in_a_maintenance_are_excused_and_the_rest_is_judged(world, discovery):
+    run(world, discovery, T0, SUCCESS)
+    lost = Skipped(discovery, T0 + 15 * MIN, 2, Cause.MAINTENANCE)
+    world.reschedule({discovery.id: T0 + 45 * MIN}, lost, now=T0 + 45 * MIN)
+    run(world, discovery, T0 + 45 * MIN, SUCCESS)
+    settle(END + 6 * MIN)
+
+    row = QuotaTracker.objects.get(period_start=T0)
+    assert (row.quota_required, row.quota_completed, row.quota_skipped) == (4, 2, 2)
+    assert (row.causes, row.status) == ({"maintenance": 2}, "COMPLETED")
+    assert not QuotaViolation.objects.exists()

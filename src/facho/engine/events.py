@@ -289,6 +289,14 @@ class Event(Enum):
     )
     ONUS_WITHIN_LIMIT = INFO, gettext_noop("%(olt)s: the number of ONUs is within the limit again")
 
+    # Maintenance, which users plan.
+    MAINTENANCE_STARTED = INFO, gettext_noop("maintenance of %(target)s started; it ends at %(at)s")
+    MAINTENANCE_ENDS_SOON = (
+        WARNING,
+        gettext_noop("maintenance of %(target)s ends at %(at)s: extend it if the work takes longer"),
+    )
+    MAINTENANCE_ENDED = INFO, gettext_noop("maintenance of %(target)s ended")
+
     # Alerts and housekeeping.
     ALERT_RAISED = WARNING, gettext_noop("alert %(rule)s: %(subject)s")
     ALERT_RECOVERED = INFO, gettext_noop("alert resolved: %(rule)s: %(subject)s")

@@ -8,6 +8,7 @@ from typing import Any
 
 from facho.engine.batch import Batch
 from facho.engine.batch import Reading as Reading
+from facho.engine.maintenance import Window
 from facho.engine.oid import Oid
 from facho.engine.snmp import Agent
 
@@ -42,6 +43,7 @@ class Cause(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     BROKER_UNAVAILABLE = "broker_unavailable"
     CLOCK_SET = "clock_set"
+    MAINTENANCE = "maintenance"
 
 
 class Trigger(StrEnum):
@@ -141,6 +143,8 @@ class Standing:
     device: str = ""
     # Time of the last answer. None: never, or its last attempt got no answer.
     answered_at: datetime | None = None
+    # Its maintenance, as far as it concerns slots that are not accounted for.
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from facho.runtime.config import AUTOMATIC_POLLERS, Config
 from facho.runtime.forecasting import ForecastRuns
 from facho.runtime.metrics import Meters, OltCollector
 from facho.runtime.monitoring import Monitoring
-from facho.store import quotas, recovery, runs
+from facho.store import maintenance, quotas, recovery, runs
 from facho.store.breakers import BreakerPolicy
 from facho.store.database import DbThread, is_away
 from facho.store.devices import DeviceWatch
@@ -59,6 +59,9 @@ HOUR = timedelta(hours=1)
 
 # Interval between checks for addresses that were changed directly in the database.
 DEVICES_EVERY = 5 * SECOND
+
+# Interval between looks at the windows of maintenance. The scheduler follows them by itself.
+MAINTENANCE_EVERY = 5 * SECOND
 
 # Interval between deliveries of spooled results.
 DELIVER_EVERY = 2 * SECOND
@@ -304,6 +307,7 @@ def make_chores(
             Chore("open-hour", MINUTE, in_thread(writer, quotas.open_hour), offset=1 * SECOND),
             Chore("reap", MINUTE, in_thread(writer, reap), offset=3 * SECOND),
             Chore("settle", MINUTE, in_thread(writer, quotas.settle), offset=5 * SECOND),
+            Chore("maintenance", MAINTENANCE_EVERY, in_thread(writer, maintenance.step)),
             Chore("plans", 2 * SECOND, planner.step),
             Chore("forecasts", 5 * SECOND, ForecastRuns(thread=helper, clock=clock).step),
             Chore("identification", HOUR, in_thread(writer, runs.repair), offset=15 * SECOND),

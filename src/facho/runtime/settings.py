@@ -71,6 +71,7 @@ INSTALLED_APPS = [
     "facho.apps.changes",
     "facho.apps.accounts",
     "facho.apps.inventory",
+    "facho.apps.maintenance",
     "facho.apps.jobs",
     "facho.apps.polling",
     "facho.apps.telemetry",

@@ -15,6 +15,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("facho.apps.accounts.urls")),
     path("api/v1/", include("facho.apps.inventory.urls")),
+    path("api/v1/", include("facho.apps.maintenance.urls")),
     path("api/v1/", include("facho.apps.jobs.urls")),
     path("api/v1/", include("facho.apps.polling.urls")),
     path("api/v1/", include("facho.apps.telemetry.urls")),

@@ -12,6 +12,7 @@ from django.utils import timezone
 from facho.apps.inventory import models as inventory
 from facho.apps.inventory.models import SECRETS
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from facho.apps.maintenance.queries import Maintained, windows_between
 from facho.apps.rest.fields import WrongKeyError
 from facho.engine import oid
 from facho.engine.errors import OltGone
@@ -35,6 +36,10 @@ OLT_SETTINGS = (
     "max_in_flight",
     "max_pdus_per_second",
 )
+# A clock that differs from the database's, and slots that were missed without an engine.
+AHEAD = timedelta(minutes=1)
+BACK = timedelta(days=1)
+
 NODE_SETTINGS = ("id", "master_id", "own_interval_seconds", "own_priority", "own_enabled")
 JOB_SETTINGS = (
     "name",
@@ -51,7 +56,7 @@ OID_SETTINGS = ("id", "name", "oid", "decode", "scalar")
 
 
 class DbNodeSource:
-    """Reads nodes and OLTs. One query per tick finds the changed OLTs, three read them.
+    """Reads nodes and OLTs. Two queries per tick find the changed OLTs and the maintenance, three read them.
 
     Direct changes to the rows are found by fingerprints: four queries for any fleet size.
     """
@@ -75,8 +80,16 @@ class DbNodeSource:
 def _standings() -> Mapping[int, Standing]:
     columns = ("id", "revision", "breaker_opened_at", "failures", "last_answer_at", *inventory.HOST_ADDRESS)
     rows = inventory.Olt.objects.filter(enabled=True).order_by().values_list(*columns)
+    now = timezone.now()
+    windows = Maintained(windows_between(now - BACK, now + AHEAD)).spans
     return {
-        id_: Standing(revision, breaker_since, inventory.host_address(*where).device, None if failures else answered_at)
+        id_: Standing(
+            revision,
+            breaker_since,
+            inventory.host_address(*where).device,
+            None if failures else answered_at,
+            windows.get(id_, ()),
+        )
         for id_, revision, breaker_since, failures, answered_at, *where in rows
     }
 

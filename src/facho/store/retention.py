@@ -89,6 +89,7 @@ def rules(*, logs: int, executions: int, history: int, daily: int, changes: int)
         Keep("alerts.Alert", "opened_at", history, over="recovered_at"),
         Keep("problems.ProblemEntry", "at", history),
         Keep("problems.Problem", "since", history, over="until"),
+        Keep("maintenance.MaintenanceWindow", "ends_at", history),
         Keep("changes.Change", "at", changes),
     ]
 

@@ -19,6 +19,7 @@ from facho.apps.changes.actor import acting, engine
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.jobs.templates import apply_usual_jobs
+from facho.apps.maintenance.queries import Maintained, maintained_at
 from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.brands import brand
 from facho.engine.chunks import FIELDS
@@ -213,7 +214,7 @@ def close(
         coverage=summary(collected.coverage),
         failed_onus=first(collected.failed_onus),
     )
-    _count(rows, outcome, attempts)
+    _count(rows, outcome, attempts, now)
     _learn(rows, outcome, collected, attempts)
     return _hear(rows, outcome, policy, now)
 
@@ -244,7 +245,7 @@ def interrupt(executions: "QuerySet[Execution]", cause: Cause, now: datetime) ->
         attempts = _end_attempts(rows, outcome, now)
         ids = [row.id for row in rows]
         sql.set_columns(Execution, ids, status=Status.INTERRUPTED, cause=cause, ended_at=now, retry_at=None)
-        _count(rows, outcome, attempts)
+        _count(rows, outcome, attempts, now)
     return rows
 
 
@@ -304,9 +305,11 @@ def _move(execution_ids: Collection[int], by: timedelta) -> None:
     )
 
 
-def _count(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts]) -> None:
+def _count(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[int, Attempts], now: datetime) -> None:
     """Count the finished slots in quotas and plans. A manual run has no slot."""
     scheduled = [row for row in rows if row.trigger == Trigger.SCHEDULE]
+    # Failures in a maintenance are expected.
+    maintained = maintained_at(now) if outcome.cause is Cause.UNREACHABLE else Maintained()
     quotas.count(
         [
             quotas.Ended(
@@ -315,7 +318,7 @@ def _count(rows: Iterable[OpenExecution], outcome: Outcome, attempts: Mapping[in
                 row.node_name,
                 hour_of(row.slot),
                 outcome.status,
-                cause=outcome.cause or outcome.error_class,
+                cause=Cause.MAINTENANCE if maintained.of(row.breaker.olt_id) else outcome.cause or outcome.error_class,
                 milliseconds=attempts.get(row.id, Attempts()).total // timedelta(milliseconds=1),
             )
             for row in scheduled

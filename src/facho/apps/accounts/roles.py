@@ -50,6 +50,7 @@ ADDED: dict[Role, list[str]] = {
         *_each("view", "polling.execution", "polling.executionattempt", "polling.poller", "polling.pollerstats"),
         *_each("view", "coordinator.quotatracker", "coordinator.quotaviolation", "coordinator.executionplan"),
         *_each("view", "coordinator.forecast", "coordinator.coordinatorlog"),
+        *_each("view", "maintenance.maintenance"),
         *_each("view", "alerts.alert", "alerts.rule", "alerts.channel", "alerts.delivery", "problems.problem"),
     ],
     # The only change of an alert is its acknowledgement. Problems are also assigned, snoozed and commented on. Notes of
@@ -64,6 +65,7 @@ ADDED: dict[Role, list[str]] = {
         *_each("operate", "inventory.olt", "jobs.snmpjob", "jobs.workflownode"),
         # The only change of a port is its capacity.
         *_each("change", "telemetry.ponport", "telemetry.onuposition"),
+        *_each("add change delete", "maintenance.maintenance"),
         "dashboard.share_savedview",
     ],
     Role.ENGINEER: [

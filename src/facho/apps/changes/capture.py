@@ -29,6 +29,7 @@ RECORDED = (
     "inventory.Scope",
     "inventory.Site",
     "inventory.Tag",
+    "maintenance.Maintenance",
     "jobs.SnmpJob",
     "jobs.SnmpJobOid",
     "jobs.WorkflowNode",

@@ -145,6 +145,7 @@ def waiting_for() -> dict[str, str]:
         Cause.OLT_BUSY.value: _("its OLT to be free"),
         Cause.NO_FREE_POLLER.value: _("a free poller"),
         Cause.BREAKER_OPEN.value: _("its OLT to answer again"),
+        Cause.MAINTENANCE.value: _("the end of the maintenance"),
         Cause.DATABASE_UNAVAILABLE.value: _("the database, which is unavailable"),
         Cause.BROKER_UNAVAILABLE.value: _("Redis, which is unavailable"),
     }

@@ -20,6 +20,7 @@ PART_LABELS: dict[str, Any] = {
     Cause.DATABASE_UNAVAILABLE.value: _("the database was unavailable"),
     Cause.BROKER_UNAVAILABLE.value: _("Redis was unavailable"),
     Cause.CLOCK_SET.value: _("the clock was set forward"),
+    Cause.MAINTENANCE.value: _("the OLT was in maintenance"),
     STARTING: _("it was being started"),
     IN_CHAIN: _("previous links of the chain were running"),
 }

@@ -34,6 +34,7 @@ CAUSE_CHOICES = [
     (Cause.DATABASE_UNAVAILABLE.value, _("the database was unavailable")),
     (Cause.BROKER_UNAVAILABLE.value, _("Redis was unavailable")),
     (Cause.CLOCK_SET.value, _("the clock was set forward")),
+    (Cause.MAINTENANCE.value, _("the OLT was in maintenance")),
 ]
 COMPLETENESS_CHOICES = [
     (Completeness.COMPLETE.value, _("complete")),

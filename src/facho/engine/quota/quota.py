@@ -3,7 +3,7 @@
 The report of a violation is plain JSON:
 
 required, completed, failed, skipped, pending   counters of the hour; pending: still open when it was judged
-percent       completed share, without disabled runs
+percent       completed share, without runs that were disabled or in maintenance
 causes        number of skipped or failed runs, by cause or else by kind of error: {"unreachable": 9}
 slowest       jobs by total time: [{"task", "mean_seconds", "max_seconds", "runs"}], most time first
 worst_lateness   {"task", "slot", "seconds", "parts": {"olt_busy": 70.2, ..., "starting": 0.1}}, or null; parts add up
@@ -81,6 +81,10 @@ SHARES = {
 }
 
 
+# Causes set by users. Slots lost to them are not judged.
+UNWANTED = frozenset({Cause.DISABLED, Cause.MAINTENANCE})
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """Counters of one job on one OLT in one hour. `required` is always their sum."""
@@ -97,8 +101,8 @@ class Count:
 
     @property
     def wanted(self) -> int:
-        """Return the number of runs to judge, without those that were disabled by the admin."""
-        return max(self.required - self.causes.get(Cause.DISABLED, 0), self.completed)
+        """Return the number of runs to judge, without those that were disabled or in maintenance."""
+        return max(self.required - sum(self.causes.get(cause, 0) for cause in UNWANTED), self.completed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,7 @@ def advice(olt: str, task: str, causes: Mapping[str, int], busiest: Sequence[str
     weights: dict[str, int] = {}
     errors: dict[str, str] = {}
     for cause, number in sorted(causes.items(), key=lambda item: -item[1]):
-        if number and cause != Cause.DISABLED:
+        if number and cause not in UNWANTED:
             code = CURES.get(cause, "check_error")
             weights[code] = weights.get(code, 0) + number
             errors.setdefault(code, cause)

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
+from facho.engine.maintenance import Window
 from facho.engine.model import Cause, CompositeNode, JobKind, Node, Skipped, Trigger
 from facho.engine.quota.quota import by_hour
 
@@ -50,6 +51,25 @@ def next_check(slot: datetime, interval: timedelta, now: datetime) -> datetime:
 def missed_slots(slot: datetime, interval: timedelta, now: datetime) -> int:
     """Return the number of slots after `slot` that have passed by `now`."""
     return max(now - slot, timedelta(0)) // interval
+
+
+def excused(item: Skipped, windows: Iterable[Window]) -> Iterator[Skipped]:
+    """Split slots that were lost without an engine: those in a window without polling were not wanted."""
+    paused = [each for each in windows if not each.polls]
+    slots, count, is_paused = item.slot, 0, False
+    for number in range(item.slots):
+        slot = item.slot + number * item.node.interval
+        now_paused = any(each.covers(slot) for each in paused)
+        if count and now_paused != is_paused:
+            yield _part(item, slots, count, is_paused)
+            slots, count = slot, 0
+        count, is_paused = count + 1, now_paused
+    if count:
+        yield _part(item, slots, count, is_paused)
+
+
+def _part(item: Skipped, slot: datetime, slots: int, is_paused: bool) -> Skipped:
+    return replace(item, slot=slot, slots=slots, cause=Cause.MAINTENANCE if is_paused else item.cause)
 
 
 def regrid(due: datetime, interval: timedelta, now: datetime) -> datetime:

@@ -13,6 +13,9 @@ from facho.engine.scheduling.grid import DELAYED_AFTER, is_delayed, missed_slots
 from facho.engine.scheduling.outages import NO_OUTAGES, Outages
 from facho.engine.scheduling.retry import Retry
 
+# A node with one of these would not have been polled anyway.
+NOT_POLLED = frozenset({Cause.BREAKER_OPEN, Cause.MAINTENANCE})
+
 
 @dataclass(slots=True, eq=False)
 class QueuedNode:
@@ -41,8 +44,7 @@ class QueuedNode:
         """Add the time since the last mark to the current cause."""
         seconds = (now - self.marked_at).total_seconds()
         if seconds > 0:
-            # An unreachable OLT would not have been polled anyway.
-            lost = {} if self.cause is Cause.BREAKER_OPEN else self.outages.within(self.marked_at, now)
+            lost = {} if self.cause in NOT_POLLED else self.outages.within(self.marked_at, now)
             for cause, share in (*lost.items(), (self.cause, seconds - sum(lost.values()))):
                 if share > 0:
                     self.waits[cause] = self.waits.get(cause, 0.0) + share
@@ -50,7 +52,7 @@ class QueuedNode:
 
     def waits_for(self, now: datetime) -> Cause:
         """Return the current reason for the wait."""
-        return self.cause if self.cause is Cause.BREAKER_OPEN else self.outages.present(now) or self.cause
+        return self.cause if self.cause in NOT_POLLED else self.outages.present(now) or self.cause
 
     def wait_for(self, cause: Cause, now: datetime) -> None:
         """Set another reason for the wait from now on."""
@@ -118,6 +120,9 @@ class NodeQueue:
         self._busy: dict[int, str] = {}
         self._busy_devices: Counter[str] = Counter()
         self._broken: Collection[int] = frozenset()
+        # OLTs in maintenance, and those of them that are not polled.
+        self._maintained: Collection[int] = frozenset()
+        self._paused: Collection[int] = frozenset()
         self._tickets = itertools.count(1)
         # Sorted by urgency, by time of the next check, and by end of the slot.
         self._line: list[tuple[tuple[int, float, float, int], int, QueuedNode]] = []
@@ -265,6 +270,13 @@ class NodeQueue:
         for olt_id in changed:
             self._line_up_olt(olt_id, now)
 
+    def follow_maintenance(self, maintained: Collection[int], paused: Collection[int], now: datetime) -> None:
+        """Skip OLTs in maintenance without polling, and queue those whose maintenance ended."""
+        changed = (set(paused) ^ set(self._paused)) | (set(maintained) ^ set(self._maintained))
+        self._maintained, self._paused = maintained, paused
+        for olt_id in changed:
+            self._line_up_olt(olt_id, now)
+
     def _line_up_olt(self, olt_id: int, now: datetime) -> None:
         for waiting in self._by_olt[olt_id].values():
             self._line_up(waiting, now)
@@ -272,8 +284,11 @@ class NodeQueue:
     def _blocked_by(self, waiting: QueuedNode) -> Cause | None:
         if self.is_blocked(waiting.composite.olt_id):
             return Cause.OLT_BUSY
-        is_broken = waiting.composite.olt_id in self._broken and not waiting.composite.urgent
-        return Cause.BREAKER_OPEN if is_broken else None
+        olt_id = waiting.composite.olt_id
+        if waiting.composite.urgent or (olt_id not in self._paused and olt_id not in self._broken):
+            return None
+        # An OLT that does not answer during its maintenance is not to blame.
+        return Cause.MAINTENANCE if olt_id in self._paused or olt_id in self._maintained else Cause.BREAKER_OPEN
 
     def take(self, now: datetime, makes_way: MakesWay = lambda waiting: None) -> QueuedNode | None:
         """Remove and return the most urgent composite that can run."""
@@ -320,8 +335,8 @@ class NodeQueue:
         return max((waiting.composite.master.priority for waiting in self._by_olt[olt_id].values()), default=0)
 
     def delayed(self, now: datetime) -> int:
-        """Return the number of delayed composites, without those of OLTs with an open breaker."""
-        return sum(is_delayed(each.since, now) for each in self if each.cause is not Cause.BREAKER_OPEN)
+        """Return the number of delayed composites, without those of OLTs that are not polled."""
+        return sum(is_delayed(each.since, now) for each in self if each.cause not in NOT_POLLED)
 
 
 def in_order(waitings: Iterable[QueuedNode], now: datetime) -> list[QueuedNode]:

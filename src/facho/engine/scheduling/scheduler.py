@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from facho.engine.events import Event, log_event
+from facho.engine.maintenance import Window
 from facho.engine.model import (
     Cause,
     Claim,
@@ -20,9 +21,10 @@ from facho.engine.model import (
 from facho.engine.observer import Observer
 from facho.engine.ports import Clock, NodeRunner, NodeSource, Slots
 from facho.engine.scheduling.changes import ChangeKind, OltChange, OltState, detect_changes
-from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, group_chains, next_check
+from facho.engine.scheduling.grid import RESTART_GRACE, Gap, Grid, Links, excused, group_chains, next_check
 from facho.engine.scheduling.outages import Outages
 from facho.engine.scheduling.pollers import OltProber, PollerManager, PoolSize
+from facho.engine.scheduling.queue import NOT_POLLED
 from facho.engine.scheduling.retry import retry_of_left
 
 logger = logging.getLogger(__name__)
@@ -91,6 +93,8 @@ class Scheduler:
         self.standings: Mapping[int, Standing] = {}
         # Start times of open breakers, by OLT.
         self._broken: Mapping[int, datetime] = {}
+        # Windows of maintenance, by OLT.
+        self._windows: Mapping[int, tuple[Window, ...]] = {}
         self._fingerprints: Mapping[int, str] = {}
         self._states: dict[int, OltState] = {}
         self._looked_at: datetime | None = None
@@ -229,6 +233,7 @@ class Scheduler:
             except Exception:
                 # The database may be unavailable. Nodes in memory continue; the next tick tries again.
                 logger.exception("reading changes from the database failed; continuing with the last known state")
+        self._follow_maintenance()
         self.tick(self._clock.now())
         self.manager.tick()
         if self._prober is not None:
@@ -325,13 +330,22 @@ class Scheduler:
         self.standings, self._fingerprints = standings, fingerprints
         self._has_started = True
 
+    def _follow_maintenance(self) -> None:
+        """Apply the windows of maintenance that start or end now, with or without the database."""
+        now = self._clock.now()
+        current = [(id_, each) for id_, windows in self._windows.items() for each in windows if each.covers(now)]
+        paused = {id_ for id_, window in current if not window.polls}
+        self.manager.queue.follow_maintenance({id_ for id_, _ in current}, paused, now)
+        if self._prober is not None:
+            self._prober.follow({id_: since for id_, since in self._broken.items() if id_ not in paused})
+
     def _follow_breakers(self, standings: Mapping[int, Standing]) -> None:
         broken = {id_: standing.breaker_since for id_, standing in standings.items() if standing.breaker_since}
         self._on_change(broken.keys() ^ {id_ for id_, each in self.standings.items() if each.breaker_since})
         self._broken = broken
         self.manager.follow_breakers(broken)
-        if self._prober is not None:
-            self._prober.follow(broken)
+        self._windows = {id_: standing.windows for id_, standing in standings.items() if standing.windows}
+        self._follow_maintenance()
 
     async def _take_over(
         self, olt_ids: Collection[int], states: Mapping[int, OltState], refused: Mapping[int, CompositeNode]
@@ -347,7 +361,11 @@ class Scheduler:
         queued = {id_: item.composite for id_ in before if (item := self.manager.queue.find(id_)) is not None}
         waiting = {**refused, **queued}
         shift = self._grid.compare(before, composites, waiting, refused.keys(), now, is_start=not self._has_started)
-        shift.skipped = [self._with_true_cause(item, now) for item in shift.skipped]
+        shift.skipped = [
+            self._with_true_cause(part, now)
+            for item in shift.skipped
+            for part in excused(item, self._windows.get(item.node.olt_id, ()))
+        ]
         shift.avoid(await self._taken({id_: composites[id_] for id_ in shift.dues}, now), composites)
         await self._obey(changes, now)
         for checks, skipped in shift.portions(AT_ONCE):
@@ -403,8 +421,8 @@ def _tell_change(change: OltChange) -> None:
 
 
 def _tell_lost(skipped: Collection[Skipped]) -> None:
-    # The open breaker is already logged, and each slot that it costs has a row.
-    for item in (each for each in skipped if each.cause is not Cause.BREAKER_OPEN):
+    # The open breaker or the maintenance is already logged, and each slot that it costs has a row.
+    for item in (each for each in skipped if each.cause not in NOT_POLLED):
         log_event(
             logger,
             Event.SLOTS_LOST,
