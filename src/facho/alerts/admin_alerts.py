@@ -31,7 +31,7 @@ from facho.apps.inventory.admin_tools import (
 from facho.apps.inventory.queries import OLT_HEAVY
 
 SEVERITY_COLOURS = {"info": "info", "warning": "warning", "critical": "danger"}
-STATE_COLOURS = {"open": "danger", "acknowledged": "warning", "recovered": "success"}
+STATE_COLOURS = {"open": "danger", "acknowledged": "warning", "recovered": "success", "closed": "info"}
 STATUS_COLOURS = {"PENDING": "info", "SENT": "success", "FAILED": "danger", "SUPPRESSED": "default"}
 
 
@@ -126,6 +126,8 @@ class AlertAdmin(EnginesAdmin):
 
     @staticmethod
     def _state(alert: Alert) -> tuple[str, str]:
+        if alert.is_unknown:
+            return "closed", gettext("closed, state unknown")
         if not alert.is_open:
             return "recovered", gettext("recovered")
         return ("acknowledged", gettext("acknowledged")) if alert.acknowledged_at else ("open", gettext("open"))

@@ -31,12 +31,15 @@ from facho.alerts.rules import (
     Silence,
     decide,
     due_times,
+    ending,
 )
 from facho.alerts.sources import Firings, World, firings
 from facho.apps.changes.actor import acting, engine
 from facho.apps.changes.record import recorded
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
+from facho.apps.maintenance.models import MaintenanceWindow
+from facho.apps.maintenance.queries import Maintained, held_at
 from facho.engine.events import Event, log_event
 
 logger = logging.getLogger(__name__)
@@ -85,6 +88,10 @@ class Changes:
     changed: list[Alert] = field(default_factory=list)
     absent: list[Alert] = field(default_factory=list)
     recovered: list[tuple[Alert, AlertVerdict]] = field(default_factory=list)
+    # Alerts whose state is unknown from now on.
+    closed: list[tuple[Alert, AlertVerdict]] = field(default_factory=list)
+    # Windows of maintenance whose alerts are reported now.
+    over: Maintained = field(default_factory=Maintained)
     messages: list["Letter"] = field(default_factory=list)
     # Violations for which a message was created.
     notified: set[int] = field(default_factory=set)
@@ -96,30 +103,34 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
     standing: dict[int | None, list[Alert]] = defaultdict(list)
     for alert in Alert.objects.filter(recovered_at__isnull=True).order_by("id"):
         standing[alert.rule_id].append(alert)
-    if not rules and not standing:
+    held, over = held_at(now)
+    if not rules and not standing and not over:
         return
     open_keys = {rule_id: {alert.key for alert in alerts} for rule_id, alerts in standing.items() if rule_id}
     world = World(now, snapshot, since, open_keys)
     found = firings(rules.values(), world)
     said = _said(now)
-    changes = Changes(now)
-    for alerts in standing.values():
-        changes.recovered += [(alert, UNWATCHED) for alert in alerts if not _is_watched(alert, rules, world)]
-    watched = {
-        rule_id: [alert for alert in standing.get(rule_id, ()) if _is_watched(alert, rules, world)] for rule_id in rules
-    }
+    changes = Changes(now, over=over)
+    for rule_id, alerts in standing.items():
+        for alert in alerts:
+            alert.params |= _closing(alert, rules, world, held)
+        changes.closed += [
+            (alert, _closing_verdict(alert, rules, said[rule_id or 0], now)) for alert in alerts if alert.is_unknown
+        ]
+    watched = {rule_id: [alert for alert in standing.get(rule_id, ()) if not alert.is_unknown] for rule_id in rules}
     explained = _explained(rules, found, watched)
     is_new = any(
         firing.key not in open_keys.get(rule_id, ()) for rule_id, some in found.items() for firing in some or ()
     )
     ended = _recently_ended(now) if is_new else {}
     for rule in rules.values():
-        firing = found[rule.pk]
-        if firing is not None:
+        if found[rule.pk] is not None:
+            firing = [each for each in found[rule.pk] or () if not _windows(held, rule, each)]
             holds = {each.key: explained.hold(rule.kind, each) for each in firing}
-            held = {key: hold for key, hold in holds.items() if hold is not None}
+            listed = {key: hold for key, hold in holds.items() if hold is not None}
             unstable = {key for key, times in ended.get(rule.pk, {}).items() if 0 < rule.flap_times <= times + 1}
-            _evaluate_rule(Seen(rule, firing, watched[rule.pk], said[rule.pk], held, unstable), changes)
+            _evaluate_rule(Seen(rule, firing, watched[rule.pk], said[rule.pk], listed, unstable), changes)
+    _summarise(changes, rules)
     _write(changes)
     _log(changes)
 
@@ -174,10 +185,49 @@ def _recently_ended(now: datetime) -> Mapping[int, Mapping[str, int]]:
     return times
 
 
-def _is_watched(alert: Alert, rules: Mapping[int, Rule], world: World) -> bool:
+def _windows(maintained: Maintained, rule: Rule, about: Firing | Alert) -> list[MaintenanceWindow]:
+    """Return the windows of maintenance that hold an alert. Events of maintenance itself are not held."""
+    is_own = rule.kind == RuleKind.EVENT and str(about.params.get("event")).startswith("MAINTENANCE_")
+    return [] if is_own else maintained.of(about.olt_id, about.slot, about.port)
+
+
+def _closing(alert: Alert, rules: Mapping[int, Rule], world: World, held: Maintained) -> dict[str, Any]:
+    """Return why an open alert is closed, as params for its texts; empty if it is watched."""
     rule = rules.get(alert.rule_id or 0)
     # A rule whose kind changed does not continue its old alerts.
-    return rule is not None and rule.kind == alert.kind and (alert.olt_id is None or world.watches(rule, alert.olt_id))
+    if rule is None or rule.kind != alert.kind:
+        return {"closed": {"by": "rule"}}
+    if alert.olt_id is not None and not world.watches(rule, alert.olt_id):
+        return {"closed": {"by": "rule" if alert.olt_id in world.olts else "disabled"}}
+    for window in _windows(held, rule, alert):
+        alert.window, plan = window, window.maintenance
+        end = {"at": window.ends_at.isoformat(timespec="minutes"), "reason": plan.reason}
+        return {"closed": {"by": "maintenance", "target": plan.target, **end}}
+    return {}
+
+
+def _closing_verdict(alert: Alert, rules: Mapping[int, Rule], said: set[Said], now: datetime) -> AlertVerdict:
+    """Return when the recipients of an alert learn that it was closed; never if that follows from the rule."""
+    rule = rules.get(alert.rule_id or 0)
+    if rule is None or alert.params["closed"]["by"] == "rule":
+        return UNWATCHED
+    return ending(News.CLOSED, alert.first_told_at, policy(rule), said, now)
+
+
+def _summarise(changes: Changes, rules: Mapping[int, Rule]) -> None:
+    """Report the alerts that a maintenance held, and those that it closed and that do not fire any more.
+
+    All that a channel gets at one time is one message.
+    """
+    opened = {(alert.rule_id, alert.key) for alert in changes.opened}
+    closed = Alert.objects.filter(window__in=changes.over.windows, rule__in=rules, recovered_at__isnull=False)
+    for alert in closed.order_by("id"):
+        rule = rules[alert.rule_id or 0]
+        is_told = alert.first_told_at and alert.recovered_at and alert.first_told_at <= alert.recovered_at
+        if is_told and alert.is_unknown and (alert.rule_id, alert.key) not in opened:
+            opened.add((alert.rule_id, alert.key))
+            verdict = policy(rule).when(News.SUMMARY, changes.now, ())
+            changes.messages.append(_letter(alert, rule, News.SUMMARY, verdict, changes.now))
 
 
 def policy(rule: Rule) -> AlertPolicy:
@@ -223,7 +273,7 @@ def _evaluate_rule(seen: Seen, changes: Changes) -> None:
             alert = rows[decision.alert.id]
             _continue(alert, decision, seen.held, changes)
         elif decision.firing is not None:
-            alert = _open(rule, decision.firing, seen, changes.now)
+            alert = _open(rule, decision.firing, seen, changes)
             changes.opened.append(alert)
         if decision.news not in (None, News.RECOVERED):
             _send(alert, rule, decision, changes)
@@ -231,7 +281,7 @@ def _evaluate_rule(seen: Seen, changes: Changes) -> None:
         changes.notified |= {each.params["violation"] for each in seen.firing if each.key not in seen.held}
 
 
-def _open(rule: Rule, firing: Firing, seen: Seen, now: datetime) -> Alert:
+def _open(rule: Rule, firing: Firing, seen: Seen, changes: Changes) -> Alert:
     return Alert(
         rule=rule,
         rule_name=rule.name,
@@ -242,29 +292,39 @@ def _open(rule: Rule, firing: Firing, seen: Seen, now: datetime) -> Alert:
         slot=firing.slot,
         port=firing.port,
         params=dict(firing.params),
-        opened_at=now,
-        last_seen_at=now,
+        opened_at=changes.now,
+        last_seen_at=changes.now,
+        window=next(iter(_windows(changes.over, rule, firing)), None),
         held=seen.held.get(firing.key, ""),
         is_unstable=firing.key in seen.unstable,
     )
 
 
 def _send(alert: Alert, rule: Rule, decision: Decision, changes: Changes) -> None:
-    """Plan the messages of a decision, each at the time at which its channel is on call."""
+    """Plan the messages of a decision."""
     news, verdict = News(str(decision.news)), decision.verdict
-    related = rule.escalation_channels if news is News.ESCALATED else rule.channels
-    channels = {channel.pk: channel for channel in related.all()}
-    if not channels:
+    if decision.alert is None and alert.window is not None:
+        news, verdict = News.SUMMARY, policy(rule).when(News.SUMMARY, changes.now, ())
+    letter = _letter(alert, rule, news, verdict, changes.now)
+    if not letter.due:
         return
-    due = dict.fromkeys(channels, changes.now)
     if verdict.at is not None:
-        on_call = {pk: channel.on_call for pk, channel in channels.items()}
-        due = due_times(verdict.at, on_call, AlertSeverity(rule.severity))
-        alert.last_told_at = min(due.values())
+        alert.last_told_at = min(letter.due.values())
         alert.first_told_at = alert.first_told_at or alert.last_told_at
         if news is News.ESCALATED:
             alert.escalated_at = alert.last_told_at
-    changes.messages.append(Letter(alert, news, verdict.silence, {channels[pk]: at for pk, at in due.items()}))
+    changes.messages.append(letter)
+
+
+def _letter(alert: Alert, rule: Rule, news: News, verdict: AlertVerdict, now: datetime) -> Letter:
+    """Return the messages about an alert, each at the time at which its channel is on call."""
+    related = rule.escalation_channels if news is News.ESCALATED else rule.channels
+    channels = {channel.pk: channel for channel in related.all()}
+    due = dict.fromkeys(channels, now)
+    if verdict.at is not None:
+        on_call = {pk: channel.on_call for pk, channel in channels.items()}
+        due = due_times(verdict.at, on_call, AlertSeverity(rule.severity))
+    return Letter(alert, news, verdict.silence, {channels[pk]: at for pk, at in due.items()})
 
 
 def _continue(alert: Alert, decision: Decision, held: Mapping[str, Hold], changes: Changes) -> None:
@@ -305,7 +365,11 @@ def _write(changes: Changes) -> None:
         for channel, at in letter.due.items()
         if letter.news is not News.REPEATED or (letter.alert.pk, channel.pk) not in unsent
     ]
-    Delivery.objects.bulk_create(messages + _recover(changes))
+    Alert.objects.bulk_update([alert for alert, _ in changes.closed], ["params", "window"], batch_size=200)
+    ended = _end(News.RECOVERED, changes.recovered, now) + _end(News.CLOSED, changes.closed, now)
+    Delivery.objects.bulk_create(messages + ended)
+    over = MaintenanceWindow.objects.filter(pk__in=[window.pk for window in changes.over.windows])
+    over.update(summarised_at=now)
     QuotaViolation.objects.filter(pk__in=changes.notified, notified=False).update(notified=True, notified_at=now)
 
 
@@ -313,9 +377,9 @@ def _rows(alerts: Iterable[Alert]) -> Any:
     return Alert.objects.filter(pk__in=[alert.pk for alert in alerts])
 
 
-def _recover(changes: Changes) -> list[Delivery]:
-    """End alerts, cancel held messages about them, and return the recoveries to report."""
-    now, verdicts = changes.now, {alert.pk: (alert, verdict) for alert, verdict in changes.recovered}
+def _end(news: News, ended: Iterable[tuple[Alert, AlertVerdict]], now: datetime) -> list[Delivery]:
+    """End alerts, cancel held messages about them, and return the messages about their end."""
+    verdicts = {alert.pk: (alert, verdict) for alert, verdict in ended}
     if not verdicts:
         return []
     rows = Alert.objects.filter(pk__in=verdicts, recovered_at__isnull=True)
@@ -335,14 +399,7 @@ def _recover(changes: Changes) -> list[Delivery]:
     pairs = list(told.order_by("channel_id", "alert_id").values_list("alert_id", "channel_id").distinct())
     channels = Channel.objects.only(*CHANNEL_COLUMNS).in_bulk({channel_id for _alert_id, channel_id in pairs})
     return [
-        _delivery(
-            alert,
-            News.RECOVERED,
-            channel,
-            channel.on_call.next(verdict.at) if verdict.at else now,
-            verdict.silence,
-            now,
-        )
+        _delivery(alert, news, channel, channel.on_call.next(verdict.at) if verdict.at else now, verdict.silence, now)
         for (alert, verdict), channel in ((verdicts[alert_id], channels[channel_id]) for alert_id, channel_id in pairs)
     ]
 
@@ -367,6 +424,7 @@ def _log(changes: Changes) -> None:
     """Log alerts in English, with the subject in each other language as a detail for pages."""
     told = [(Event.ALERT_RAISED, alert) for alert in changes.opened]
     told += [(Event.ALERT_RECOVERED, alert) for alert, _verdict in changes.recovered]
+    told += [(Event.ALERT_CLOSED, alert) for alert, _verdict in changes.closed]
     for event, alert in told:
         subjects: dict[str, Any] = {}
         for language, _name in settings.LANGUAGES:

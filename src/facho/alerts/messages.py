@@ -37,8 +37,10 @@ def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = 
 def compose(
     news: News, delivery_id: str, alerts: Sequence[Alert], language: str, zone: tzinfo, public_url: str
 ) -> Message:
-    """Return the message about some alerts of a rule, in a language and a time zone."""
+    """Return the message about some alerts, in a language and a time zone."""
     with translation.override(language), timezone.override(zone):
+        if news is News.SUMMARY:
+            return _summary(delivery_id, alerts, public_url)
         return _of_alerts(news, delivery_id, alerts, public_url)
 
 
@@ -47,6 +49,8 @@ def _of_alerts(news: News, delivery_id: str, alerts: Sequence[Alert], public_url
     mark = str(first.get_severity_display())
     if is_over:
         mark = gettext("resolved")
+    elif news is News.CLOSED:
+        mark = gettext("closed, state unknown")
     elif news is News.REPEATED:
         mark = gettext("still %(severity)s") % {"severity": mark}
     elif news is News.ESCALATED:
@@ -71,6 +75,37 @@ def _of_alerts(news: News, delivery_id: str, alerts: Sequence[Alert], public_url
         recovered_at=first.recovered_at if is_over else None,
         details=parts[0]["details"],
         alerts=parts,
+        url=_common_url(alerts, public_url),
+    )
+
+
+def _summary(delivery_id: str, alerts: Sequence[Alert], public_url: str) -> Message:
+    """Return the message about a maintenance that is over: what is open, and what was closed at its start and is not.
+
+    An alert of it has no end if it was still open.
+    """
+    first, window = alerts[0], alerts[0].window
+    # Two rules may watch for the same.
+    found = {(alert.kind, alert.key): alert for alert in alerts}.values()
+    still_open = [alert for alert in found if not alert.is_unknown]
+    gone = [alert for alert in found if alert.is_unknown]
+    lines = _list(still_open, News.RAISED, public_url) if still_open else []
+    if gone:
+        lines.append(gettext("No longer found:"))
+        lines += _list(gone, News.RAISED, public_url)[:-1]
+    target = window.maintenance.target if window else ""
+    severities = [AlertSeverity(alert.severity) for alert in still_open or alerts]
+    order = list(AlertSeverity)
+    return Message(
+        news=News.SUMMARY,
+        delivery_id=delivery_id,
+        subject=f"[{gettext('maintenance over')}] {text.summary_subject(target, len(still_open))}",
+        text="\n".join(lines),
+        severity=max(severities, key=order.index),
+        rule=first.rule_name,
+        alert_id=first.pk,
+        olt=first.olt.name if first.olt else None,
+        alerts=[_part(each, News.SUMMARY, public_url) for each in alerts],
         url=_common_url(alerts, public_url),
     )
 

@@ -23,6 +23,7 @@ from facho.apps.changes.models import Change
 from facho.apps.changes.record import record
 from facho.apps.inventory.bound_secrets import BoundSecrets
 from facho.apps.inventory.models import Olt
+from facho.apps.maintenance.models import MaintenanceWindow
 from facho.apps.rest.fields import SecretField
 from facho.apps.rest.names import validate_name
 
@@ -36,6 +37,8 @@ NEWS = [
     (News.REPEATED.value, _("repeated")),
     (News.ESCALATED.value, _("escalated")),
     (News.RECOVERED.value, _("recovered")),
+    (News.CLOSED.value, _("closed, state unknown")),
+    (News.SUMMARY.value, _("summary of a maintenance")),
     (News.TEST.value, _("test")),
 ]
 SILENCES = [
@@ -353,6 +356,8 @@ class Alert(models.Model):
     opened_at = models.DateTimeField(_("opened"))
     last_seen_at = models.DateTimeField(_("last seen"))
     absent_since = models.DateTimeField(null=True)
+    # The maintenance that closed it, or that held it until it was over.
+    window = models.ForeignKey(MaintenanceWindow, models.SET_NULL, null=True, related_name="alerts")
     recovered_at = models.DateTimeField(_("recovered"), null=True)
     # Number of occurrences, including flaps.
     count = models.PositiveIntegerField(_("times"), default=1)
@@ -397,6 +402,11 @@ class Alert(models.Model):
     @property
     def is_open(self) -> bool:
         return self.recovered_at is None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether it was closed without knowing the state: see `text.closing`."""
+        return "closed" in self.params
 
     def acknowledge(self, by: Any) -> bool:
         """Mark as acknowledged, so that it is not repeated. False if it already was."""

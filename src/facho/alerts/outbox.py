@@ -172,8 +172,18 @@ def _claim(head: Delivery, now: datetime) -> list[Delivery]:
         next_try_at=head.next_try_at,
         attempts=head.attempts,
     )
-    same = same.filter(alert__rule_name=head.alert.rule_name) if head.alert else same.filter(pk=head.pk)
-    rows = same.select_related("alert__olt").defer(*(f"alert__{name}" for name in OLT_HEAVY)).order_by("id")
+    if head.alert is None:
+        same = same.filter(pk=head.pk)
+    elif head.news == News.SUMMARY:
+        # Of all rules.
+        same = same.filter(alert__window=head.alert.window_id)
+    else:
+        same = same.filter(alert__rule_name=head.alert.rule_name)
+    rows = (
+        same.select_related("alert__olt", "alert__window__maintenance")
+        .defer(*(f"alert__{name}" for name in OLT_HEAVY))
+        .order_by("id")
+    )
     claimed = list(rows.select_for_update(of=("self",)))
     Delivery.objects.filter(pk__in=[each.pk for each in claimed]).update(
         attempts=F("attempts") + 1, next_try_at=next_try(head.attempts + 1, now)

@@ -44,6 +44,10 @@ class News(StrEnum):
     # To other channels, because nobody acknowledged it.
     ESCALATED = "escalated"
     RECOVERED = "recovered"
+    # It is no longer watched, so its state is unknown.
+    CLOSED = "closed"
+    # A maintenance is over.
+    SUMMARY = "summary"
     TEST = "test"
 
 
@@ -283,11 +287,18 @@ def _on_absence(alert: OpenAlert, policy: AlertPolicy, told: set[Said], now: dat
     recover_after = max(policy.recover_after, STABLE_AFTER) if alert.is_unstable else policy.recover_after
     if alert.absent_since is None or now - alert.absent_since < recover_after:
         return Decision(alert, None)
-    if alert.first_told_at is None or alert.first_told_at > now:
-        return Decision(alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNTOLD))
+    return Decision(alert, None, News.RECOVERED, ending(News.RECOVERED, alert.first_told_at, policy, told, now))
+
+
+def ending(
+    news: News, first_told_at: datetime | None, policy: AlertPolicy, told: set[Said], now: datetime
+) -> AlertVerdict:
+    """Decide about the message that an alert has ended."""
+    if first_told_at is None or first_told_at > now:
+        return AlertVerdict(silence=Silence.UNTOLD)
     if not policy.tells_recovery:
-        return Decision(alert, None, News.RECOVERED, AlertVerdict(silence=Silence.UNWANTED))
-    return Decision(alert, None, News.RECOVERED, _say(policy, News.RECOVERED, told, now))
+        return AlertVerdict(silence=Silence.UNWANTED)
+    return _say(policy, news, told, now)
 
 
 def _say(policy: AlertPolicy, news: News, told: set[Said], now: datetime) -> AlertVerdict:

@@ -218,6 +218,10 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
     olt_name = serializers.CharField(read_only=True, allow_null=True)
     subject = serializers.CharField(read_only=True)
     is_open = serializers.BooleanField(read_only=True)
+    is_unknown = serializers.BooleanField(
+        read_only=True,
+        help_text="Whether it was closed by a maintenance or because it is not watched any more; its problem may last.",
+    )
     acknowledged_by = serializers.SerializerMethodField(help_text="Name of the user.")
     params = serializers.DictField(read_only=True, help_text="The values in the subject; they depend on `kind`.")
 
@@ -236,6 +240,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
             "slot",
             "port",
             "is_open",
+            "is_unknown",
             "opened_at",
             "last_seen_at",
             "recovered_at",

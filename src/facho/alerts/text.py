@@ -157,9 +157,31 @@ def _number(value: Any) -> float:
     return value if isinstance(value, int | float) else 0
 
 
+def closing(params: Mapping[str, Any]) -> str:
+    """Return why an alert was closed although its problem may last; empty if it was not."""
+    reason = params.get("closed")
+    if not isinstance(reason, Mapping):
+        return ""
+    if reason.get("by") == "maintenance":
+        known = _Known(spoken(reason))
+        said = gettext("Maintenance of %(target)s until %(at)s.") % known
+        return f"{said} {reason['reason']}" if reason.get("reason") else said
+    if reason.get("by") == "disabled":
+        return gettext("%(olt)s was disabled.") % _Known(params)
+    return gettext("The rule no longer watches it.")
+
+
+def summary_subject(target: str, still_open: int) -> str:
+    """Return the subject of a summary of a maintenance."""
+    if not still_open:
+        return gettext("%(target)s: no alerts are open") % {"target": target}
+    said = ngettext("%(target)s: %(count)s alert is open", "%(target)s: %(count)s alerts are open", still_open)
+    return said % {"target": target, "count": still_open}
+
+
 def lines(kind: str, params: Mapping[str, Any]) -> list[str]:
     """Return further details, one line each."""
-    said: list[str] = []
+    said: list[str] = [closing(params)] if "closed" in params else []
     if kind == "port_dark":
         states = [(sentence, params.get(state)) for state, sentence in STATES.items()]
         said.append(", ".join(gettext(sentence) % {"count": count} for sentence, count in states if count))

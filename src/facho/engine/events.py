@@ -300,6 +300,7 @@ class Event(Enum):
     # Alerts and housekeeping.
     ALERT_RAISED = WARNING, gettext_noop("alert %(rule)s: %(subject)s")
     ALERT_RECOVERED = INFO, gettext_noop("alert resolved: %(rule)s: %(subject)s")
+    ALERT_CLOSED = INFO, gettext_noop("alert closed, state unknown: %(rule)s: %(subject)s")
     RULE_DISABLED = WARNING, gettext_noop("alert %(rule)s was disabled: all its OLTs were deleted")
     DELIVERY_FAILED = (
         WARNING,

@@ -82,6 +82,7 @@ EVENT_LABELS = {
     Event.MAINTENANCE_ENDED: _("maintenance ended"),
     Event.ALERT_RAISED: _("alert raised"),
     Event.ALERT_RECOVERED: _("alert resolved"),
+    Event.ALERT_CLOSED: _("alert closed, state unknown"),
     Event.RULE_DISABLED: _("rule disabled"),
     Event.DELIVERY_FAILED: _("delivery failed"),
     Event.ROWS_EXPIRED: _("old rows deleted"),

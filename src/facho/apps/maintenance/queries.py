@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -13,6 +13,10 @@ from facho.apps.maintenance.models import Maintenance, MaintenanceQuerySet, Main
 from facho.engine.maintenance import Window
 
 Windows = QuerySet[MaintenanceWindow]
+
+
+# Without an engine for longer, the end of a window is no longer reported.
+REPORTED_FOR = timedelta(days=1)
 
 
 class Maintained:
@@ -73,6 +77,16 @@ HEAVY = tuple(f"maintenance__olt__{name}" for name in ("community", "v3_auth_key
 def maintained_at(now: datetime) -> Maintained:
     """Return what is in maintenance."""
     return Maintained(windows_between(now, now))
+
+
+def held_at(now: datetime) -> tuple[Maintained, Maintained]:
+    """Return the windows that hold alerts, and those that are over and whose held alerts are reported now."""
+    recent = windows_between(now - REPORTED_FOR, now).filter(summarised_at__isnull=True)
+    windows = list(recent)
+    return (
+        Maintained(each for each in windows if each.span.held_until > now),
+        Maintained(each for each in windows if each.span.held_until <= now),
+    )
 
 
 def restrict_maintenance(rows: MaintenanceQuerySet, user: Any) -> MaintenanceQuerySet:
