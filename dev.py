@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prepares .venv and runs things in it. Needs python3 and the package registry, nothing else.
 
-python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N]
+python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N] [--remove]
 python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py test [--fast | --long | --coverage] [pytest arguments]
 python3 dev.py settings

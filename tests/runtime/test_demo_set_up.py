@@ -5,12 +5,13 @@ import os
 import pytest
 
 from facho.apps.changes.models import Change
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Site
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.brands.huawei import HUAWEI
 from facho.runtime import config
 from facho.runtime.config import ConfigError
-from facho.runtime.demo import running
+from facho.runtime.demo import removal, running
+from facho.runtime.demo.removal import remove
 from facho.runtime.demo.setting_up import set_up
 
 FLEET = [
@@ -159,6 +160,45 @@ class TestDemonstration:
 
         assert all(olt.nodes.exists() for olt in Olt.objects.all())
         assert Olt.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_removal_takes_what_the_demonstration_added_and_leaves_the_rest(django_user_model, capsys):
+    visitor = django_user_model.objects.create_superuser("visitor")
+    set_up(FLEET)
+    mine = Olt.objects.create(name="My OLT", brand="huawei", host="192.0.2.7", community="private")
+    SnmpJob.objects.get(brand="huawei", name="Discovery").apply_to([mine])
+    became_mine = Olt.objects.get(name="OLT-NORTE-02")
+    became_mine.host = "192.0.2.8"
+    became_mine.community = "private"
+    became_mine.save()
+
+    remove([])
+
+    assert set(Olt.objects.values_list("name", flat=True)) == {"My OLT", "OLT-NORTE-02"}
+    assert list(django_user_model.objects.all()) == [visitor]
+    assert list(Site.objects.values_list("name", flat=True)) == ["Norte"]
+    assert set(SnmpJob.objects.filter(brand="huawei").values_list("name", flat=True)) == {"Discovery"}
+    assert list(mine.nodes.values_list("job__name", flat=True)) == ["Discovery"]
+    assert "1 OLTs of the demo were removed" in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_removal_knows_an_old_demonstration_by_its_names(django_user_model, capsys):
+    set_up(FLEET)
+    Change.objects.all()._raw_delete("default")
+    Olt.objects.create(name="My OLT", brand="huawei", host="192.0.2.7", community="private")
+
+    remove([olt["name"] for olt in FLEET])
+
+    assert list(Olt.objects.values_list("name", flat=True)) == ["My OLT"]
+    assert not django_user_model.objects.exists()
+    assert "Create one: facho createsuperuser" in capsys.readouterr().out
+
+
+def test_there_is_nothing_to_remove_without_a_directory(tmp_path):
+    with pytest.raises(ConfigError, match="There is no demo in"):
+        removal.run(data=tmp_path / "typo", olts=6, port=8000, prepare=lambda: pytest.fail("it went on"))
 
 
 class Prepared(Exception):

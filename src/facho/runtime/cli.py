@@ -74,6 +74,7 @@ def _parser(typed: str) -> argparse.ArgumentParser:
     demo.add_argument("--data", type=Path, default=Path("demo-data"), help="data directory (default %(default)s)")
     demo.add_argument("--olts", type=int, default=6, help="number of simulated OLTs (default %(default)s)")
     demo.add_argument("--onus", type=int, default=2100, help="minimum total number of ONUs (default %(default)s)")
+    demo.add_argument("--remove", action="store_true", help="remove the simulated OLTs; your own OLTs stay")
 
     web = _command(commands, "web", run_web, "run the web pages and the API (scale-out mode)")
     web.add_argument("--host", help="address to listen on (FACHO_HOST)")
@@ -225,8 +226,11 @@ def run_engine(arguments: argparse.Namespace) -> None:
 
 
 def run_demo(arguments: argparse.Namespace) -> None:
-    from facho.runtime.demo import running
+    from facho.runtime.demo import removal, running
 
+    if arguments.remove:
+        removal.run(data=arguments.data, olts=arguments.olts, port=arguments.port, prepare=prepare)
+        return
     running.run(port=arguments.port, data=arguments.data, olts=arguments.olts, onus=arguments.onus, prepare=prepare)
 
 

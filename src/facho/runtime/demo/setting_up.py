@@ -1,18 +1,20 @@
 """User, OLTs and jobs of the demo. What the visitor added or changed stays as it is."""
 
 import sys
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from facho.apps.changes.actor import acting, command_line
 from facho.apps.changes.models import Change
 from facho.apps.changes.record import record
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Site
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.jobs.templates import propose
 from facho.engine.model import JobKind
@@ -52,7 +54,7 @@ def set_up(fleet: list[dict[str, Any]], past: Past | None = None) -> None:
         is_empty = not Olt.objects.exists()
         with _noting(ADDED_BY_US):
             _add_user(past.began if past else now)
-        ours = own_olts(fleet)
+        ours = own_olts([olt["name"] for olt in fleet])
         _follow_fleet(fleet, ours)
         with _noting(ADDED_BY_US):
             new = _add_olts(fleet, ours)
@@ -68,17 +70,21 @@ def _add_user(joined: datetime) -> None:
         users.create_superuser(USER, password=PASSWORD, date_joined=joined)
 
 
-def own_olts(fleet: list[dict[str, Any]]) -> dict[str, Olt]:
-    """Return the OLTs added by the demo, by their original names, from the record of changes.
+def added(model: type[Model]) -> dict[int, str]:
+    """Return the original names of the rows added by the demo, by id, from the record of changes."""
+    rows = Change.objects.filter(note=ADDED_BY_US, object_type=model._meta.label_lower).order_by("-id")
+    return {int(id_): name for id_, name in rows.values_list("object_id", "object_name") if id_}
+
+
+def own_olts(names: Collection[str]) -> dict[str, Olt]:
+    """Return the OLTs added by the demo, by their original names. Earlier versions recorded nothing and used `names`.
 
     One with another address than that of a simulated OLT belongs to the visitor now.
     """
-    added = Change.objects.filter(note=ADDED_BY_US, object_type="inventory.olt").order_by("-id")
-    names = {int(id_): name for id_, name in added.values_list("object_id", "object_name") if id_}
-    if names:
-        return {names[row.pk]: row for row in Olt.objects.filter(pk__in=names, host=HOST)}
-    # Earlier versions recorded nothing and used the name.
-    rows = Olt.objects.filter(name__in=[olt["name"] for olt in fleet], host=HOST)
+    ours = added(Olt)
+    if ours:
+        return {ours[row.pk]: row for row in Olt.objects.filter(pk__in=ours, host=HOST)}
+    rows = Olt.objects.filter(name__in=names, host=HOST)
     with _noting(ADDED_BY_US):
         for row in rows:
             record(Change.Action.CREATED, row)
@@ -123,7 +129,17 @@ def _add_olts(fleet: list[dict[str, Any]], ours: dict[str, Olt]) -> list[Olt]:
     for name in sorted(taken):
         sys.stdout.write(f"  {name} already exists as an OLT of your own: it is not simulated.\n")
     names = ("name", "brand", "host", "port", "community")
-    return [Olt.objects.create(**{name: olt[name] for name in names}) for olt in new if olt["name"] not in taken]
+    return [
+        Olt.objects.create(site=_site(olt["name"]), **{name: olt[name] for name in names})
+        for olt in new
+        if olt["name"] not in taken
+    ]
+
+
+def _site(olt: str) -> Site:
+    """Return the site of an OLT, named as in OLT-NORTE-02."""
+    name = olt.split("-")[1].capitalize()
+    return Site.objects.filter(name__iexact=name).first() or Site.objects.create(name=name)
 
 
 def _add_jobs(olts: list[Olt]) -> None:
