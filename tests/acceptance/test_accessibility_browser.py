@@ -14,7 +14,7 @@ from django.utils import timezone
 from apps.cast import make_event, make_execution, make_job, make_olt, make_onu, make_plan, make_quota, make_violation
 from apps.test_role_matrix import ADMIN_MODELS, ADMIN_PAGES, NOBODY, PAGES, make_row, path_of, urls
 from facho.apps.accounts.models import ApiToken
-from facho.apps.telemetry.models import PonPort
+from facho.apps.telemetry.models import OnuPosition, PonPort
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
 from problem_rows import make_problem
@@ -79,6 +79,7 @@ def rows(bridge):
         for hours, dbm in ((30, -20.0), (1, -17.0 - 3 * number)):
             add_reading(onu, now - timedelta(hours=hours), state="online" if hours > 1 else state, rx_dbm=dbm)
         make_event(onu, now)
+        OnuPosition.at(onu.pk, olt.pk, -12.0 - number / 10, -77.0).save()
     master = make_execution(node, now - timedelta(minutes=3), status="FAILED", error="No answer in 5 s.")
     make_execution(node.chain.get(), now - timedelta(minutes=3), master_execution=master)
     make_quota(node, hour_of(now), completed=1, failed=3)

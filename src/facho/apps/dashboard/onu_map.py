@@ -74,6 +74,7 @@ def _words() -> dict[str, str]:
         "south": pgettext("direction", "S"),
         "east": pgettext("direction", "E"),
         "west": pgettext("direction", "W"),
+        "onu": _("1 ONU"),
         "onus": _("{n} ONUs"),
         "olts": _("OLTs: {n}"),
         "down": _("{n} down"),

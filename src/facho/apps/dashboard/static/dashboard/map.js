@@ -319,11 +319,13 @@ function drawSite(site, index) {
   );
 }
 
+const onusText = (count) => (count === 1 ? words.onu : fill(words.onus, { n: number(count) }));
+
 /** A cell in words: 34 ONUs, 5 down, 5 in a problem. */
 function describe(cell) {
   if (cell.onu) return `${cell.onu.name} · ${cell.onu.state}`;
   const { down, weak } = partsOf(cell);
-  const parts = [fill(words.onus, { n: number(cell.count) })];
+  const parts = [onusText(cell.count)];
   if (down) parts.push(fill(words.down, { n: number(down) }));
   if (weak) parts.push(fill(words.weak, { n: number(weak) }));
   if (cell.affected) parts.push(fill(words.affected, { n: number(cell.affected) }));
@@ -378,7 +380,7 @@ function openCell(cell) {
       ...of.map((each) => [link(each.url, each.title)]),
     ]);
   } else if (isPoint || view.zoom === MOST_ZOOM) {
-    openPopup(cell.latitude, cell.longitude, link(listUrl(cell), fill(words.onus, { n: number(cell.count) })), [describe(cell)]);
+    openPopup(cell.latitude, cell.longitude, link(listUrl(cell), onusText(cell.count)), [describe(cell)]);
   } else {
     fit(cell);
   }
@@ -424,7 +426,7 @@ const place = ({ latitude, longitude }) =>
 
 function listProblems() {
   const rows = problems.map((each) => {
-    const row = button(each.title, fill(words.onus, { n: number(each.onus) }), () => choose(each));
+    const row = button(each.title, onusText(each.onus), () => choose(each));
     row.firstChild.classList.add("map-problem", each.severity);
     row.firstChild.setAttribute("aria-pressed", String(each.id) === chosen);
     row.append(link(each.url, words.details));
