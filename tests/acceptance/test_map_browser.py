@@ -34,7 +34,9 @@ def test_markers_lead_to_onus_ports_problems_and_sites(bridge, onus):
     popup = page.locator("#map-popup")
     expect(popup).to_contain_text("loss of signal")
     expect(popup.get_by_role("link", name="client-3")).to_have_attribute("href", f"/onus/{onus[2].pk}/")
-    expect(popup.get_by_role("link", name="OLT-CENTRAL-01 · 0/1/3")).to_have_attribute("href", re.compile("/ports/0/1/"))
+    expect(popup.get_by_role("link", name="OLT-CENTRAL-01 · 0/1/3")).to_have_attribute(
+        "href", re.compile("/ports/0/1/")
+    )
     expect(popup.get_by_role("link", name=re.compile("Port down"))).to_have_attribute("href", re.compile("/problems/"))
 
     page.locator(".map-site rect").click()

@@ -9,7 +9,7 @@ from django.utils import timezone
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.history import series
-from facho.apps.telemetry.models import HistoryRun, Onu, OnuEvent
+from facho.apps.telemetry.models import HistoryRun, Onu, OnuEvent, OnuPosition
 from facho.brands import brand
 from facho.engine.model import JobKind, Node
 from facho.engine.presence import USUAL_RULES
@@ -54,6 +54,13 @@ def test_there_are_30_days_one_open_outage_one_violation_and_one_past_cut(past):
     assert [entry.kind for entry in ended.entries.all()] == ["found", "ended"]
     assert OnuEvent.objects.filter(onu__in=ended.onus, at__range=(ended.since, ended.found_at), new="los").exists()
     assert QuotaViolation.objects.count() == 1
+
+
+def test_every_onu_has_a_position_near_its_site(past):
+    positions = OnuPosition.objects.select_related("olt__site")
+
+    assert positions.count() == Onu.objects.count()
+    assert all(abs(each.latitude - each.olt.site.latitude) < 0.2 for each in positions)
 
 
 def test_the_first_poll_finds_nothing_new(past):

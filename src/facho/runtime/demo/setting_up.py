@@ -21,6 +21,7 @@ from facho.engine.model import JobKind
 from facho.engine.scheduling.grid import GOLDEN_RATIO
 from facho.runtime.demo import PASSWORD, USER
 from facho.runtime.demo.past import Past
+from facho.runtime.demo.places import place
 from facho.simulator.fleet import HOST
 
 # Jobs of the demo's OLTs run this many times more often than usual, so that there is something to see, but not more
@@ -61,6 +62,7 @@ def set_up(fleet: list[dict[str, Any]], past: Past | None = None) -> None:
             _add_jobs(new)
         if past and is_empty:
             past.write(new, now)
+            place(new)
         _start_soon([olt.pk for olt in new])
 
 

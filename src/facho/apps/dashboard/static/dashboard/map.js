@@ -418,7 +418,10 @@ function list() {
   const rows = worst.slice(0, MOST_LISTED).map((cell) =>
     button(cell.onu ? cell.onu.name : describe(cell), cell.onu ? `${cell.onu.state} · ${cell.onu.place}` : place(cell), () => openCell(cell)),
   );
-  document.getElementById("map-list").replaceChildren(...rows);
+  const rowsOf = document.getElementById("map-list");
+  const hasFocus = rowsOf.contains(document.activeElement);
+  rowsOf.replaceChildren(...rows);
+  if (hasFocus) rowsOf.querySelector("button")?.focus({ preventScroll: true });
 }
 
 const place = ({ latitude, longitude }) =>
