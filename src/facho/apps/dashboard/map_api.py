@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from facho.apps.accounts.permissions import needs
 from facho.apps.dashboard.templatetags.facho import place
-from facho.apps.inventory.models import Olt
+from facho.apps.inventory.models import Olt, Site
 from facho.apps.inventory.scopes import ScopedView, restrict, visible_olts
 from facho.apps.rest.filters import LARGEST_ID, LimitedSearch
 from facho.apps.rest.strict import StrictView
@@ -234,29 +234,26 @@ class MapSiteView(StrictView):
 
 
 def _sites(user: Any, problems: Mapping[int | None, int]) -> list[dict[str, Any]]:
-    columns = ("site__name", "site__latitude", "site__longitude")
-    olts = visible_olts(user).filter(site__latitude__isnull=False).select_related("site")
-    found: dict[int, dict[str, Any]] = {}
-    for olt in olts.order_by("site__name").only("enabled", "reachability", *columns):
-        query = urlencode({"site": olt.site.name})
-        site = found.setdefault(
-            olt.site_id,
-            {
-                "id": olt.site_id,
-                "name": olt.site.name,
-                "latitude": olt.site.latitude,
-                "longitude": olt.site.longitude,
-                "olts": 0,
-                "unreachable": 0,
-                "problems": 0,
-                "url": f"{reverse('dashboard:olts')}?{query}",
-                "problems_url": f"{reverse('dashboard:problems')}?{query}",
-            },
-        )
-        site["olts"] += 1
-        site["unreachable"] += olt.state == Olt.Reachability.UNREACHABLE
-        site["problems"] += problems[olt.pk]
-    return list(found.values())
+    olts: dict[int, list[Olt]] = defaultdict(list)
+    placed = visible_olts(user).filter(site__latitude__isnull=False).order_by()
+    for olt in placed.only("site", "enabled", "reachability"):
+        olts[olt.site_id or 0].append(olt)
+    return [_site(site, olts[site.pk], problems) for site in Site.objects.filter(pk__in=olts)]
+
+
+def _site(site: Site, olts: list[Olt], problems: Mapping[int | None, int]) -> dict[str, Any]:
+    query = urlencode({"site": site.name})
+    return {
+        "id": site.pk,
+        "name": site.name,
+        "latitude": site.latitude,
+        "longitude": site.longitude,
+        "olts": len(olts),
+        "unreachable": sum(olt.state == Olt.Reachability.UNREACHABLE for olt in olts),
+        "problems": sum(problems.get(olt.pk, 0) for olt in olts),
+        "url": f"{reverse('dashboard:olts')}?{query}",
+        "problems_url": f"{reverse('dashboard:problems')}?{query}",
+    }
 
 
 class MapProblemSerializer(AreaSerializer):

@@ -71,7 +71,8 @@ def _rows(dataset: Any) -> list[Row]:
         raise ValidationError(said % {"name": lacking[0], "columns": ", ".join(COLUMNS)})
     rows = []
     for line, cells in enumerate(dataset, 2):
-        values = {name: _text(cell) for name, cell in zip(names, cells, strict=False) if name in COLUMNS}
+        pairs = zip(names, cells, strict=False)
+        values: dict[str, Any] = {name: _text(cell) for name, cell in pairs if name in COLUMNS}
         if any(values.values()):
             rows.append(Row(line, **values))
     if not rows:

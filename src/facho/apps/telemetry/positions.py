@@ -182,7 +182,7 @@ class _Finder:
         return found
 
     @cached_property
-    def _places(self) -> dict[tuple[int, tuple[int | None, int, int]], int]:
+    def _places(self) -> dict[tuple[int, tuple[Any, ...]], int]:
         named = {self._olts.get(row.olt.casefold()) for row in self._rows if row.olt and not row.serial}
         onus = Onu.objects.filter(olt__in=named - {None}, missing_since__isnull=True, onu__isnull=False).order_by()
         rows = onus.values_list("pk", "olt_id", "slot", "port", "onu")

@@ -114,7 +114,9 @@ class PositionSerializer(StrictSerializer):
 class PositionsSerializer(StrictSerializer):
     """Positions of ONUs."""
 
-    positions = PositionSerializer(many=True, min_length=1, max_length=MOST_ROWS)
+    positions: serializers.ListSerializer[Any] = serializers.ListSerializer(
+        child=PositionSerializer(), min_length=1, max_length=MOST_ROWS
+    )
 
 
 class PositionsResultSerializer(serializers.Serializer[Any]):

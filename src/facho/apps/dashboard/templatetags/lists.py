@@ -28,6 +28,11 @@ def _mono(value: Any) -> SafeString:
     return NOTHING if not value else format_html('<span class="mono">{}</span>', value)
 
 
+def _position(onu: Any) -> SafeString:
+    """Show the position that the query of the list adds."""
+    return NOTHING if onu.latitude is None else position_link(onu.latitude, onu.longitude)
+
+
 # How a value is shown; other values are ages or texts.
 CELLS: dict[str, Callable[[Onu], Any]] = {
     "name": lambda onu: render_to_string("dashboard/_onu_name.html", {"onu": onu}),
@@ -43,7 +48,7 @@ CELLS: dict[str, Callable[[Onu], Any]] = {
     "down_cause": lambda onu: _text(onu.down_cause_text),
     "serial": lambda onu: _mono(onu.serial),
     "mac": lambda onu: _mono(onu.mac),
-    "position": lambda onu: NOTHING if onu.latitude is None else position_link(onu.latitude, onu.longitude),
+    "position": lambda onu: _position(onu),
 }
 
 
