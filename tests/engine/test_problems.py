@@ -8,15 +8,23 @@ from itertools import count
 
 import pytest
 
+from facho.engine.problems.branches import located
 from facho.engine.problems.flapping import flapping
+from facho.engine.problems.lasting import with_cause_of_peak
 from facho.engine.problems.model import (
+    Confidence,
     DownOnu,
     Falls,
+    FoundProblem,
     LateNode,
     OltState,
     OpenProblem,
+    PortOnu,
     PortState,
     PowerDrop,
+    ProbableCause,
+    ProblemKind,
+    ProblemSeverity,
     ViolatedQuota,
 )
 from facho.engine.problems.olts import late_jobs, olts_down, suspects, violations
@@ -80,9 +88,34 @@ WITH_A_PROBLEM = [
         id="eight of 48 lose the signal: a splitter or a branch",
     ),
     pytest.param(
-        olt(port("0/1", 40, fell(8, within=4)), port("0/2", 0, fell(20)), *OTHERS),
+        olt(port("0/1", 40, fell(8, within=4)), port("0/2", 0, fell(20, at="06:00:00")), *OTHERS),
         ["port_degraded 0/1: probable splitter, 8", "port_down 0/2: probable fibre_cut, 20"],
-        id="a branch of one port and the fibre of another: two problems",
+        id="a branch of one port, and the fibre of another an hour before: two problems",
+    ),
+    pytest.param(
+        olt(*(port(f"0/{n}", 20, fell(8, within=9)) for n in (1, 2, 3)), *OTHERS),
+        [f"port_degraded 0/{n}: possible area, 8" for n in (1, 2, 3)],
+        id="parts of three ports in one minute: not three splitters, but a cabinet, or cheap ONUs in a power cut",
+    ),
+    pytest.param(
+        olt(port("0/1", 40, fell(8, within=4)), port("0/2", 0, fell(20)), *OTHERS),
+        ["port_degraded 0/1: possible area, 8", "port_down 0/2: possible area, 20"],
+        id="part of one port and all of another in one minute: one cause, not two",
+    ),
+    pytest.param(
+        olt(port("0/1", 2, fell(38, within=4)), *OTHERS),
+        ["port_degraded 0/1: possible splitter, 38"],
+        id="two of 40 still work: the fibre before the first splitter is not cut",
+    ),
+    pytest.param(
+        olt(*(port(f"0/{n}", 1, fell(12, within=9)) for n in (1, 2, 3)), port("1/1", 30)),
+        [f"port_degraded 0/{n}: possible area, 12" for n in (1, 2, 3)],
+        id="a customer of each port of a card works: not the card",
+    ),
+    pytest.param(
+        olt(*(port(f"0/{n}", 20, fell(8, "dying_gasp")) for n in (1, 2)), port("0/3", 0, fell(20, within=5)), *OTHERS),
+        ["power_cut: probable power_cut, 16", "power_cut 0/3: possible power_cut, 20"],
+        id="a port without signal in the seconds of a power cut: ONUs that cannot report it, not a cut fibre",
     ),
     pytest.param(
         olt(*(port(f"0/{n}", 9, fell(9, "dying_gasp"), fell(1, at="07:31:10")) for n in (1, 2)), *OTHERS),
@@ -312,6 +345,35 @@ def open_(key, *, peak, since="07:31:50"):
     return {key: OpenProblem(key, today(since), peak)}
 
 
+def found_at_peak(kind, cause, *, peak):
+    judged = ProblemKind(kind), ProbableCause(cause), Confidence.PROBABLE
+    return {"outage/7/0/1": OpenProblem("outage/7/0/1", today("07:31:50"), peak, *judged)}
+
+
+SHRINKING = [
+    pytest.param(
+        port("0/1", 20, fell(8)), ("port_down", "fibre_cut"), "port_degraded 0/1: probable fibre_cut, 8",
+        id="a cut fibre that is spliced: the last ones are no splitter",
+    ),
+    pytest.param(
+        port("0/1", 12, fell(16)), ("power_cut", "power_cut"), "power_cut 0/1: probable power_cut, 16",
+        id="after a power cut: those that cannot report it are no cut fibre",
+    ),
+    pytest.param(
+        port("0/1", 0, fell(30)), ("port_degraded", "splitter"), "port_down 0/1: probable fibre_cut, 30",
+        id="a branch that grows to the port is judged again",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "before", "expected"), SHRINKING)
+def test_a_problem_that_shrinks_keeps_its_cause(now, before, expected):
+    known = found_at_peak(*before, peak=28)
+    found = outages(olt(now, *OTHERS), known, NOW)
+
+    assert seen(with_cause_of_peak(each, known) for each in found) == [expected]
+
+
 LASTING = [
     pytest.param(port("0/1", 20, fell(8)), 8, id="a quarter is left"),
     pytest.param(port("0/1", 26, fell(2)), 0, id="two of 28 are left: customers who come back later"),
@@ -374,6 +436,11 @@ OPTICAL = [
         id="three by different steps: three houses",
     ),
     pytest.param(
+        olt(port("0/1", 40), drops=drops("0/1", -3.2, -3.4, -3.1, -9.0, -9.2, -9.4, -9.1, before=-15.0)),
+        ["power_drop 0/1: probable splitter, 4"],
+        id="four by one step, three by another: the larger group",
+    ),
+    pytest.param(
         olt(port("0/1", 40), drops=drops("0/1", -8.0)), ["power_drop 0/1: probable drop_cable, 1"], id="one ONU, weak"
     ),
     pytest.param(olt(port("0/1", 40), drops=drops("0/1", -3.5)), [], id="one ONU with margin left"),
@@ -404,6 +471,70 @@ def test_ports_with_low_power(weak, is_open, expected):
     assert seen(low_power(olt(weak), known, NOW)) == expected
 
 
+# Where on a port
+
+
+def branch(kind="port_degraded", cause="splitter", onus=(1, 2, 3)):
+    return FoundProblem(
+        ProblemKind(kind), "key", ProblemSeverity.MAJOR, NOW, ProbableCause(cause), Confidence.PROBABLE,
+        affected=3, onus=onus, olt=7, slot=0, port=1,
+    )  # fmt: skip
+
+
+def at(*distances, first=1, power=-20.0):
+    return [PortOnu(number, distance, power) for number, distance in enumerate(distances, first)]
+
+
+PLACES = [
+    pytest.param(
+        [*at(4300, 4210, 4890), *at(800, 6100, None, 3000, first=4)],
+        {"near": 4210, "far": 4890, "others_near": 800, "others_far": 6100},
+        id="a branch among others",
+    ),
+    pytest.param(
+        [*at(4300, 4210, 4890), *at(800, 3100, 2000, first=4)],
+        {"near": 4210, "far": 4890, "others_near": 800, "others_far": 3100, "is_beyond": True},
+        id="all beyond a point",
+    ),
+    pytest.param(
+        [*at(4300, None, 4890), *at(800, 3100, 2000, first=4)],
+        {"near": 4300, "far": 4890, "others_near": 800, "others_far": 3100},
+        id="one distance is unknown, perhaps a near one",
+    ),
+    pytest.param(
+        [*at(4300, 4210, 4890), *at(800, first=4)],
+        {"near": 4210, "far": 4890, "others_near": 800, "others_far": 800},
+        id="a single other ONU says little",
+    ),
+    pytest.param(at(4300, 0, 4890), {"near": 4300, "far": 4890}, id="the whole port, and 0 is no distance"),
+    pytest.param(at(None, 0, None), {}, id="an OLT that reports no distances"),
+]
+
+
+@pytest.mark.parametrize(("onus", "expected"), PLACES)
+def test_distances_tell_where_a_branch_failed(onus, expected):
+    found = located(branch(), onus, weak=-27.0)
+
+    assert (found.evidence, found.cause) == (expected, "splitter")
+
+
+OF_WHICH_POWER_IS_KNOWN = [
+    pytest.param(branch("power_drop"), [*at(1, 2, 3), *at(4, 5, first=4)], "splitter", id="others have power"),
+    pytest.param(
+        branch("power_drop"), [*at(1, 2, 3), *at(4, 5, first=4, power=None)], "feeder", id="that of others is unknown"
+    ),
+    pytest.param(branch(), [*at(1, 2, 3), *at(4, first=4, power=None)], "splitter", id="ONUs that are down"),
+    pytest.param(
+        branch("low_power", onus=()), [*at(1, 2, power=-29.0), *at(3, first=3, power=None)], "feeder", id="low power"
+    ),
+]
+
+
+@pytest.mark.parametrize(("problem", "onus", "cause"), OF_WHICH_POWER_IS_KNOWN)
+def test_onus_without_a_known_power_do_not_show_that_the_fibre_is_good(problem, onus, cause):
+    assert located(problem, onus, weak=-27.0).cause == cause
+
+
 # Flapping
 
 
@@ -418,12 +549,13 @@ FLAPS = [
     pytest.param(falls("0/1", 3), [], id="three: a customer restarts a router"),
     pytest.param(falls("0/1", 8, minutes=60), [], id="once an hour"),
     pytest.param(falls("0/1", 5, onus=6), ["flapping 0/1: possible splitter, 6"], id="six ONUs of one port"),
+    pytest.param(falls("0/1", 5, onus=18), ["flapping 0/1: possible feeder, 18"], id="nearly all of one port"),
 ]
 
 
 @pytest.mark.parametrize(("times", "expected"), FLAPS)
 def test_flapping(times, expected):
-    assert seen(flapping(olt(falls=times), {}, NOW)) == expected
+    assert seen(flapping(olt(port("0/1", 20), falls=times), {}, NOW)) == expected
 
 
 def test_flapping_lasts_until_the_onu_is_quiet():

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from alert_rows import make_olt, set_of
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -342,3 +343,48 @@ def test_a_port_row_without_counters_is_no_problem(central):
     evaluate(timezone.now())
 
     assert (count_, Problem.objects.count()) == (36, 0)
+
+
+def test_a_cut_fibre_that_is_spliced_stays_a_cut_fibre(central):
+    cut(central)
+    evaluate()
+    bring_up(onus_of(central)[:8], at=NOW + MIN)
+
+    evaluate(NOW + MIN)
+
+    problem = Problem.objects.get()
+    assert (problem.kind, problem.cause, problem.affected, problem.peak) == ("port_degraded", "fibre_cut", 4, 12)
+    assert entries(problem) == ["found"]
+
+
+def test_a_branch_has_the_last_distances_of_its_onus(central):
+    # Down, an ONU has no distance, or 0.
+    Onu.objects.filter(olt=central, port=1, onu__gt=8).update(distance_m=0, last_distance_m=4200 + 10 * F("onu"))
+    Onu.objects.filter(olt=central, port=1, onu__lte=8).update(distance_m=3000, last_distance_m=9000)
+    take_down(onus_of(central)[8:], at=CUT)
+    count(central, NOW)
+
+    evaluate()
+
+    problem = Problem.objects.get()
+    assert problem.cause == "splitter"
+    assert problem.evidence_lines[-3:] == [
+        "Distance of these ONUs: 4,290 to 4,320 m.",
+        "Distance of the other ONUs of the port: 3,000 to 3,000 m.",
+        "All of them are beyond the others: look between 3,000 m and 4,290 m.",
+    ]
+
+
+def test_onus_that_were_moved_have_not_lost_power(central):
+    for onu in onus_of(central)[:6]:
+        OnuEvent.objects.create(onu=onu, olt=central, at=NOW - MIN, field="rx_dbm", old="-20.0", new="-24.5")
+    Onu.objects.filter(olt=central).update(rx_dbm=-24.5)
+    count(central, NOW)
+    evaluate()
+    assert Problem.objects.get().kind == "power_drop"
+    Problem.objects.all().delete()
+
+    Onu.objects.filter(olt=central).update(moved_at=NOW - HOUR)
+
+    evaluate()
+    assert not Problem.objects.exists()

@@ -12,13 +12,24 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from facho.apps.telemetry.models import RX_WEAK
+from facho.engine.problems.branches import located
 from facho.engine.problems.flapping import flapping
-from facho.engine.problems.model import OF_ONUS, FoundProblem, OltState, OpenProblem
+from facho.engine.problems.lasting import with_cause_of_peak
+from facho.engine.problems.model import (
+    OF_ONUS,
+    Confidence,
+    FoundProblem,
+    OltState,
+    OpenProblem,
+    ProbableCause,
+    ProblemKind,
+)
 from facho.engine.problems.olts import late_jobs, olts_down, suspects, violations
 from facho.engine.problems.optics import low_power, power_drops
 from facho.engine.problems.outages import outages
 from facho.problems.models import Problem, ProblemEntry
-from facho.problems.sources import Network, late_nodes, violated_quotas
+from facho.problems.sources import Network, late_nodes, port_onus, violated_quotas
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +119,7 @@ class ProblemWatch:
         open_: dict[int | None, dict[str, OpenProblem]] = defaultdict(dict)
         for problem in standing.values():
             if problem.kind in OF_ONUS:
-                open_[problem.olt_id][problem.key] = OpenProblem(problem.key, problem.since, problem.peak)
+                open_[problem.olt_id][problem.key] = _open(problem)
         looked = {}
         for id_, olt in olts.items():
             version, state = self._network.version(id_), (olt.is_enabled, olt.down_since)
@@ -126,14 +137,28 @@ class ProblemWatch:
         return [each for last in looked.values() for each in last.found]
 
 
+def _open(problem: Problem) -> OpenProblem:
+    return OpenProblem(
+        problem.key,
+        problem.since,
+        problem.peak,
+        ProblemKind(problem.kind),
+        ProbableCause(problem.cause),
+        Confidence(problem.confidence),
+    )
+
+
 def problems_of(olt: OltState, open_: Mapping[str, OpenProblem], now: datetime) -> list[FoundProblem]:
     """Return the problems of the ONUs of one OLT."""
-    return [
+    found = [
         *outages(olt, open_, now),
         *low_power(olt, open_, now),
         *power_drops(olt, now),
         *flapping(olt, open_, now),
     ]
+    onus = port_onus(olt.id, found)
+    at_places = [located(each, onus.get((each.slot, each.port), []), RX_WEAK) for each in found]
+    return [with_cause_of_peak(each, open_) for each in at_places]
 
 
 def _compare(

@@ -72,6 +72,7 @@ class Problem(models.Model):
         CARD = "card", _("failure or restart of the card")
         FIBRE_CUT = "fibre_cut", _("fibre cut before the first splitter")
         CABLE_CUT = "cable_cut", _("cut of a cable with several fibres")
+        AREA = "area", _("cable or cabinet of the area, or a power cut that the ONUs do not report")
         SPLITTER = "splitter", _("splitter or branch")
         FEEDER = "feeder", _("fibre or connector before the first splitter, or PON module")
         POWER_CUT = "power_cut", _("power cut in the area")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
@@ -17,13 +17,27 @@ from facho.apps.jobs import in_effect
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.problems import flapping, optics, outages
-from facho.engine.problems.model import DownOnu, Falls, LateNode, OltState, PortState, PowerDrop, ViolatedQuota
+from facho.engine.problems.branches import is_on_the_way
+from facho.engine.problems.model import (
+    DownOnu,
+    Falls,
+    FoundProblem,
+    LateNode,
+    OltState,
+    PortOnu,
+    PortState,
+    PowerDrop,
+    ViolatedQuota,
+)
 
 # A violation counts until the next hour is judged, some minutes after its end.
 HOUR_IS_JUDGED_AFTER = timedelta(minutes=70)
 
 # A time that the OLT reports is stored in whole seconds.
 EXACT = timedelta(seconds=1)
+
+# An ONU that was moved has another power: that is no fault.
+AFTER_MOVE = timedelta(days=1)
 
 # OLTs in one query.
 OLTS_AT_ONCE = 100
@@ -148,12 +162,13 @@ def _events(ids: Collection[int], field: str, since: datetime) -> QuerySet[OnuEv
 
 def _drops(ids: Collection[int], since: datetime) -> dict[int, list[PowerDrop]]:
     rows: Any = _events(ids, "rx_dbm", since).values_list(
-        "olt_id", "onu_id", "onu__slot", "onu__port", "at", "old", "new", "onu__rx_dbm", "onu__state"
+        "olt_id", "onu_id", "onu__slot", "onu__port", "at", "old", "new", "onu__rx_dbm", "onu__state", "onu__moved_at"
     )
     found = defaultdict(list)
-    for olt_id, onu, slot, port, at, old, new, rx_dbm, state in rows:
+    for olt_id, onu, slot, port, at, old, new, rx_dbm, state, moved_at in rows:
         before, after = float(old), float(new)
-        if after < before:
+        is_moved = moved_at is not None and at - AFTER_MOVE <= moved_at <= at
+        if after < before and not is_moved:
             found[olt_id].append(PowerDrop(onu, slot, port, at, before, after, None if state in Onu.DARK else rx_dbm))
     return found
 
@@ -169,6 +184,23 @@ def _falls(ids: Collection[int], since: datetime) -> dict[int, list[Falls]]:
         if len(several) >= flapping.FEWEST_STILL:
             found[olt_id].append(Falls(onu, slot, port, tuple(several)))
     return found
+
+
+def port_onus(olt_id: int, found: Iterable[FoundProblem]) -> dict[tuple[int | None, int | None], list[PortOnu]]:
+    """Return the ONUs of the ports of an OLT with a problem on the way to them, by slot and port."""
+    places = {(each.slot, each.port) for each in found if is_on_the_way(each)}
+    if not places:
+        return {}
+    any_of = Q()
+    for slot, port in places:
+        any_of |= Q(slot=slot, port=port)
+    rows = Onu.objects.filter(any_of, olt=olt_id, missing_since__isnull=True).order_by()
+    onus: dict[tuple[int | None, int | None], list[PortOnu]] = defaultdict(list)
+    for id_, slot, port, state, power, distance, last in rows.values_list(
+        "pk", "slot", "port", "state", "rx_dbm", "distance_m", "last_distance_m"
+    ):
+        onus[slot, port].append(PortOnu(id_, distance or last, None if state in Onu.DARK else power))
+    return onus
 
 
 def _state_intervals(ids: Iterable[int]) -> dict[int, timedelta]:

@@ -112,6 +112,10 @@ def _time(value: Any) -> datetime | None:
 REASONS = {
     "fibre_cut": gettext_noop("All ONUs of the port lost the signal together, and none reported a loss of power."),
     "cable_cut": gettext_noop("Several ports of the OLT lost the signal of all ONUs in the same minute."),
+    "area": gettext_noop(
+        "Several ports of the OLT lost the signal in the same minute, and at least one of them only in part. "
+        "A splitter belongs to one port."
+    ),
     "splitter": gettext_noop("Part of the ONUs of the port is concerned; the others work."),
     "feeder": gettext_noop("Nearly all ONUs of the port are concerned."),
     "power_cut": gettext_noop("ONUs reported a loss of power. ONUs that cannot report it show a loss of signal."),
@@ -132,7 +136,7 @@ OTHERS = ngettext_lazy("Site %(site)s: %(others)s other OLT.", "Site %(site)s: %
 def evidence(code: str, values: Mapping[str, Any]) -> list[str]:
     """Return further evidence, one line each."""
     lines = [gettext(REASONS[code])] if code in REASONS else []
-    lines += _times(values)
+    lines += [*_times(values), *_distances(values)]
     if values.get("ports"):
         lines.append(gettext("Ports: %(ports)s.") % {"ports": ", ".join(values["ports"])})
     if values.get("beside"):
@@ -144,6 +148,21 @@ def evidence(code: str, values: Mapping[str, Any]) -> list[str]:
         listed = ", ".join(f"{WORDS['cause'].get(name, name)}: {count}" for name, count in causes.items())
         lines.append(gettext("Causes: %(causes)s.") % {"causes": listed})
     return lines
+
+
+def _distances(values: Mapping[str, Any]) -> list[str]:
+    """Return how far the ONUs are from the OLT, and where the fault must be."""
+    if "near" not in values:
+        return []
+    metres = {name: whole(values[name]) for name in ("near", "far", "others_near", "others_far") if name in values}
+    lines = [gettext("Distance of these ONUs: %(near)s to %(far)s m.")]
+    if "others_near" in metres:
+        lines.append(gettext("Distance of the other ONUs of the port: %(others_near)s to %(others_far)s m."))
+    if values.get("is_beyond"):
+        lines.append(gettext("All of them are beyond the others: look between %(others_far)s m and %(near)s m."))
+    else:
+        lines.append(gettext("A fault that they have in common is at most %(near)s m from the OLT."))
+    return [line % metres for line in lines]
 
 
 def _times(values: Mapping[str, Any]) -> list[str]:

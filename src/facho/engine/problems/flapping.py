@@ -14,6 +14,7 @@ from facho.engine.problems.model import (
     ProblemKind,
     ProblemSeverity,
 )
+from facho.engine.problems.optics import NEARLY_ALL
 
 # Falls within this time. A customer who restarts a router twice is not flapping; with states read every 5 minutes,
 # at most 12 falls can be seen. An open problem needs less, so that it lasts until the ONU is quiet.
@@ -72,12 +73,13 @@ def _of_onu(olt: OltState, falls: Falls) -> FoundProblem:
 
 def _of_port(olt: OltState, key: str, several: list[Falls]) -> FoundProblem:
     times = [at for falls in several for at in falls.times]
+    total = sum(port.total for port in olt.ports if (port.slot, port.port) == (several[0].slot, several[0].port))
     return FoundProblem(
         ProblemKind.FLAPPING,
         key,
         ProblemSeverity.MAJOR,
         min(times),
-        ProbableCause.SPLITTER,
+        ProbableCause.FEEDER if len(several) >= NEARLY_ALL * total else ProbableCause.SPLITTER,
         Confidence.POSSIBLE,
         affected=len(several),
         evidence={"falls": len(times), "onus": len(several), "hours": WITHIN.total_seconds() / 3600},

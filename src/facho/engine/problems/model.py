@@ -60,6 +60,8 @@ class ProbableCause(StrEnum):
     CARD = "card"
     FIBRE_CUT = "fibre_cut"
     CABLE_CUT = "cable_cut"
+    # Parts of several ports at the same time.
+    AREA = "area"
     SPLITTER = "splitter"
     FEEDER = "feeder"
     POWER_CUT = "power_cut"
@@ -113,6 +115,9 @@ class OpenProblem:
     since: datetime
     # Largest number of customers so far.
     peak: int = 0
+    kind: ProblemKind = ProblemKind.PORT_DOWN
+    cause: ProbableCause = ProbableCause.UNKNOWN
+    confidence: Confidence = Confidence.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +176,17 @@ class PowerDrop:
     @property
     def step(self) -> float:
         return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class PortOnu:
+    """An ONU of a port with a problem."""
+
+    id: int
+    # Along the fibre in metres; the last known one of an ONU that is down.
+    distance: float | None = None
+    # None without light.
+    power: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

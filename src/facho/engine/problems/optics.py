@@ -29,8 +29,8 @@ NEARLY_ALL = 0.8
 DROP_LASTS = timedelta(hours=24)
 # Part of a drop in dB that must remain; a power drifts by some tenths of a dB.
 STILL_DROPPED = 1.5
-# ONUs behind one splitter lose the same power: they differ by no more than this from their median, in dB.
-SAME_STEP = 1.0
+# ONUs behind one splitter lose the same power: their steps differ by no more than this, in dB.
+SAME_STEP = 2.0
 FEWEST_TOGETHER, FEWEST_PROBABLE = 3, 4
 # A drop of a single ONU matters if little margin is left: class B+ optics need -27 dBm.
 LITTLE_MARGIN = -25.0
@@ -96,12 +96,13 @@ def power_drops(olt: OltState, now: datetime) -> list[FoundProblem]:
 def _same_step(drops: Sequence[PowerDrop]) -> list[PowerDrop]:
     """Return the largest group that dropped by the same step, all found by one reading."""
     readings: dict[datetime, list[PowerDrop]] = defaultdict(list)
-    for drop in drops:
+    for drop in sorted(drops, key=lambda drop: drop.step):
         readings[drop.at].append(drop)
-    groups = []
-    for some in readings.values():
-        usual = median(drop.step for drop in some)
-        groups.append([drop for drop in some if abs(drop.step - usual) <= SAME_STEP])
+    groups = (
+        [drop for drop in some if 0 <= drop.step - first.step <= SAME_STEP]
+        for some in readings.values()
+        for first in some
+    )
     return max(groups, key=len)
 
 

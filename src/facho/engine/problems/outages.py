@@ -105,8 +105,17 @@ class Outage:
         return all(onu.is_exact for onu in self.onus)
 
     @property
-    def is_whole(self) -> bool:
+    def is_nearly_whole(self) -> bool:
         return len(self.onus) >= WHOLE * self.were_up
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the whole port is concerned. An ONU that works has light from the fibre to the splitter."""
+        return self.is_nearly_whole and not self.port.up
+
+    @property
+    def has_lost_signal(self) -> bool:
+        return _share(self.onus, "los") >= LOS_PROBABLE and not _is_commanded(self.onus)
 
     @property
     def gasps(self) -> float:
@@ -122,6 +131,7 @@ def outages(olt: OltState, open_: Mapping[str, OpenProblem], now: datetime) -> l
     found = [outage for port in ports if (outage := _outage(olt, port, open_, now)) is not None]
     problems = []
     cut = _power_cut(olt, ports, open_, now)
+    window = None
     if cut is not None:
         problem, window = cut
         problems.append(problem)
@@ -134,7 +144,9 @@ def outages(olt: OltState, open_: Mapping[str, OpenProblem], now: datetime) -> l
         problems.append(_of_olt(olt, cards))
     else:
         problems += [_of_card(olt, slot, card) for slot, card in cards.items()]
-    problems += [_of_port(olt, each, _beside(each, alone)) for each in alone]
+    for each in alone:
+        is_in_cut = window is not None and _overlaps(each, window)
+        problems.append(_of_port(olt, each, _beside(each, alone), is_in_power_cut=is_in_cut))
     gone = {each.port.name for each in found}
     if cut is None:
         slow = (_slowly(olt, port, open_, now) for port in ports if port.name not in gone)
@@ -328,22 +340,19 @@ def _onus(found: Iterable[Outage]) -> list[DownOnu]:
 # Ports
 
 
-def _beside(outage: Outage, others: Iterable[Outage]) -> list[str]:
-    """Return the other ports of the OLT that lost all their signals within the same minute: one cable, many fibres."""
-    if not outage.is_whole:
+def _beside(outage: Outage, others: Iterable[Outage]) -> list[Outage]:
+    """Return the outages of other ports of the OLT that lost the signal within the same minute."""
+    if not outage.has_lost_signal:
         return []
-    return sorted(
-        each.port.name
+    return [
+        each
         for each in others
-        if each is not outage
-        and each.is_whole
-        and abs(each.first - outage.first) <= TOGETHER
-        and _share(each.onus, "los") >= LOS_PROBABLE
-    )
+        if each is not outage and each.has_lost_signal and abs(each.first - outage.first) <= TOGETHER
+    ]
 
 
-def _of_port(olt: OltState, outage: Outage, beside: list[str]) -> FoundProblem:
-    cause, confidence = _cause(outage, beside)
+def _of_port(olt: OltState, outage: Outage, beside: Sequence[Outage], *, is_in_power_cut: bool) -> FoundProblem:
+    cause, confidence = _cause(outage, beside, is_in_power_cut=is_in_power_cut)
     kind = ProblemKind.PORT_DEGRADED if outage.port.up else ProblemKind.PORT_DOWN
     if cause is ProbableCause.POWER_CUT:
         kind = ProblemKind.POWER_CUT
@@ -361,7 +370,9 @@ def _of_port(olt: OltState, outage: Outage, beside: list[str]) -> FoundProblem:
         cause,
         confidence,
         affected=len(outage.onus),
-        evidence=_evidence(olt, outage.onus, total=port.total, up=port.up, beside=beside),
+        evidence=_evidence(
+            olt, outage.onus, total=port.total, up=port.up, beside=sorted(each.port.name for each in beside)
+        ),
         onus=tuple(onu.id for onu in outage.onus),
         olt=olt.id,
         slot=port.slot,
@@ -369,7 +380,7 @@ def _of_port(olt: OltState, outage: Outage, beside: list[str]) -> FoundProblem:
     )
 
 
-def _cause(outage: Outage, beside: Collection[str]) -> tuple[ProbableCause, Confidence]:
+def _cause(outage: Outage, beside: Collection[Outage], *, is_in_power_cut: bool) -> tuple[ProbableCause, Confidence]:
     """Return the cause of an outage of one port: the first that the evidence supports."""
     onus = outage.onus
     if _is_commanded(onus):
@@ -380,11 +391,18 @@ def _cause(outage: Outage, beside: Collection[str]) -> tuple[ProbableCause, Conf
     lost = _share(onus, "los")
     if lost < 0.5:
         return ProbableCause.NOT_REPORTED, Confidence.UNKNOWN
+    if is_in_power_cut:
+        # ONUs that cannot report it.
+        return ProbableCause.POWER_CUT, Confidence.POSSIBLE
     is_likely = outage.is_exact and lost >= LOS_PROBABLE and not outage.gasps and len(onus) >= FEWEST_PROBABLE
     confidence = Confidence.PROBABLE if is_likely else Confidence.POSSIBLE
-    if not outage.is_whole:
-        return ProbableCause.SPLITTER, confidence
-    return (ProbableCause.CABLE_CUT if beside else ProbableCause.FIBRE_CUT), confidence
+    if beside and not all(each.is_whole for each in (outage, *beside)):
+        # A splitter belongs to one port, and a power cut looks the same if no ONU can report it.
+        return ProbableCause.AREA, Confidence.POSSIBLE
+    if outage.is_whole:
+        return (ProbableCause.CABLE_CUT if beside else ProbableCause.FIBRE_CUT), confidence
+    # Nearly all: a reading in between may have missed the last ones.
+    return ProbableCause.SPLITTER, Confidence.POSSIBLE if outage.is_nearly_whole else confidence
 
 
 def _is_commanded(onus: Collection[DownOnu]) -> bool:
