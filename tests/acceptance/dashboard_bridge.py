@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from asgiref.sync import async_to_sync
 from django.contrib.staticfiles import finders
 from django.db import connection, connections
 from django.test import Client
@@ -29,6 +30,15 @@ DESK = {"width": 1440, "height": 900}
 def find_static(name: str) -> Any:
     """Return the path of a static file: the search of all folders takes longer than the file."""
     return finders.find(name)
+
+
+def content_of(answer: Any) -> bytes:
+    """Return the body of a streamed answer."""
+
+    async def read() -> bytes:
+        return b"".join([part async for part in answer.streaming_content])
+
+    return async_to_sync(read)()
 
 
 class Bridge:
@@ -63,6 +73,10 @@ class Bridge:
     def open(self, path: str) -> Page:
         self.page.goto(f"{SITE}{path}")
         return self.page
+
+    def fetch(self, path: str) -> bytes:
+        """Return a file that the page links to."""
+        return self._thread.submit(lambda: content_of(self.client.get(path))).result()
 
     def close(self) -> None:
         self._thread.shutdown()

@@ -342,16 +342,16 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/olts/{olt}/", 16, id="one OLT"),
         # Count, ports, their power, OLTs with their sites for the filter, and tags.
         pytest.param("/ports/", 6, id="ports"),
-        # Port with OLT, ONUs, events, yesterday and a week ago in open and closed periods, runs, and changes.
-        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 10, id="one port"),
+        # Port with OLT, its problems, ONUs, events, yesterday and a week ago in open and closed periods, runs, changes.
+        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 11, id="one port"),
         # Node, its slots, the plans, and its changes.
         pytest.param("/nodes/{node}/", 5, id="why a node is late"),
         # Views, ids, rows, OLTs with their sites for the filter, and tags.
         pytest.param("/onus/", 6, id="ONUs"),
         # Ports, the chosen OLT for the filter and its name, and the texts of OLTs for the search.
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx_dbm", 10, id="ONUs, with the ports of an OLT"),
-        # ONU with OLT, those it replaced, nodes, how they ended, what runs, events, notes, earlier places and ONUs.
-        pytest.param("/onus/{onu}/", 10, id="one ONU"),
+        # ONU with OLT, problems, those it replaced, nodes, how they ended, what runs, events, notes, places, others.
+        pytest.param("/onus/{onu}/", 11, id="one ONU"),
         # ONU with OLT, count, rows.
         pytest.param("/onus/{onu}/events/", 4, id="the events of an ONU"),
         # ONU with OLT, its id, runs, chunks, neighbours on the port, their runs and chunks, events before and in the

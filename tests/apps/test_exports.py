@@ -36,7 +36,7 @@ def sheets(answer):
 @pytest.fixture
 def onus(central):
     make_onu(central, 1, rx_dbm=-21.5, name="=1+1", last_up=T0)
-    make_onu(central, 2, rx_dbm=None, name="Peña\x01", state="los")
+    make_onu(central, 2, rx_dbm=None, name="Peña\x01", state="los", last_rx_dbm=-19.5, last_rx_at=T0)
     make_onu(central, 3, rx_dbm=-28.25, name="-5", serial=None)
 
 
@@ -95,10 +95,13 @@ def test_a_file_of_the_page_has_its_columns_and_words(admin_page, onus):
     answer = admin_page.get("/onus/csv/?sort=-rx_dbm&columns=state,rx_dbm,last_up&state=online&state=los")
 
     assert lines(answer) == [
-        ["name", "serial", "state", "received power (dBm)", "last up"],
-        ["'=1+1", "HWTC00000001", "online", "-21.5", "2025-06-01 10:00:00"],
-        ["-5", "", "online", "-28.25", ""],
-        ["Peña\x01", "HWTC00000002", "loss of signal", "", ""],
+        [
+            *("name", "serial", "state", "received power (dBm)", "last received power (dBm)"),
+            *("last received power read", "last up"),
+        ],
+        ["'=1+1", "HWTC00000001", "online", "-21.5", "", "", "2025-06-01 10:00:00"],
+        ["-5", "", "online", "-28.25", "", "", ""],
+        ["Peña\x01", "HWTC00000002", "loss of signal", "", "-19.5", "2025-06-01 10:00:00", ""],
     ]
 
 

@@ -17,6 +17,7 @@ from facho.apps.telemetry.models import HistoryChunk, Onu, OnuNote
 from facho.engine.batch import UNREAD
 from facho.store.history import append, close
 from history_rows import add_reading
+from problem_rows import make_problem
 
 MIN, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -314,3 +315,30 @@ def test_marks_are_shown_with_the_history(page, onu, monkeypatch):
         "Splitter replaced",
         3_600_000,
     )
+
+
+# Problems
+
+
+CONCERNED = [
+    pytest.param({"state": "los"}, {"kind": "port_down"}, True, id="down with its port"),
+    pytest.param({"state": "online"}, {"kind": "port_down"}, False, id="back before the others"),
+    pytest.param({"state": "los"}, {"kind": "port_down", "onus": [0], "peak": 1}, False, id="down for another reason"),
+    pytest.param(
+        {"state": "los"}, {"kind": "card_down", "port": None, "onus": [0], "peak": 600}, True, id="a long list"
+    ),
+    pytest.param({}, {"kind": "olt_down", "slot": None, "port": None, "onus": []}, True, id="the OLT"),
+    pytest.param({"rx_dbm": -28.0}, {"kind": "low_power", "onus": []}, True, id="one of the weak"),
+    pytest.param({"rx_dbm": -20.0}, {"kind": "low_power", "onus": []}, False, id="not one of the weak"),
+    pytest.param({}, {"kind": "flapping"}, True, id="flapping"),
+    pytest.param({}, {"kind": "flapping", "onus": [0], "peak": 1}, False, id="another ONU flaps"),
+    pytest.param({"state": "los"}, {"kind": "port_down", "until": T0}, False, id="past"),
+]
+
+
+@pytest.mark.parametrize(("values", "problem", "expected"), CONCERNED)
+def test_an_onu_shows_the_problems_that_concern_it(page, onu, values, problem, expected):
+    Onu.objects.filter(pk=onu.pk).update(**values)
+    row = make_problem(onu.olt, **{"onus": [onu.pk], "peak": 1, "evidence": {}} | problem)
+
+    assert (f'href="/problems/{row.pk}/"' in shown(page, onu)) is expected

@@ -16,12 +16,13 @@ from facho.apps.dashboard.pon_ports import COLUMNS, OnuRow, sorted_rows, spans_t
 from facho.apps.dashboard.port_timeline import MOST_LINES, lines_of, online_points
 from facho.apps.dashboard.templatetags.facho import bit_rate, power_change
 from facho.apps.telemetry.history import start_of_day
-from facho.apps.telemetry.models import HistoryDay, OnuEvent, PonPort
+from facho.apps.telemetry.models import HistoryDay, Onu, OnuEvent, PonPort
 from facho.apps.telemetry.port_history import POWER
 from facho.engine.chunks import pack_run
 from facho.store import history
+from problem_rows import make_problem
 
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def client_of(role):
@@ -102,6 +103,42 @@ def test_onus_of_other_ports_are_left_out(page, port, norte):
     make_onu(norte, 3, slot=1, port=9)
 
     assert [row.onu.onu for row in page.get(url(port)).context["rows"]] == [1]
+
+
+@pytest.mark.parametrize("path", ["/onus/", "{port}"])
+def test_an_onu_that_is_down_keeps_its_last_power_and_distance_with_their_age(page, port, path):
+    now = timezone.now()
+    # ZTE measures 0 m to an ONU without light.
+    onu = add(port, 1, state="los", rx_dbm=None, distance_m=0, own_power_at=now)
+    last = {
+        "last_rx_dbm": -19.25,
+        "last_rx_at": now - HOUR,
+        "last_distance_m": 4210,
+        "last_distance_at": now - 2 * HOUR,
+    }
+    Onu.objects.filter(pk=onu.pk).update(**last)
+
+    text = text_of(page.get(path.format(port=url(port))))
+
+    assert "-19.25 Before it went down 1 h ago" in text
+    assert "4,210 m Before it went down 2 h ago" in text
+
+
+def test_the_problems_of_a_port_are_those_that_concern_it(page, port):
+    own = make_problem(port.olt, key="own", slot=1, port=9)
+    card = make_problem(port.olt, key="card", kind="card_down", slot=1, port=None)
+    power = {"kind": "power_cut", "slot": None, "port": None}
+    cut = make_problem(port.olt, key="cut", evidence={"ports": ["1/8", "1/9"]}, **power)
+    make_problem(port.olt, key="elsewhere", evidence={"ports": ["1/8"]}, **power)
+    make_problem(port.olt, key="other port", slot=1, port=8)
+    make_problem(port.olt, key="other card", kind="card_down", slot=2, port=None)
+    make_problem(port.olt, key="job", kind="job_late", slot=None, port=None)
+    make_problem(port.olt, key="past", slot=1, port=9, until=timezone.now())
+
+    answer = page.get(url(port))
+
+    assert {each.key for each in answer.context["problems"]} == {own.key, card.key, cut.key}
+    assert f'href="/problems/{own.pk}/"' in answer.content.decode()
 
 
 def test_a_down_a_weak_and_a_missing_onu_are_recognisable_without_colour(page, port):

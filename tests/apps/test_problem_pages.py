@@ -134,6 +134,7 @@ ACTIONS = [
     pytest.param({"action": "acknowledge", "comment": "On it."}, "Acknowledged.", id="acknowledge"),
     pytest.param({"action": "unacknowledge"}, "The acknowledgement was withdrawn.", id="withdraw"),
     pytest.param({"action": "assign", "user": "ana"}, "Assigned to ana.", id="assign"),
+    pytest.param({"action": "take"}, "Assigned to you.", id="take over"),
     pytest.param({"action": "assign", "user": ""}, "No longer assigned.", id="unassign"),
     pytest.param({"action": "snooze", "hours": "4"}, "Snoozed.", id="snooze"),
     pytest.param({"action": "snooze", "hours": ""}, "No longer snoozed.", id="wake"),

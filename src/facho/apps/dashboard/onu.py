@@ -20,6 +20,7 @@ from facho.apps.inventory.scopes import restrict
 from facho.apps.polling import live
 from facho.apps.telemetry import reading
 from facho.apps.telemetry.models import RX_WEAK, Onu, OnuEvent, OnuNote
+from facho.problems.queries import problems_with
 
 EVENTS_ON_PAGE = 20
 PLACES_ON_PAGE = 10
@@ -123,6 +124,7 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
         "cause": cause_text(found),
         "figures": figures(found),
         "refusal": reading.refusal_of(found),
+        "problems": problems_with(request.user, found) if request.user.has_perm("problems.view_problem") else [],
         "power": freshness.power_freshness(found, rows, news, now),
         "state": freshness.state_freshness(found, rows, news, now),
         "fields": [

@@ -29,7 +29,6 @@ from facho.apps.inventory.formats import whole
 from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.rest.filters import search_problem
-from facho.apps.telemetry.history import microseconds
 from facho.apps.telemetry.models import RX_WEAK, Onu, PonPort
 from facho.apps.telemetry.pon_ports import (
     Span,
@@ -42,6 +41,7 @@ from facho.apps.telemetry.pon_ports import (
 from facho.apps.telemetry.pon_ports_api import PonPortFilter
 from facho.apps.telemetry.port_history import POWER, daily_values, power_changes, traffic
 from facho.apps.telemetry.port_levels import Level
+from facho.problems.queries import problems_at
 
 CHANGE_PERMISSION = "telemetry.change_ponport"
 
@@ -172,8 +172,8 @@ def _onus(port: PonPort) -> list[Onu]:
         .select_related("replaced_by")
         .only(
             "slot", "port", "onu", "index", "serial", "mac", "name", "description", "model", "state", "state_since",
-            "rx_dbm", "olt_rx_dbm", "distance_m", "down_cause", "missing_since", "moved_at", "moved_from",
-            "first_seen_at",
+            "rx_dbm", "olt_rx_dbm", "distance_m", "last_rx_dbm", "last_rx_at", "last_distance_m", "last_distance_at",
+            "down_cause", "missing_since", "moved_at", "moved_from", "first_seen_at",
             *(f"replaced_by__{name}" for name in ("serial", "mac", "slot", "port", "onu", "index")),
         )
     )  # fmt: skip
@@ -194,6 +194,7 @@ def port(request: HttpRequest, **place: int | None) -> HttpResponse:
     context = {
         "active": "ports",
         "port": found,
+        "problems": problems_at(request.user, found.olt_id, found.slot, found.port) if _may_see(request) else [],
         "state": state_text(found),
         "by_state": states_text(found),
         "rows": sorted_rows(rows, sort),
@@ -215,6 +216,10 @@ def port(request: HttpRequest, **place: int | None) -> HttpResponse:
         "changes": last_changes(own_changes, request.user),
     }
     return show(request, "port.html", context)
+
+
+def _may_see(request: HttpRequest) -> bool:
+    return request.user.has_perm("problems.view_problem")
 
 
 def _chosen_hours(request: HttpRequest) -> int:
@@ -275,17 +280,13 @@ def port_history(request: HttpRequest, **place: int | None) -> HttpResponse:
     online = port_timeline.online_points(onus, events.rows, events.since, now)
     return JsonResponse(
         {
-            "from": _milliseconds(now - CHART),
-            "to": _milliseconds(now),
-            "mean": [[_milliseconds(day), round(fmean(each.values()), 2)] for day, each in days.items()],
-            "worst": [[_milliseconds(day), min(each.values())] for day, each in days.items()],
+            "from": history.milliseconds(now - CHART),
+            "to": history.milliseconds(now),
+            "mean": [[history.milliseconds(day), round(fmean(each.values()), 2)] for day, each in days.items()],
+            "worst": [[history.milliseconds(day), min(each.values())] for day, each in days.items()],
             "online": history.as_json(history.thin(online, CHART / history.MAX_POINTS)),
         }
     )
-
-
-def _milliseconds(at: datetime) -> int:
-    return microseconds(at) // 1000
 
 
 class CapacityForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs

@@ -157,6 +157,9 @@ def _act(problem: Problem, request: HttpRequest) -> str:
             name = request.POST.get("user", "")
             problem.assign(by=user, to=get_object_or_404(User, username=name) if name else None)
             return _("Assigned to %(user)s.") % {"user": name} if name else _("No longer assigned.")
+        case "take":
+            problem.assign(by=user, to=user)
+            return _("Assigned to you.")
         case "snooze":
             hours = queries.number(request.POST.get("hours"))
             until = timezone.now() + timedelta(hours=hours) if hours in SNOOZES else None

@@ -144,7 +144,8 @@ def for_lists(onus: OnuQuerySet) -> QuerySet[Onu]:
     """Read the OLT and the reading times with the ONUs, and no more columns than lists show."""
     return onus.with_freshness().select_related("olt", "replaced_by").only(
         "slot", "port", "onu", "index", "serial", "name", "description", "state", "state_since", "rx_dbm", "tx_dbm",
-        "olt_rx_dbm", "distance_m", "last_down", "model", "missing_since",
+        "olt_rx_dbm", "distance_m", "last_rx_dbm", "last_rx_at", "last_distance_m", "last_distance_at", "last_down",
+        "model", "missing_since",
         "moved_at", "moved_from", "olt__name", "replaced_by__name", "replaced_by__serial", "replaced_by__index",
     )  # fmt: skip
 

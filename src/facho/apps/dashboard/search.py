@@ -17,7 +17,7 @@ SUGGESTED = 5
 
 @page("telemetry.view_onu")
 def search(request: HttpRequest) -> HttpResponse:
-    """Show what a search finds. The form adds `go`, to open the ONU or OLT that it names exactly."""
+    """Show what a search finds. The form adds `go`, to open what it names exactly, or the only thing that it finds."""
     wanted = Search(_text(request))
     found = find(wanted, request.user, ON_PAGE)
     if "go" in request.GET:
@@ -38,6 +38,12 @@ def _target(wanted: Search, found: dict[str, Found]) -> str:
     named = [olt for olt in found["olts"].rows if olt.pk in wanted.meant]
     if len(named) == 1:
         return reverse("dashboard:olt", args=[named[0].pk])
+    onus, ports, olts = (found[kind] for kind in ("onus", "ports", "olts"))
+    if ports.count == 1 and not named:
+        [port] = ports.rows
+        return reverse("dashboard:port", args=[port.olt_id, port.slot, port.port])
+    if (onus.count, ports.count, olts.count) == (1, 0, 0):
+        return reverse("dashboard:onu", args=[onus.rows[0].pk])
     # Without `go`: the page fetches its own address again for new data.
     return f"{reverse('dashboard:search')}?{urlencode({'q': wanted.text})}"
 

@@ -180,7 +180,7 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "line": timeline(plan, runs_of(plan), now) if plan else None,
         "advice": plan_advice(plan.advice) if plan else [],
         "may_run": request.user.has_perm(WorkflowNode.RUN_PERMISSION),
-        "may_close": request.user.has_perm(Olt.OPERATE_PERMISSION),
+        "may_operate": request.user.has_perm(Olt.OPERATE_PERMISSION),
         "figures": text.figures(),
         "figure_ranges": FIGURE_RANGES,
         "changes": last_changes(Change.objects.filter(olt_id=olt_id), request.user),

@@ -137,6 +137,37 @@ def dbm(value: Any, kind: str = "rx") -> SafeString:
 
 
 @register.simple_tag
+def onu_power(onu: Onu) -> SafeString:
+    """Show the received power of an ONU; of a dark one the last that it had, and its age."""
+    if onu.state not in Onu.DARK:
+        return dbm(onu.rx_dbm, "rx")
+    if onu.rx_dbm is not None:
+        return _earlier(decimal(onu.rx_dbm, 2), onu.power_at)
+    return NOTHING if onu.last_rx_dbm is None else _earlier(decimal(onu.last_rx_dbm, 2), onu.last_rx_at)
+
+
+@register.simple_tag
+def onu_distance(onu: Onu) -> SafeString | str:
+    """Show the distance of an ONU; of a dark one the last that it had, and its age."""
+    # ZTE measures 0 m to an ONU without light.
+    if onu.state in Onu.DARK and not onu.distance_m:
+        return NOTHING if onu.last_distance_m is None else _earlier(_metres(onu.last_distance_m), onu.last_distance_at)
+    return NOTHING if onu.distance_m is None else _metres(onu.distance_m)
+
+
+def _metres(distance: float) -> str:
+    return f"{decimal(distance, 0)} m"
+
+
+def _earlier(value: str, at: datetime | None) -> SafeString:
+    said = _("Before it went down")
+    shown = format_html('{}<span class="unseen"> {}</span>', value, said)
+    if at:
+        shown = format_html("{} <small>{}</small>", shown, age(at))
+    return format_html('<span class="earlier" title="{}">{}</span>', said, shown)
+
+
+@register.simple_tag
 def decibels(change: float | None) -> SafeString:
     """Show a change of power with its sign; a loss in its own colour."""
     if change is None:

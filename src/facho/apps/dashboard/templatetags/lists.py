@@ -9,7 +9,17 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from facho.apps.dashboard.templatetags.facho import NOTHING, age, dbm, onu_badge, place_link, plain, position_link
+from facho.apps.dashboard.templatetags.facho import (
+    NOTHING,
+    age,
+    dbm,
+    onu_badge,
+    onu_distance,
+    onu_power,
+    place_link,
+    plain,
+    position_link,
+)
 from facho.apps.inventory.formats import decimal
 from facho.apps.telemetry.models import Onu
 
@@ -38,10 +48,10 @@ CELLS: dict[str, Callable[[Onu], Any]] = {
     "name": lambda onu: render_to_string("dashboard/_onu_name.html", {"onu": onu}),
     "state": onu_badge,
     "place": _place,
-    "rx_dbm": lambda onu: dbm(onu.rx_dbm, "rx"),
+    "rx_dbm": onu_power,
     "tx_dbm": lambda onu: dbm(onu.tx_dbm, "tx"),
     "olt_rx_dbm": lambda onu: dbm(onu.olt_rx_dbm, "olt_rx"),
-    "distance_m": lambda onu: NOTHING if onu.distance_m is None else f"{decimal(onu.distance_m, 0)} m",
+    "distance_m": onu_distance,
     "temperature_c": lambda onu: NOTHING if onu.temperature_c is None else f"{decimal(onu.temperature_c, 1)} °C",
     "voltage_v": lambda onu: NOTHING if onu.voltage_v is None else f"{decimal(onu.voltage_v, 2)} V",
     "admin_state": lambda onu: _text(onu.admin_state_text),
