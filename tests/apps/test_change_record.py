@@ -2,27 +2,28 @@
 
 import json
 import logging
-from collections import Counter
 
 import pytest
 from alert_cast import make_channel, make_rule
+from axes.models import AccessAttempt
 from cast import SECRETS
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, connection, transaction
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from facho.apps.accounts.logins import unlock
+from facho.apps.accounts.logins import ADDRESS_FACTOR, USER_FACTOR, unlock
 from facho.apps.accounts.models import ApiToken
 from facho.apps.changes.actor import Actor, Interface, acting, command_line, current, engine
-from facho.apps.changes.logins import record_lockout
 from facho.apps.changes.models import AppendOnly, Change
 from facho.apps.changes.record import record, write
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.store import breakers, runs
 
+LIMIT = 5
 SECRET_WORDS = [*SECRETS.values(), "another-secret"]
 
 
@@ -265,19 +266,61 @@ def test_a_login_for_a_token_is_recorded(boss):
     assert set(Change.objects.values_list("actor", flat=True)) == {"boss"}
 
 
-def test_a_lockout_is_recorded_under_the_tried_name(ana):
-    record_lockout(username="boss", request=None, ip_address="192.0.2.7", signal=None, sender="axes")
+def recorded_attempts():
+    return list(
+        Change.objects.filter(action__in=["login_failed", "locked_out"])
+        .order_by("id")
+        .values_list("action", "actor", "address", "note")
+    )
 
-    assert (only_change().action, only_change().actor) == ("locked_out", "boss")
+
+def attempt(name="ana", address="192.0.2.7"):
+    return Client(REMOTE_ADDR=address).post(reverse("login"), {"username": name, "password": "wrong"}).status_code
 
 
-def test_attempts_during_a_lock_do_not_fill_the_record(client, db, settings):
-    for _attempt in range(settings.AXES_FAILURE_LIMIT + 3):
-        client.post(reverse("login"), {"username": "ana", "password": "wrong"})
+def test_attempts_during_a_lock_do_not_fill_the_record(db):
+    for _attempt in range(LIMIT + 3):
+        attempt()
 
-    actions = Counter(Change.objects.values_list("action", flat=True))
-    assert actions["locked_out"] == 1
-    assert actions["login_failed"] in (settings.AXES_FAILURE_LIMIT - 1, settings.AXES_FAILURE_LIMIT)
+    assert recorded_attempts() == [("login_failed", "ana", "192.0.2.7", "")] * LIMIT + [
+        ("locked_out", "ana", "192.0.2.7", "")
+    ]
+
+
+def test_a_second_lock_is_recorded_again(db):
+    for _attempt in range(LIMIT):
+        attempt()
+    unlock("ana")
+    for _attempt in range(LIMIT):
+        attempt()
+
+    assert [action for action, *_ in recorded_attempts()].count("locked_out") == 2
+
+
+def test_a_locked_address_does_not_fill_the_record_with_other_names(db):
+    for number in range(LIMIT * ADDRESS_FACTOR):
+        AccessAttempt.objects.create(username=f"user {number}", ip_address="192.0.2.7", failures_since_start=1)
+
+    assert {attempt(f"name {number}") for number in range(20)} == {429}
+    assert recorded_attempts() == [("locked_out", "", "192.0.2.7", "all users")]
+
+
+def test_a_locked_user_does_not_fill_the_record_from_other_addresses(db):
+    for number in range(USER_FACTOR):
+        AccessAttempt.objects.create(username="ana", ip_address=f"192.0.2.{number}", failures_since_start=LIMIT)
+
+    assert {attempt(address=f"198.51.100.{number}") for number in range(20)} == {429}
+    assert recorded_attempts() == [("locked_out", "ana", "", "all addresses")]
+
+
+def test_addresses_of_one_ipv6_network_share_the_record_of_a_lock(db):
+    for number in range(LIMIT + 10):
+        attempt(address=f"2001:db8:0:1::{number}")
+
+    assert [each for each in recorded_attempts() if each[0] == "locked_out"] == [
+        ("locked_out", "ana", "2001:db8:0:1::", "")
+    ]
+    assert len(recorded_attempts()) == LIMIT + 1
 
 
 def test_a_long_name_of_a_failed_login_is_cut(client, db):

@@ -12,6 +12,7 @@ from django.test import Client
 
 from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin
 from facho.apps.accounts.roles import Role, role_of
+from facho.apps.changes.models import Change
 from facho.runtime.logs import redact
 from oidc_provider import CLIENT_ID, CLIENT_SECRET, KEY, OTHER_KEY, Provider
 
@@ -141,13 +142,16 @@ def test_a_person_without_a_mapped_group_is_refused_and_leaves_no_account(provid
     user_login_failed.connect(note)
     provider.person["groups"] = ["NOC", {"name": "noc"}, None]
 
+    log_in()
     page = log_in()
 
     user_login_failed.disconnect(note)
     assert page.redirect_chain[-1][0] == "/login/"
     assert "none of your groups has one" in page.content.decode()
     assert not User.objects.exists()
-    assert failures == ["ana"]
+    assert failures == ["ana", "ana"]
+    # Somebody with an account at the provider could fill the record.
+    assert Change.objects.filter(action="login_failed", actor="ana").count() == 1
 
 
 def test_refusals_and_a_locked_address_do_not_stop_people_of_the_provider(provider, settings):

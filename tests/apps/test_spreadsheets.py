@@ -28,12 +28,12 @@ def test_a_protected_text_is_read_back_as_it_was(text):
     assert unprotect(protect(text)) == text
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "\nx", "=", "-2+3", "+1e5"])
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "+5", "-1+1", "@SUM(A1)", "\tx", "\rx", "\nx", "=", "-2+3", "+1e5"])
 def test_a_formula_is_protected(text):
     assert protect(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "-5", "+5", "-21.53", "OLT-1", "a=b", "5+5"])
+@pytest.mark.parametrize("text", ["", "-5", "-21.53", "OLT-1", "a=b", "5+5"])
 def test_numbers_and_plain_texts_are_not_changed(text):
     assert protect(text) == unprotect(text) == text
 

@@ -12,6 +12,7 @@ from pyotp.totp import TOTP
 from facho.apps.accounts.logins import turn_of
 from facho.apps.accounts.models import RecoveryCode, TwoFactor, UserSession
 from facho.apps.accounts.two_factor import refusal
+from facho.apps.changes.models import Change
 
 PAGE, LOGIN, CODE, TOKEN = "/account/two-factor/", "/login/", "/login/code/", "/api/v1/auth/token/"
 PASSWORD = "a good passphrase"
@@ -91,6 +92,7 @@ class TestSetUp:
         page.post(PAGE, {"cancel": "1"})
 
         assert not TwoFactor.objects.exists()
+        assert not Change.objects.exists()
 
     def test_a_set_up_that_was_not_finished_does_not_ask_for_a_code(self, noc):
         TwoFactor.begin(noc)
@@ -110,6 +112,9 @@ class TestSetUp:
         page.post(PAGE, {button: "1", "password": PASSWORD})
         assert TwoFactor.objects.exists() is (button == "renew")
         assert before.isdisjoint(RecoveryCode.objects.values_list("code_hash", flat=True))
+        done = Change.objects.exclude(action="login_failed").get()
+        wanted = "recovery_codes_new" if button == "renew" else "two_factor_off"
+        assert (done.action, done.actor, done.object_name, done.fields) == (wanted, "noc", "noc", {})
 
 
 class TestLogin:
@@ -160,6 +165,9 @@ class TestLogin:
             client, _answer = first_step()
             assert client.post(CODE, {"code": code}).status_code == expected
         assert factor.remaining_codes == 9
+        # At the login nobody is logged in yet: the record names the account.
+        used = Change.objects.get(action="recovery_code_used")
+        assert (used.object_name, used.fields) == ("noc", {})
 
     def test_wrong_codes_lock_the_user(self, factor):
         client, _answer = first_step()

@@ -30,7 +30,8 @@ from django.utils import timezone
 from django.utils.translation import ngettext
 
 from facho.apps.accounts.external import LoginRefused
-from facho.apps.changes.models import Change
+from facho.apps.changes.logins import record_attempt
+from facho.apps.changes.models import LONGEST_NAME, Change
 from facho.apps.changes.record import record
 from facho.apps.rest.addresses import Address, client_address, parse_address
 
@@ -78,11 +79,26 @@ class Failures:
     number: int
     last_at: datetime | None
     factor: int
+    # Whom a lock concerns. Empty: any user, any address.
+    username: str = ""
+    address: str = ""
 
     @classmethod
-    def of(cls, attempts: QuerySet[AccessAttempt], factor: int) -> "Failures":
+    def of(cls, attempts: QuerySet[AccessAttempt], factor: int, username: str = "", address: str = "") -> "Failures":
         found = attempts.aggregate(number=Sum("failures_since_start", default=0), last_at=Max("attempt_time"))
-        return cls(factor=factor, **found)
+        return cls(factor=factor, username=username, address=address, **found)
+
+    @property
+    def are_too_many(self) -> bool:
+        return self.number >= settings.AXES_FAILURE_LIMIT * self.factor
+
+    def record_lock(self) -> None:
+        """Record that these failures have locked somebody, once: nothing is counted during the lock."""
+        known = Change.objects.filter(action=Change.Action.LOCKED_OUT, actor=self.username, address=self.address)
+        if known.filter(at__gte=self.last_at).exists():
+            return
+        note = "" if self.username and self.address else "all addresses" if self.username else "all users"
+        record_attempt(Change.Action.LOCKED_OUT, self.username, self.address, note)
 
 
 class LoginHandler(AxesDatabaseHandler):
@@ -94,26 +110,35 @@ class LoginHandler(AxesDatabaseHandler):
 
     def counted(self, request: Any, credentials: Mapping[str, Any] | None) -> Iterator[Failures]:
         name, address = counted_name(request, credentials), request.axes_ip_address
-        recent = AccessAttempt.objects.filter(attempt_time__gt=get_cool_off_threshold(request))
-        yield Failures.of(recent.filter(username=name, ip_address=address), 1)
-        yield Failures.of(recent.filter(ip_address=address), ADDRESS_FACTOR)
+        recent, shown = AccessAttempt.objects.filter(attempt_time__gt=get_cool_off_threshold(request)), address or ""
+        yield Failures.of(recent.filter(username=name, ip_address=address), 1, name, shown)
+        yield Failures.of(recent.filter(ip_address=address), ADDRESS_FACTOR, address=shown)
         if not AccessLog.objects.filter(username=name, ip_address=address).exists():
-            yield Failures.of(recent.filter(username=name), USER_FACTOR)
+            yield Failures.of(recent.filter(username=name), USER_FACTOR, name)
 
     def is_allowed(self, request: Any, credentials: Mapping[str, Any] | None = None) -> bool:
         """Return whether a login is tried. At an OIDC provider nobody can guess a password of Facho."""
         return "nonce" in (credentials or {}) or bool(super().is_allowed(request, credentials))
 
     def user_login_failed(self, sender: Any, credentials: Any, request: Any = None, **kwargs: Any) -> None:
-        """Count a failure, unless the password was right and Facho refuses the person.
+        """Count and record a failure. During a lock, nothing is counted, and only the lock is recorded.
 
         There is one row for a user and an address, whatever browser the client claims to be.
         """
+        tried = "".join(each for each in str(credentials.get("username") or "") if each.isprintable())
         if sender is LoginRefused:
+            # The password was right, but Facho refuses the person, who could repeat that without end.
+            if not _was_recorded(tried):
+                record_attempt(Change.Action.LOGIN_FAILED, tried)
             return
-        if request is not None:
-            request.axes_user_agent = ""
+        if not request.axes_locked_out:
+            record_attempt(Change.Action.LOGIN_FAILED, tried)
+        request.axes_user_agent = ""
         super().user_login_failed(sender, credentials, request, **kwargs)
+        if request.axes_locked_out:
+            for each in self.counted(request, credentials):
+                if each.are_too_many:
+                    each.record_lock()
 
     def user_logged_in(self, sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
         """Forget the failures of this user from this address, and remember the address."""
@@ -122,6 +147,12 @@ class LoginHandler(AxesDatabaseHandler):
         known = AccessLog.objects.filter(username=name, ip_address=request.axes_ip_address)
         if not known.update(attempt_time=timezone.now()):
             AccessLog.objects.create(username=name, ip_address=request.axes_ip_address)
+
+
+def _was_recorded(name: str) -> bool:
+    """Return whether a refusal of a person was recorded within the time of a lock."""
+    since = timezone.now() - settings.AXES_COOLOFF_TIME
+    return Change.objects.filter(action=Change.Action.LOGIN_FAILED, actor=name[:LONGEST_NAME], at__gt=since).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +179,10 @@ def lock_of(request: HttpRequest, username: str) -> Lock | None:
     """Return the lock of a user at the address of this request."""
     AxesProxyHandler.update_request(request)
     handler: Any = AxesProxyHandler.get_implementation()
-    limit = settings.AXES_FAILURE_LIMIT
     ends = [
         each.last_at + settings.AXES_COOLOFF_TIME
         for each in handler.counted(request, {"username": username})
-        if each.number >= limit * each.factor
+        if each.are_too_many
     ]
     if not ends:
         return None

@@ -403,6 +403,7 @@ class TwoFactor(models.Model):
     @transaction.atomic
     def renew_recovery_codes(self) -> list[str]:
         """Replace all recovery codes. Only hashes are stored."""
+        record(Change.Action.RECOVERY_CODES_NEW, self.user)
         codes = [_recovery_code() for _number in range(RECOVERY_CODES)]
         RecoveryCode.objects.filter(user=self.user_id).delete()
         RecoveryCode.objects.bulk_create(
@@ -410,12 +411,15 @@ class TwoFactor(models.Model):
         )
         return codes
 
+    @transaction.atomic
     def accept(self, code: str) -> bool:
         """Return whether this is a code of the app or a recovery code, neither of them used before."""
         if self._accept_app_code(code):
             return True
         deleted, _by_model = RecoveryCode.objects.filter(user=self.user_id, code_hash=hash_code(code)).delete()
-        return deleted == 1
+        if deleted:
+            record(Change.Action.RECOVERY_CODE_USED, self.user)
+        return bool(deleted)
 
     def _accept_app_code(self, code: str) -> bool:
         app = TOTP(self.secret.reveal())
@@ -433,7 +437,8 @@ class TwoFactor(models.Model):
     @transaction.atomic
     def turn_off(self) -> None:
         RecoveryCode.objects.filter(user=self.user_id).delete()
-        record(Change.Action.TWO_FACTOR_OFF, self.user)
+        if self.confirmed_at is not None:
+            record(Change.Action.TWO_FACTOR_OFF, self.user)
         self.delete()
 
 

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
 
 from facho.apps.changes.models import Change
+from facho.apps.rest.spreadsheets import protect
 
 COLUMNS = [
     "id",
@@ -34,16 +35,12 @@ COLUMNS = [
 # Changes read at once.
 BATCH = 1000
 
-# A spreadsheet takes a text that starts with one of these for a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-
 
 def cell(value: Any) -> Any:
     """Return a value as a cell that no spreadsheet runs as a formula."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return protect(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 async def csv_lines(rows: QuerySet[Change]) -> AsyncIterator[str]:

@@ -1,13 +1,10 @@
-"""Logins in the record, from the signals of Django."""
+"""Logins in the record: from the signals of Django, and failures from the handler that counts them."""
 
 from dataclasses import replace
 from typing import Any
 
-from axes.signals import user_locked_out
-from django.conf import settings
-from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
+from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.dispatch import receiver
-from django.utils import timezone
 
 from facho.apps.changes.actor import current
 from facho.apps.changes.models import LONGEST_NAME, Change
@@ -29,34 +26,12 @@ def record_logout(user: Any, **_signal: Any) -> None:
         record(Change.Action.LOGOUT, user)
 
 
-@receiver(user_login_failed)
-def record_failure(credentials: dict[str, Any], request: Any = None, **_signal: Any) -> None:
-    name = _printable(credentials.get("username"))
-    if not (getattr(request, "axes_locked_out", False) and _is_lock_recorded(name)):
-        _record_attempt(Change.Action.LOGIN_FAILED, name)
+def record_attempt(action: str, name: str, address: str | None = None, note: str = "") -> None:
+    """Record an attempt under the name that was tried. A request may have a user too.
 
-
-@receiver(user_locked_out)
-def record_lockout(username: str | None, **_signal: Any) -> None:
-    """Record a lock once. It is reported again at each attempt: an attacker could fill the record."""
-    name = _printable(username)
-    if not _is_lock_recorded(name):
-        _record_attempt(Change.Action.LOCKED_OUT, name)
-
-
-def _printable(name: Any) -> str:
-    """Return a tried name, which may be no user's name."""
-    return "".join(each for each in str(name or "") if each.isprintable())[:LONGEST_NAME]
-
-
-def _is_lock_recorded(name: str) -> bool:
-    actor = current()
-    since = timezone.now() - settings.AXES_COOLOFF_TIME
-    locks = Change.objects.filter(actor=name, action=Change.Action.LOCKED_OUT, at__gt=since)
-    return actor is not None and locks.filter(address=actor.address).exists()
-
-
-def _record_attempt(action: str, name: str) -> None:
-    """Record an attempt under the name that was tried. A request may have a user too."""
+    `address` is that of a lock; the one of the request if it is omitted.
+    """
     if (actor := current()) is not None:
-        write(replace(actor, name=name, request=None, logged_in=None), action, [(None, {})])
+        where = actor.address if address is None else address
+        tried = replace(actor, name=name[:LONGEST_NAME], address=where, note=note, request=None, logged_in=None)
+        write(tried, action, [(None, {})])

@@ -61,6 +61,8 @@ class Change(models.Model):
         SESSIONS_ENDED = "sessions_ended", pgettext_lazy("change", "sessions ended")
         TWO_FACTOR_ON = "two_factor_on", pgettext_lazy("change", "two-factor authentication turned on")
         TWO_FACTOR_OFF = "two_factor_off", pgettext_lazy("change", "two-factor authentication turned off")
+        RECOVERY_CODE_USED = "recovery_code_used", pgettext_lazy("change", "recovery code used")
+        RECOVERY_CODES_NEW = "recovery_codes_new", pgettext_lazy("change", "new recovery codes")
         KEYS_ROTATED = "keys_rotated", pgettext_lazy("change", "keys rotated")
 
     at = models.DateTimeField(_("time"), default=timezone.now)

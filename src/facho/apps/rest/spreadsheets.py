@@ -26,8 +26,8 @@ MOST_PARTS = 200
 MARK = "'"
 # The mark itself too, so that a text which begins with it is read back as it was.
 FORMULA_STARTS = frozenset(f"=+-@\t\r\n{MARK}")
-# A number is not a formula, and stays a number.
-NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+# A number is not a formula, and stays a number. With a + it is a telephone number, which would lose the +.
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def protect(text: str) -> str:
