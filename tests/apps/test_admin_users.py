@@ -73,6 +73,14 @@ def test_a_new_user_gets_a_role(admin_page, role):
     assert role_of(User.objects.get(username="new")) == (role or None)
 
 
+def test_a_name_that_differs_by_case_only_is_refused(admin_page, boss):
+    """Failed logins of both would count together, and a login of one would end the lock of the other."""
+    answer = admin_page.post(reverse("admin:auth_user_add"), {**NEW, "username": "Boss", "role": ""})
+
+    assert "A user with that username already exists." in answer.content.decode()
+    assert not User.objects.filter(username="Boss").exists()
+
+
 def test_superusers_also_choose_own_groups_and_permissions(admin_page):
     user, own = make_user("noc", Role.VIEWER), Group.objects.create(name="Night shift")
     permission = Permission.objects.get(codename="operate_olt")

@@ -58,7 +58,6 @@ class World:
         self.maintenance = make_maintenance(self.spare)
         self.problem = make_problem(self.olt)
         self.seen = make_problem(self.spare, acknowledged_at=timezone.now(), acknowledged_by=boss)
-        # Others are not recorded: nobody else sees them.
         self.view = SavedView.objects.create(owner=boss, list="onus", name="Weak", is_shared=True)
         self.token = ApiToken(user=boss, name="Grafana")
         self.token.issue()

@@ -6,11 +6,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+from django.contrib.auth import BACKEND_SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.test import Client
+from django.utils import timezone
+from pyotp.totp import TOTP
 
-from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin
+from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin, TwoFactor
 from facho.apps.accounts.roles import Role, role_of
 from facho.apps.changes.models import Change
 from facho.runtime.logs import redact
@@ -64,6 +67,10 @@ def log_in(browser=None, path=START):
 
 def local_login(username, password=PASSWORD):
     return Client().post("/login/?local=1", {"username": username, "password": password}).status_code
+
+
+def code_of(factor):
+    return TOTP(factor.secret.reveal()).at(timezone.now())
 
 
 def said(page):
@@ -410,3 +417,30 @@ def test_no_secret_reaches_the_log(provider, caplog, settings):
     assert "OIDC: login failed" in caplog.text
     assert "another-secret" not in redact(caplog.text) + repr(settings.CONFIG)
     assert token not in redact(f"Signature of {token} has expired, client_secret=another-secret")
+
+
+def test_who_has_a_code_in_facho_enters_it_after_the_provider(provider):
+    user = user_of(log_in())
+    factor = TwoFactor.begin(user)
+    TwoFactor.objects.update(confirmed_at=timezone.now())
+    browser = Client()
+
+    asked = log_in(browser, f"{START}?next=/account/sessions/")
+    done = browser.post(asked.request["PATH_INFO"] + "?next=/account/sessions/", {"code": code_of(factor)}, follow=True)
+
+    assert asked.redirect_chain[-1][0] == "/login/code/?next=%2Faccount%2Fsessions%2F"
+    assert not user_of(asked).is_authenticated
+    assert user_of(done) == user
+    assert "oidc" in browser.session[BACKEND_SESSION_KEY]
+
+
+def test_a_person_of_the_provider_sets_up_the_second_factor_there(provider):
+    browser = Client()
+    log_in(browser)
+
+    page = browser.get("/account/two-factor/").content.decode()
+    browser.post("/account/two-factor/")
+
+    assert "You log in at 127.0.0.1. Set up two-factor authentication there." in page
+    assert '<button class="button primary"' not in page
+    assert not TwoFactor.objects.exists()

@@ -159,28 +159,44 @@ def test_the_same_name_is_refused_on_the_page(reader):
     assert SavedView.objects.count() == 1
 
 
-def test_a_user_with_a_scope_sees_no_view_that_names_others(operator, reader):
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        pytest.param("Weak", "site=Hidden", id="site"),
+        pytest.param("Weak", "site=Lima&tag=secret", id="tag"),
+        pytest.param("Weak", "q=Hidden+customer", id="search"),
+        pytest.param("Weak", "serial=HWTC", id="serial"),
+        pytest.param("Weak at hidden", "state=los", id="name of a site"),
+        pytest.param("OLT-CENTRAL-01 weak", "state=los", id="name of an OLT"),
+    ],
+)
+def test_a_user_with_a_scope_sees_no_view_that_names_others(operator, reader, central, name, query):
     site = Site.objects.create(name="Lima")
     Site.objects.create(name="Hidden")
     Scope.objects.create(user=reader).sites.set([site])
-    for place in ("Lima", "Hidden"):
-        make_view(operator, f"At {place}", f"site={place}", is_shared=True)
+    make_view(operator, "At Lima", "site=Lima&state=los", is_shared=True)
+    hidden = make_view(operator, name, query, is_shared=True)
     scoped = User.objects.get(pk=reader.pk)
+    own = make_view(scoped, "Mine", query)
 
-    assert [view.name for view in SavedView.seen_by(scoped)] == ["At Lima"]
-    assert "Hidden" not in browser(scoped).get("/onus/").content.decode()
+    assert [view.name for view in SavedView.seen_by(scoped)] == ["At Lima", "Mine"]
+    assert name not in browser(scoped).get("/onus/").content.decode()
+    assert program(scoped).get(f"{API}{hidden.pk}/").status_code == 404
+    assert program(scoped).get(f"{API}{own.pk}/").status_code == 200
 
 
-def test_only_shared_views_are_in_the_record(operator):
+def test_views_are_in_the_record(operator):
     page = browser(operator)
     page.post("/views/", {"list": "onus", "name": "Own", "query": "state=los"})
     own = SavedView.objects.get()
-    recorded = Change.objects.filter(object_type="dashboard.savedview")
-    assert not recorded.exists()
 
     page.post(f"/views/{own.pk}/", {"action": "save", "name": "Own", "query": "state=los", "is_shared": "on"})
+    page.post(f"/views/{own.pk}/", {"action": "default", "is_default": "on"})
     page.post(f"/views/{own.pk}/", {"action": "delete"})
 
-    deleted, shared = recorded
-    assert (shared.action, shared.object_name, shared.fields) == ("changed", "Own", {"is_shared": [False, True]})
-    assert (deleted.action, deleted.actor) == ("deleted", "operator")
+    recorded = Change.objects.filter(object_type="dashboard.savedview", object_name="Own", actor="operator")
+    created, shared, default, deleted = recorded.order_by("id").values_list("action", "fields")
+    assert (created[0], created[1]["query"]) == ("created", [None, "state=los"])
+    assert shared == ("changed", {"is_shared": [False, True]})
+    assert default == ("changed", {"is_default": [False, True]})
+    assert deleted[0] == "deleted"

@@ -26,7 +26,8 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from facho.apps.accounts.models import ApiToken
+from facho.alerts.models import Channel, Delivery, Rule
+from facho.apps.accounts.models import ApiToken, FailedLogin
 from facho.apps.coordinator.models import CoordinatorLog, Forecast
 from facho.apps.dashboard.stream import news
 from facho.apps.inventory.admin_tools import ScopedAdmin
@@ -491,7 +492,62 @@ def test_forecasts_and_accounts_need_a_user_without_a_scope(scoped, free, both):
     assert scoped.get(reverse("admin:coordinator_forecast_changelist")).status_code == 403
     assert scoped.get(reverse("admin:auth_user_changelist")).status_code == 403
     assert scoped.get(reverse("admin:auth_user_add")).status_code == 403
-    assert free.get(reverse("admin:auth_user_changelist")).status_code == 200
+    for name in ("auth_user", "auth_group", "accounts_apitoken", "accounts_failedlogin"):
+        page = reverse(f"admin:{name}_changelist")
+        assert (scoped.get(page).status_code, free.get(page).status_code) == (403, 200)
+
+
+def test_tokens_and_locks_of_others_are_not_ended_with_a_scope(scoped, admin_page, both):
+    token = ApiToken(user=User.objects.get(username="boss"), name="script")
+    token.issue()
+    failed = FailedLogin.objects.create(username="boss", ip_address="192.0.2.7", failures_since_start=5)
+    dialog = {"_form_submitted": "1"}
+
+    for name, row in (("accounts_apitoken_revoke", token), ("accounts_failedlogin_unlock", failed)):
+        assert scoped.post(reverse(f"admin:{name}", args=[row.pk]), dialog).status_code == 403
+
+    assert ApiToken.objects.valid().count() == 1
+    assert FailedLogin.objects.exists()
+    assert admin_page.post(reverse("admin:accounts_failedlogin_unlock", args=[failed.pk]), dialog).status_code == 200
+
+
+@pytest.fixture
+def channels(both) -> tuple[Channel, Channel]:
+    """A channel of a rule about the visible OLT, and one that the hidden OLT uses too."""
+    own, shared = make_channel("Own"), make_channel("Shared")
+    seen_rule, hidden_rule = (Rule.objects.get(pk=pk) for pk in both["rule"])
+    seen_rule.channels.set([own, shared])
+    hidden_rule.channels.set([shared])
+    return own, shared
+
+
+def test_a_channel_of_hidden_olts_is_not_changed(scoped, free, channels):
+    """With another destination, its user would get the alerts of all OLTs."""
+    own, shared = channels
+    said = "Shared sends alerts of OLTs outside your scope, so you cannot change it."
+    page = reverse("admin:alerts_channel_change", args=[shared.pk])
+
+    for path, method in (("", "patch"), ("", "put"), ("", "delete"), ("test/", "post")):
+        body = {"name": "x", "kind": "webhook", "url": "https://127.0.0.1/x", "signing_secret": "x" * 16}
+        answer = send(scoped, f"/api/v1/channels/{shared.pk}/{path}", body if method != "post" else {}, method)
+        assert (answer.status_code, answer.json()) == (403, {"detail": said}), method
+    assert scoped.post(page, {"name": "x"}).status_code == 403
+    assert 'name="_save"' not in scoped.get(page).content.decode()
+    assert (
+        scoped.post(reverse("admin:alerts_channel_send_test", args=[shared.pk]), {"_form_submitted": "1"}).status_code
+        == 403
+    )
+    for action in ("disable_chosen", "delete_selected"):
+        chosen = {"action": action, "_selected_action": [own.pk, shared.pk], "post": "yes"}
+        scoped.post(reverse("admin:alerts_channel_changelist"), chosen)
+
+    shared.refresh_from_db()
+    assert (shared.name, shared.enabled) == ("Shared", True)
+    assert not Delivery.objects.filter(news="test").exists()
+    own.refresh_from_db()
+    assert not own.enabled
+    assert send(scoped, f"/api/v1/channels/{own.pk}/", {"enabled": True}, "patch").status_code == 200
+    assert send(free, f"/api/v1/channels/{shared.pk}/", {"enabled": False}, "patch").status_code == 200
 
 
 NEW = {"name": "OLT-NUEVA", "brand": "huawei", "host": "10.1.1.9", "community": "public"}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -18,7 +19,7 @@ from facho.alerts.admin_alerts import SEVERITY_COLOURS
 from facho.alerts.forms import SECRETS, ChannelForm, RuleForm
 from facho.alerts.kinds import OF_OLTS, PARAMS
 from facho.alerts.models import Channel, Rule
-from facho.alerts.scopes import restrict_rules
+from facho.alerts.scopes import is_used_beyond, restrict_rules, shared_refusal
 from facho.apps.inventory.admin_tools import EnablingMixin, PeoplesAdmin, dialog, tab
 from facho.apps.inventory.models import Olt
 
@@ -47,6 +48,26 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
     on_call_tab = tab(_("On-call times"), "on_call_days", ("on_call_from", "on_call_to"))
     conditional_fields = {name: f"kind == '{kind}'" for kind, names in SETTINGS.items() for name in names}
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_shared = isinstance(obj, Channel) and is_used_beyond(request.user, obj)
+        return not is_shared and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_shared = isinstance(obj, Channel) and is_used_beyond(request.user, obj)
+        return not is_shared and super().has_delete_permission(request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[Any], Any, set[str], list[Any]]:
+        if shared := [shared_refusal(channel) for channel in objs if is_used_beyond(request.user, channel)]:
+            return [], {}, set(), shared
+        objects: tuple[list[Any], Any, set[str], list[Any]] = super().get_deleted_objects(objs, request)
+        return objects
+
+    def _set_enabled(self, request: HttpRequest, rows: QuerySet[Any], enabled: bool) -> None:
+        shared = [channel for channel in rows if is_used_beyond(request.user, channel)]
+        for channel in shared:
+            messages.error(request, shared_refusal(channel))
+        super()._set_enabled(request, rows.exclude(pk__in=[channel.pk for channel in shared]), enabled)
+
     def get_fieldsets(self, request: HttpRequest, obj: Channel | None = None) -> Any:
         may_change = obj is None or self.has_change_permission(request, obj)
         names = [name for some in SETTINGS.values() for name in some if may_change or name not in SECRETS]
@@ -73,7 +94,10 @@ class ChannelAdmin(EnablingMixin, PeoplesAdmin):
         dialog=dialog(_("Send test"), _("Sends a test message with the saved settings."), _("Send")),
     )
     def send_test(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
-        delivery = get_object_or_404(Channel, pk=object_id).ask_for_test()
+        channel = get_object_or_404(Channel, pk=object_id)
+        if not self.has_change_permission(request, channel):
+            raise PermissionDenied
+        delivery = channel.ask_for_test()
         messages.info(request, gettext("The test message is being sent. The result appears here within seconds."))
         page = reverse("admin:alerts_delivery_change", args=[delivery.pk])
         return HttpResponse(headers={"HX-Redirect": page})

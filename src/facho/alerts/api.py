@@ -11,13 +11,14 @@ from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from facho.alerts.filters import AlertFilter, ChannelFilter, DeliveryFilter, RuleFilter
 from facho.alerts.kinds import clean_params
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.alerts.past import try_rule
 from facho.alerts.preview import preview
-from facho.alerts.scopes import restrict_deliveries, restrict_rules
+from facho.alerts.scopes import check_channel, restrict_deliveries, restrict_rules
 from facho.alerts.serializers import (
     AlertSerializer,
     ChannelSerializer,
@@ -36,7 +37,10 @@ from facho.apps.rest.strict import StrictView
 
 
 class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
-    """Channels for messages. Secrets can be written and are never returned."""
+    """Channels for messages. Secrets can be written and are never returned.
+
+    Users with a scope do not change a channel of alerts about other OLTs.
+    """
 
     queryset = Channel.objects.all()
     serializer_class = ChannelSerializer
@@ -45,11 +49,22 @@ class ChannelViewSet(StrictView, viewsets.ModelViewSet[Channel]):
     search_fields = ["name"]
     ordering_fields = ["id", "name", "kind", "enabled", "updated_at"]
 
+    def perform_update(self, serializer: BaseSerializer[Channel]) -> None:
+        channel: Any = serializer.instance
+        check_channel(self.request.user, channel)
+        serializer.save()
+
+    def perform_destroy(self, instance: Channel) -> None:
+        check_channel(self.request.user, instance)
+        instance.delete()
+
     @extend_schema(request=None, responses={202: DeliverySerializer})
     @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_channel")], filterset_class=None)
     def test(self, request: Request, pk: str) -> Response:
         """Send a test message. Its delivery has the result after a few seconds."""
-        delivery = self.get_object().ask_for_test()
+        channel = self.get_object()
+        check_channel(request.user, channel)
+        delivery = channel.ask_for_test()
         return Response(DeliverySerializer(delivery).data, status=status.HTTP_202_ACCEPTED)
 
 

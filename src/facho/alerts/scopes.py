@@ -6,9 +6,10 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
+from rest_framework.exceptions import PermissionDenied
 
 from facho.alerts.kinds import OF_OLTS
-from facho.alerts.models import Delivery, Rule
+from facho.alerts.models import Channel, Delivery, Rule
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import visible_ids
 
@@ -20,6 +21,22 @@ def restrict_rules(rules: QuerySet[Rule], user: Any) -> QuerySet[Rule]:
         return rules
     named = Rule.olts.through._default_manager.filter(rule=OuterRef("pk"))
     return rules.filter(Exists(named), ~Exists(named.exclude(olt__in=ids)), kind__in=OF_OLTS)
+
+
+def check_channel(user: Any, channel: Channel) -> None:
+    """Refuse to change a channel of other rules: with another destination, the user would get their messages."""
+    if is_used_beyond(user, channel):
+        raise PermissionDenied(shared_refusal(channel))
+
+
+def is_used_beyond(user: Any, channel: Channel) -> bool:
+    """Return whether rules use a channel that the user does not see."""
+    rules = Rule.objects.filter(channels=channel)
+    return visible_ids(user) is not None and rules.exclude(pk__in=restrict_rules(rules, user)).exists()
+
+
+def shared_refusal(channel: Channel) -> str:
+    return _("%(channel)s sends alerts of OLTs outside your scope, so you cannot change it.") % {"channel": channel}
 
 
 def restrict_deliveries(deliveries: QuerySet[Delivery], user: Any) -> QuerySet[Delivery]:

@@ -507,6 +507,16 @@ class ExternalIdentity(models.Model):
         return gettext("the LDAP directory") if self.provider == self.LDAP else str(urlsplit(self.provider).hostname)
 
     @classmethod
+    def second_factor_refusal(cls, user: User) -> str | None:
+        """Return why a user cannot have a second factor in Facho: without a password it could not be turned off."""
+        identity = cls.objects.filter(user=user).exclude(provider=cls.LDAP).first()
+        if identity is None:
+            return None
+        return gettext("You log in at %(server)s. Set up two-factor authentication there.") % {
+            "server": identity.server
+        }
+
+    @classmethod
     def password_refusal(cls, user: User) -> str | None:
         """Return why a user's password cannot be changed in Facho."""
         identity = cls.objects.filter(user=user).first()

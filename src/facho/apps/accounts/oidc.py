@@ -23,6 +23,8 @@ from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
 
 from facho.apps.accounts.external import Access, LoginRefused, Person, admit, one_line
+from facho.apps.accounts.models import TwoFactor
+from facho.apps.accounts.two_factor import ask_for_code
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +204,14 @@ class Callback(Options, OIDCAuthenticationCallbackView):
         except (requests.RequestException, SuspiciousOperation, LoginRefused) as error:
             return back_to_login(request, error)
         return answer
+
+    def login_success(self) -> HttpResponse:
+        """Log the person in. Who has set up a code in Facho enters it, whatever the provider has asked for."""
+        if TwoFactor.of(self.user) is None:
+            answer: HttpResponse = super().login_success()
+            return answer
+        target = self.request.session.get("oidc_login_next") or ""
+        return ask_for_code(self.request, self.user, target)
 
     def login_failure(self) -> HttpResponse:
         """Answer to a login without a code, or that was not started in this browser."""

@@ -1,15 +1,36 @@
 """Rules of two-factor authentication."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from facho.apps.accounts.logins import lock_of, turn_of
 from facho.apps.accounts.models import TwoFactor
+
+# Key in the session of a user who has passed the first step of the login and not yet given the code.
+PENDING = "login_pending"
+
+# Seconds to enter the code.
+CODE_WITHIN = 300
+
+
+def ask_for_code(request: HttpRequest, user: Any, target: str) -> HttpResponseRedirect:
+    """Lead a user who has passed the first step of the login to the second one."""
+    request.session[PENDING] = {
+        "user": user.pk,
+        "backend": user.backend,
+        "hash": user.get_session_auth_hash(),
+        "until": timezone.now().timestamp() + CODE_WITHIN,
+    }
+    return redirect(reverse("login-code") + (f"?{urlencode({'next': target})}" if target else ""))
 
 
 def is_required(user: Any) -> bool:

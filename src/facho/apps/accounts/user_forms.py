@@ -28,6 +28,13 @@ class RoleFormMixin(forms.Form):
             self.fields["role"].choices = choices  # type: ignore[attr-defined]  # it has choices
             self.initial["role"] = initial or ""
 
+    def clean_username(self) -> str:
+        """Refuse a name that differs from another one by case only: failed logins of both count together."""
+        name = str(self.cleaned_data["username"])
+        if User.objects.filter(username__iexact=name).exclude(pk=self.instance.pk).exists():  # type: ignore[attr-defined]  # of a model form
+            raise forms.ValidationError(User._meta.get_field("username").error_messages["unique"])
+        return name
+
     def clean_role(self) -> Role | None:
         return Role(self.cleaned_data["role"]) if self.cleaned_data["role"] else None
 

@@ -106,7 +106,9 @@ def two_factor(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     factor = TwoFactor.objects.filter(user=user).first()
     context: dict[str, Any] = {"tab": "two-factor", "is_required": is_required(user), "factor": factor}
-    if factor is None:
+    if refusal := ExternalIdentity.second_factor_refusal(user):
+        context["refusal"] = refusal
+    elif factor is None:
         if request.method == "POST":
             TwoFactor.begin(user)
             return redirect("dashboard:two-factor")

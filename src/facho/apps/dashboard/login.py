@@ -1,7 +1,6 @@
 """The login: name and password, then a code if the user has two-factor authentication."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth import load_backend, login
@@ -10,7 +9,6 @@ from django.contrib.auth.views import LoginView, RedirectURLMixin, redirect_to_l
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -21,12 +19,7 @@ from django.views.generic import FormView
 
 from facho.apps.accounts.forms import LoginCodeForm, LoginForm
 from facho.apps.accounts.models import TwoFactor
-
-# Key in the session of a user who has given the password and not yet the code.
-PENDING = "login_pending"
-
-# Seconds to enter the code.
-CODE_WITHIN = 300
+from facho.apps.accounts.two_factor import PENDING, ask_for_code
 
 
 def locked(response: HttpResponse, form: Form) -> HttpResponse:
@@ -58,14 +51,7 @@ class Login(LoginView):
         user: Any = form.get_user()
         if TwoFactor.of(user) is None:
             return super().form_valid(form)
-        self.request.session[PENDING] = {
-            "user": user.pk,
-            "backend": user.backend,
-            "hash": user.get_session_auth_hash(),
-            "until": timezone.now().timestamp() + CODE_WITHIN,
-        }
-        target = self.get_redirect_url()
-        return redirect(reverse("login-code") + (f"?{urlencode({'next': target})}" if target else ""))
+        return ask_for_code(self.request, user, self.get_redirect_url())
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return locked(super().form_invalid(form), form)
@@ -100,7 +86,7 @@ class LoginCode(RedirectURLMixin, FormView):  # type: ignore[type-arg]  # generi
 
 
 def pending_user(request: HttpRequest) -> User | None:
-    """Return the user who has given the password a short time ago, if it is still valid."""
+    """Return the user who has passed the first step a short time ago, if it is still valid."""
     pending = request.session.get(PENDING)
     if pending is None or pending["until"] < timezone.now().timestamp():
         return None

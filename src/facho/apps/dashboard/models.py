@@ -12,14 +12,17 @@ from django.utils.translation import gettext_lazy as _
 from facho.apps.changes.fields import differences
 from facho.apps.changes.models import Change
 from facho.apps.changes.record import record
-from facho.apps.inventory.models import Site, Tag
-from facho.apps.inventory.scopes import restrict_labels, scope_of
+from facho.apps.inventory.models import Olt, Site, Tag
+from facho.apps.inventory.scopes import restrict_labels, scope_of, visible_olts
 from facho.apps.rest.names import validate_name
 
 LONGEST_QUERY = 2000
 
 # Parameters of an address that are not part of a view.
 NOT_KEPT = ("page", "view", "before")
+
+# Parameters with a text of one's choice.
+SEARCHES = ("q", "serial")
 
 
 def kept_query(text: str) -> str:
@@ -79,40 +82,42 @@ class SavedView(models.Model):
 
     @transaction.atomic
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save the view. A change of a shared one is recorded, and so is the sharing itself."""
         before = type(self).objects.filter(pk=self.pk).values(*self.RECORDED).first() if self.pk else None
         self.query = kept_query(self.query)
         super().save(*args, **kwargs)
-        if self.is_shared or (before and before["is_shared"]):
-            self._record(Change.Action.CHANGED if before else Change.Action.CREATED, before, self._values())
+        self._record(Change.Action.CHANGED if before else Change.Action.CREATED, before, self._values())
 
     @transaction.atomic
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        if self.is_shared:
-            self._record(Change.Action.DELETED, self._values(), None)
+        self._record(Change.Action.DELETED, self._values(), None)
         return super().delete(*args, **kwargs)
 
     @classmethod
     def seen_by(cls, user: Any) -> QuerySet[Any]:
         """Return the user's own views and the shared ones, with `is_default` for the first view of the user's page.
 
-        A view that names a site or tag outside the scope of the user is left out.
+        For a user with a scope, views of others that name something outside of it are left out.
         """
         mine = cls.default_of.through.objects.filter(savedview=OuterRef("pk"), user=user.pk)
         found = cls.objects.filter(Q(owner=user) | Q(is_shared=True)).select_related("owner")
         views: QuerySet[Any] = found.annotate(is_default=Exists(mine))
         if scope_of(user) is None:
             return views
-        names = {
-            label: {name.lower() for name in restrict_labels(model.objects.all(), user).values_list("name", flat=True)}
-            for label, model in (("site", Site), ("tag", Tag))
-        }
-        hidden = [view.pk for view in views if view.owner_id != user.pk and view.names_others(names)]
+        sites, tags = (restrict_labels(model.objects.all(), user) for model in (Site, Tag))
+        names = {"site": _names(sites), "tag": _names(tags)}
+        others = _names(Olt.objects.exclude(pk__in=visible_olts(user))) | _names(Site.objects.exclude(pk__in=sites))
+        others |= _names(Tag.objects.exclude(pk__in=tags))
+        hidden = [view.pk for view in views if view.owner_id != user.pk and view.names_others(names, others)]
         return views.exclude(pk__in=hidden)
 
-    def names_others(self, names: dict[str, set[str]]) -> bool:
-        """Return whether its filters name a site or tag that is not among these."""
+    def names_others(self, names: dict[str, set[str]], others: set[str]) -> bool:
+        """Return whether its filters name a site or tag that is not among these, or its name has one of the others.
+
+        A search may be for anything, such as the name of a customer.
+        """
         query = QueryDict(self.query)
+        if any(query.get(name) for name in SEARCHES) or any(other in self.name.lower() for other in others):
+            return True
         return any(value.lower() not in known for label, known in names.items() for value in query.getlist(label))
 
     def may_be_changed_by(self, user: Any) -> bool:
@@ -129,6 +134,13 @@ class SavedView(models.Model):
     def set_default(self, user: Any, is_default: bool) -> None:
         """Make it the first view of its list for a user, instead of another one; or not any more."""
         through = SavedView.default_of.through.objects
+        was_default = through.filter(user_id=user.pk, savedview=self).exists()
         through.filter(user_id=user.pk, savedview__list=self.list).delete()
         if is_default:
             self.default_of.add(user)
+        if was_default != is_default:
+            record(Change.Action.CHANGED, self, {"is_default": [was_default, is_default]})
+
+
+def _names(rows: QuerySet[Any]) -> set[str]:
+    return {name.lower() for name in rows.values_list("name", flat=True)}

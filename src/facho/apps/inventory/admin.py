@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
@@ -20,7 +20,8 @@ from unfold.contrib.import_export.forms import ExportForm
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
-from facho.apps.accounts.admin import FachoUserAdmin
+from facho.apps.accounts.admin import ApiTokenAdmin, FachoGroupAdmin, FachoUserAdmin, FailedLoginAdmin
+from facho.apps.accounts.models import ApiToken, FailedLogin
 from facho.apps.inventory.admin_tools import (
     EnablingMixin,
     FleetAdmin,
@@ -369,7 +370,8 @@ def may_set_scope(user: Any, other: Any) -> bool:
     return bool(user.is_superuser or (user.has_perm("auth.change_user") and other != user))
 
 
-admin.site.unregister(User)
+for _model in (User, Group, ApiToken, FailedLogin):
+    admin.site.unregister(_model)
 
 
 @admin.register(User)
@@ -379,3 +381,18 @@ class ScopedUserAdmin(FleetAdmin, FachoUserAdmin):
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
         # A new user has only a name and a role; the next page has the rest.
         return [*super().get_inlines(request, obj), *([ScopeInline] if obj else [])]
+
+
+@admin.register(Group)
+class FleetGroupAdmin(FleetAdmin, FachoGroupAdmin):
+    """Groups. They give rights to users with and without a scope."""
+
+
+@admin.register(ApiToken)
+class FleetTokenAdmin(FleetAdmin, ApiTokenAdmin):
+    """Tokens of all users."""
+
+
+@admin.register(FailedLogin)
+class FleetLoginAdmin(FleetAdmin, FailedLoginAdmin):
+    """Failed logins of all users."""
