@@ -30,6 +30,7 @@ def test_every_answer_has_its_headers(admin_page, path, status, policy, cached):
     assert policy in answer["Content-Security-Policy"]
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert "camera=()" in answer["Permissions-Policy"]
+    assert "Access-Control-Allow-Origin" not in answer
     assert (cached or "") in answer.get("Cache-Control", "")
     assert cached is not None or "Cache-Control" not in answer
 

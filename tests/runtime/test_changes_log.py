@@ -32,14 +32,14 @@ def settings(tmp_path, **environ):
 
 
 def test_the_file_has_a_line_for_each_change(changes, tmp_path):
-    logs._configure_changes(settings(tmp_path, FACHO_CHANGES_LOG="file"), tmp_path / "logs" / "changes.log")
+    logs.configure_changes(settings(tmp_path, FACHO_CHANGES_LOG="file"), "facho")
     changes.info("%s", LINE)
 
     assert (tmp_path / "logs" / "changes.log").read_text() == f"{LINE}\n"
 
 
 def test_without_the_setting_there_is_no_file(changes, tmp_path):
-    logs._configure_changes(settings(tmp_path), tmp_path / "logs" / "changes.log")
+    logs.configure_changes(settings(tmp_path), "facho")
     changes.info("%s", LINE)
 
     assert not list((tmp_path / "logs").iterdir())

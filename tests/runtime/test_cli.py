@@ -1,6 +1,7 @@
 """The `facho` command as a person types it: what it says, its exit status, and never a traceback."""
 
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -115,7 +116,18 @@ def test_locks_are_ended(installed):
         )
     database.close()
 
-    assert facho("unlock", "noc", data=installed).stdout == "5 failed logins were forgotten.\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        targets = f"file,syslog+tcp://127.0.0.1:{server.getsockname()[1]}"
+        unlocked = facho("unlock", "noc", data=installed, FACHO_CHANGES_LOG=targets)
+        connection, _address = server.accept()
+        with connection:
+            sent = connection.makefile().read()
+    assert unlocked.stdout == "5 failed logins were forgotten.\n"
+    # Also to where changes are sent: the command waits for that.
+    written = (installed / "logs" / "changes-cli.log").read_text()
+    assert json.loads(written)["action"] == "unlocked"
+    assert sent.endswith(written)
     assert facho("unlock", "--all", data=installed).stdout == "There were no failed logins to forget.\n"
 
 

@@ -96,8 +96,12 @@ async def test_a_check_that_breaks_tells_its_reason_to_the_log_alone(registry, c
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-async def test_no_answer_may_be_kept_by_a_cache(app, path):
-    assert (await ask(app, path)).headers["cache-control"] == "no-store"
+async def test_no_answer_may_be_kept_by_a_cache_or_be_taken_for_a_page(app, path):
+    headers = (await ask(app, path)).headers
+
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
 async def test_who_asks_for_the_head_gets_no_body_and_is_told_its_length(app):

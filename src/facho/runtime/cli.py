@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,6 +147,17 @@ def prepare(*, is_check: bool = False) -> "Config":
     return facho_config.load()
 
 
+@contextmanager
+def _recorded(config: "Config") -> Iterator[None]:
+    """Record the changes of a command as those of the user of the operating system."""
+    from facho.apps.changes.actor import acting, command_line
+    from facho.runtime import logs
+
+    logs.configure_changes(config, "cli")
+    with acting(command_line()):
+        yield
+
+
 def _take_settings(arguments: argparse.Namespace, *names: str) -> None:
     """Let command line options override the environment."""
     for name in names:
@@ -261,18 +273,17 @@ def migrate_to(arguments: argparse.Namespace) -> None:
 
 
 def create_superuser(arguments: argparse.Namespace) -> None:
-    prepare()
+    config = prepare()
     refuse_on_errors(outdated_too=True)
     from django.core.management import CommandError, call_command
 
-    from facho.apps.changes.actor import acting, command_line
     from facho.runtime.config import ConfigError
 
     if arguments.noinput:
         # With a terminal, Django itself checks the password.
         _check_password(os.environ.get("DJANGO_SUPERUSER_PASSWORD", ""), arguments.username or "")
     try:
-        with acting(command_line()):
+        with _recorded(config):
             call_command(
                 "createsuperuser",
                 username=arguments.username,
@@ -297,24 +308,22 @@ def _check_password(password: str, username: str) -> None:
 
 
 def unlock(arguments: argparse.Namespace) -> None:
-    prepare()
+    config = prepare()
     refuse_on_errors(outdated_too=True)
     from facho.apps.accounts import logins
-    from facho.apps.changes.actor import acting, command_line
 
-    with acting(command_line()):
+    with _recorded(config):
         number = logins.unlock_all() if arguments.all else logins.unlock(arguments.target)
     print(f"{number} failed logins were forgotten." if number else "There were no failed logins to forget.")
 
 
 def open_shell(arguments: argparse.Namespace) -> None:
-    prepare()
+    config = prepare()
     from django.core.management import call_command
 
-    from facho.apps.changes.actor import acting, command_line
     from facho.runtime.shell import Shell
 
-    with acting(command_line()):
+    with _recorded(config):
         # The imports are printed, unless the output is for a program.
         call_command(Shell(), command=arguments.code, verbosity=0 if arguments.code else 2)
 
@@ -349,10 +358,9 @@ def rotate_keys(arguments: argparse.Namespace) -> None:
     config = prepare()
     # Before a new key is created: with an unreadable secret there is nothing to rotate.
     refuse_on_errors(outdated_too=True)
-    from facho.apps.changes.actor import acting, command_line
     from facho.runtime import keys
 
-    with acting(command_line()):
+    with _recorded(config):
         count = keys.rotate(config)
     print(f"The secrets of {count} OLTs, channels and users are now encrypted with the first key. Start Facho again.")
 

@@ -158,6 +158,8 @@ async def _answer(send: Send, reply: HttpReply, *, with_body: bool) -> None:
         ("Content-Type", reply.content_type),
         ("Content-Length", str(len(reply.body))),
         ("Cache-Control", "no-store"),
+        ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+        ("X-Content-Type-Options", "nosniff"),
         *reply.headers,
     ]
     lines = [(name.lower().encode(), value.encode()) for name, value in headers]

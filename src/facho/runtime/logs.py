@@ -302,15 +302,17 @@ def configure(config: Config, *, to_file: bool = True, name: str = "facho") -> N
         handler.addFilter(add_request_id)
     logging.basicConfig(level=logging.WARNING, handlers=handlers, force=True)
     if to_file:
-        _configure_changes(config, folder / ("changes.log" if name == "facho" else f"changes-{name}.log"))
+        configure_changes(config, name)
     level = logging.getLevelNamesMapping()[config.log_level]
     logging.getLogger("facho").setLevel(min(level, logging.INFO))
 
 
-def _configure_changes(config: Config, path: Path) -> None:
-    """Write each change as a line of JSON to the targets of FACHO_CHANGES_LOG."""
+def configure_changes(config: Config, name: str) -> None:
+    """Write each change as a line of JSON to the targets of FACHO_CHANGES_LOG. Each process has a file of its own."""
     changes = logging.getLogger("facho.changes")
+    path = config.data_dir / "logs" / ("changes.log" if name == "facho" else f"changes-{name}.log")
     for target in config.changes_log:
+        path.parent.mkdir(exist_ok=True)
         handler = LogFile(path, 0.0) if target == "file" else Syslog(target)
         handler.setFormatter(logging.Formatter("%(message)s"))
         changes.addHandler(handler)

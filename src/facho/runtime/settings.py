@@ -172,6 +172,7 @@ STATIC_ROOT = CONFIG.data_dir / "static"
 # Files are served from the packages, so no collectstatic is needed.
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_AUTOREFRESH = False
+SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -47,6 +47,11 @@ class Syslog(logging.Handler):
         except queue.Full:
             self.lost += 1
 
+    def flush(self) -> None:
+        """Wait until all lines were sent or dropped. Called at the end of the process: a command ends at once."""
+        with self._lines.all_tasks_done:
+            self._lines.all_tasks_done.wait_for(lambda: not self._lines.unfinished_tasks, TIMEOUT)
+
     def _send_lines(self) -> None:
         sender: socket.socket | None = None
         while True:
@@ -60,6 +65,7 @@ class Syslog(logging.Handler):
                 sender = None
                 self.lost += 1
                 self._report(error)
+            self._lines.task_done()
 
     def _connect(self) -> socket.socket:
         if self._kind == socket.SOCK_STREAM:

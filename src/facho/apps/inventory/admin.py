@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import Group, User
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -288,6 +289,14 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return bool(self.has_add_permission(request) and self.has_change_permission(request))
+
+    def export_action(self, request: HttpRequest) -> HttpResponse:
+        try:
+            response: HttpResponse = super().export_action(request)
+        except IncorrectLookupParameters:
+            # Filters that the list does not have. The list drops them too.
+            return redirect("admin:inventory_olt_export")
+        return response
 
     def has_export_permission(self, request: HttpRequest) -> bool:
         return bool(self.has_view_permission(request))

@@ -1,5 +1,6 @@
 """Shared parts of the admin pages."""
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -70,6 +71,16 @@ class ScopedAdmin(RecordedAdmin, LimitedSearchAdmin):
             return rows
         choices = db_field.remote_field.model._default_manager.all() if rows is None else rows
         return restrict_related(choices, request.user)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the values in the address of a new row, without those that are no ids of other rows."""
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        for field in (*self.model._meta.fields, *self.model._meta.many_to_many):
+            given = initial.get(field.name)
+            ids = given if isinstance(given, list) else [given]
+            if field.is_relation and given and not all(re.fullmatch(r"[0-9]{1,18}", str(each)) for each in ids):
+                del initial[field.name]
+        return initial
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         # A class of this request only.
