@@ -521,6 +521,13 @@ def channels(both) -> tuple[Channel, Channel]:
     return own, shared
 
 
+def test_a_channel_that_alerts_of_hidden_olts_escalate_to_is_not_changed(scoped, both, channels):
+    own, _shared = channels
+    Rule.objects.get(pk=both["rule"][1]).escalation_channels.set([own])
+
+    assert send(scoped, f"/api/v1/channels/{own.pk}/", {"enabled": False}, "patch").status_code == 403
+
+
 def test_a_channel_of_hidden_olts_is_not_changed(scoped, free, channels):
     """With another destination, its user would get the alerts of all OLTs."""
     own, shared = channels

@@ -31,8 +31,9 @@ def check_channel(user: Any, channel: Channel) -> None:
 
 def is_used_beyond(user: Any, channel: Channel) -> bool:
     """Return whether rules use a channel that the user does not see."""
-    rules = Rule.objects.filter(channels=channel)
-    return visible_ids(user) is not None and rules.exclude(pk__in=restrict_rules(rules, user)).exists()
+    rules = Rule.objects.filter(Q(channels=channel) | Q(escalation_channels=channel))
+    seen = restrict_rules(Rule.objects.all(), user)
+    return visible_ids(user) is not None and rules.exclude(pk__in=seen).exists()
 
 
 def shared_refusal(channel: Channel) -> str:
