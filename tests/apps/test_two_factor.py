@@ -124,7 +124,9 @@ class TestLogin:
         assert answer["Location"] == f"{CODE}?next=%2Folts%2F"
         assert client.get(OWN).status_code == 302
         assert client.get("/api/v1/olts/").status_code == 401
-        assert not UserSession.objects.exclude(user=None).exists()
+        session = UserSession.objects.get()
+        assert session.user is None
+        assert session.expire_date < timezone.now() + timedelta(hours=1)
 
     @pytest.mark.parametrize("later", [-30, 0, 30], ids="{:+d} s".format)
     def test_a_code_opens_it(self, factor, later):

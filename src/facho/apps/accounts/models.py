@@ -41,6 +41,9 @@ MOST_TOKENS = 50
 # The time of the last use is written at most this often.
 USE_INTERVAL = timedelta(minutes=1)
 
+# A session without a user only carries a login from one step to the next. Anybody can start as many as they like.
+LOGIN_WITHIN = timedelta(minutes=30)
+
 # A code of an authenticator app is valid for 30 seconds. Clocks may differ by one such step.
 CODE_STEPS = (-1, 0, 1)
 
@@ -310,9 +313,10 @@ class UserSession(AbstractBaseSession):
         return SessionStore
 
     def save(self, *args: Any, force_update: bool = False, **kwargs: Any) -> None:
-        """Store the content of a session. An existing one keeps its times and address."""
+        """Store the content of a session. An existing one keeps its times and address, unless its user logs in now."""
         if force_update:
-            kwargs["update_fields"] = ["session_data", "user"]
+            is_login = self.user_id is not None and UserSession.objects.filter(pk=self.pk, user=None).exists()
+            kwargs["update_fields"] = ["session_data", "user", *(["expire_date"] if is_login else [])]
         super().save(*args, force_update=force_update, **kwargs)
 
     @property
@@ -330,7 +334,7 @@ class UserSession(AbstractBaseSession):
         return browser or system or gettext("unknown browser")
 
     def set_expiry(self) -> None:
-        lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+        lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE) if self.user_id else LOGIN_WITHIN
         self.expire_date = self.created_at + lifetime
         if settings.FACHO_SESSION_IDLE:
             # The last activity may be younger than stored: see `record_activity`.
