@@ -103,7 +103,7 @@ class SavedView(models.Model):
         views: QuerySet[Any] = found.annotate(is_default=Exists(mine))
         if scope_of(user) is None:
             return views
-        sites, tags = (restrict_labels(model.objects.all(), user) for model in (Site, Tag))
+        sites, tags = restrict_labels(Site.objects.all(), user), restrict_labels(Tag.objects.all(), user)
         names = {"site": _names(sites), "tag": _names(tags)}
         others = _names(Olt.objects.exclude(pk__in=visible_olts(user))) | _names(Site.objects.exclude(pk__in=sites))
         others |= _names(Tag.objects.exclude(pk__in=tags))

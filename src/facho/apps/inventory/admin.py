@@ -393,7 +393,7 @@ class ScopedUserAdmin(FleetAdmin, FachoUserAdmin):
 
 
 @admin.register(Group)
-class FleetGroupAdmin(FleetAdmin, FachoGroupAdmin):
+class FleetGroupAdmin(FleetAdmin, FachoGroupAdmin):  # type: ignore[misc]  # of the stubs
     """Groups. They give rights to users with and without a scope."""
 
 
