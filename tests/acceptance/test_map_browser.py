@@ -67,6 +67,9 @@ def test_the_map_works_with_the_keyboard(bridge, onus):
     page.keyboard.press("Escape")
     expect(page.locator("#map-popup")).to_be_hidden()
 
+    page.get_by_role("button", name="Lima").press("Enter")
+    expect(page.get_by_role("link", name="Lima")).to_be_focused()
+
 
 def test_filters_stay_in_the_address(bridge, onus):
     page = bridge.open("/map/")

@@ -10,6 +10,8 @@ const LEAST_ZOOM = 2;
 const MOST_ZOOM = 19;
 // Of a single place, when the map goes to it.
 const CLOSE_ZOOM = 17;
+// Of the surroundings of a site.
+const SITE_ZOOM = 13;
 // The server is asked for more than is shown, so that small moves need no answer.
 const MARGIN = 0.4;
 const PAUSE = 150;
@@ -167,6 +169,7 @@ async function loadOthers() {
   }
   draw();
   listProblems();
+  listSites();
 }
 
 function tell(sentence) {
@@ -225,12 +228,13 @@ function drawGrid() {
   for (let at = Math.ceil(shown.west / step) * step; at <= shown.east; at += step) {
     const [x] = screen(0, at);
     lines.push(svg("line", { x1: x, x2: x, y1: -height, y2: 2 * height }));
-    lines.push(svg("text", { x: x + 4, y: height - 8 }, degrees(at, decimals, words.east, words.west)));
+    // The corner would have two labels.
+    if (x > 50) lines.push(svg("text", { x: x + 4, y: height - 8 }, degrees(at, decimals, words.east, words.west)));
   }
   for (let at = Math.ceil(shown.south / step) * step; at <= shown.north; at += step) {
     const [, y] = screen(at, 0);
     lines.push(svg("line", { x1: -width, x2: 2 * width, y1: y, y2: y }));
-    lines.push(svg("text", { x: 6, y: y - 5 }, degrees(at, decimals, words.north, words.south)));
+    if (y < height - 30) lines.push(svg("text", { x: 6, y: y - 5 }, degrees(at, decimals, words.north, words.south)));
   }
   return lines;
 }
@@ -386,9 +390,14 @@ function openCell(cell) {
   }
 }
 
+const siteText = ({ olts, unreachable }) => {
+  const parts = [fill(words.olts, { n: number(olts) })];
+  if (unreachable) parts.push(fill(words.unreachable, { n: number(unreachable) }));
+  return parts.join(", ");
+};
+
 function openSite(site) {
-  const lines = [fill(words.olts, { n: number(site.olts) })];
-  if (site.unreachable) lines.push(fill(words.unreachable, { n: number(site.unreachable) }));
+  const lines = [siteText(site)];
   if (site.problems) lines.push([link(site.problems_url, fill(words.problems, { n: number(site.problems) }))]);
   openPopup(site.latitude, site.longitude, link(site.url, site.name), lines);
 }
@@ -437,6 +446,17 @@ function listProblems() {
   });
   document.getElementById("map-problems").replaceChildren(...rows);
   document.getElementById("map-no-problems").hidden = rows.length > 0;
+}
+
+function listSites() {
+  const rows = sites.map((site) =>
+    button(site.name, siteText(site), () => {
+      go(xOf(site.longitude), yOf(site.latitude), Math.max(view.zoom, SITE_ZOOM));
+      openSite(site);
+    }),
+  );
+  document.getElementById("map-sites").replaceChildren(...rows);
+  document.getElementById("map-sites-card").hidden = !rows.length;
 }
 
 /** Show one problem alone, or all again. */
