@@ -39,6 +39,7 @@ let loaded = null;
 let underway = null;
 let timer = null;
 let lastNews = 0;
+let drawnGround = "";
 
 // Geometry. x and y are shares of the world, from the north-west.
 
@@ -190,7 +191,10 @@ function draw() {
   const { width, height } = size();
   svgRoot.setAttribute("viewBox", `0 0 ${width} ${height}`);
   world.removeAttribute("transform");
-  layers.ground.replaceChildren(...(tiles ? drawTiles() : drawGrid()));
+  const ground = [view.x, view.y, view.zoom, width, height].join();
+  // News of ONUs leave it: images that are made again would flicker.
+  if (ground !== drawnGround) layers.ground.replaceChildren(...(tiles ? drawTiles() : drawGrid()));
+  drawnGround = ground;
   layers.sites.replaceChildren(...sites.map(drawSite));
   layers.cells.replaceChildren(...cells.map(drawCell).reverse());
   drawScale();
@@ -202,8 +206,9 @@ function drawTiles() {
   const left = view.x * pixels() - width / 2;
   const top = view.y * pixels() - height / 2;
   const found = [];
-  for (let x = Math.floor((left - width / 2) / TILE); x * TILE < left + width * 1.5; x += 1) {
-    for (let y = Math.floor((top - height / 2) / TILE); y * TILE < top + height * 1.5; y += 1) {
+  // One more on each side, for a map that is dragged.
+  for (let x = Math.floor(left / TILE) - 1; x * TILE < left + width + TILE; x += 1) {
+    for (let y = Math.floor(top / TILE) - 1; y * TILE < top + height + TILE; y += 1) {
       if (x < 0 || y < 0 || x >= count || y >= count) continue;
       const href = fill(tiles.url, { z: view.zoom, x, y });
       found.push(svg("image", { href, x: Math.round(x * TILE - left), y: Math.round(y * TILE - top), width: TILE, height: TILE }));
