@@ -88,6 +88,7 @@ def test_news_draws_pollers_and_queue_with_names_as_text(bridge):
     bridge.publish("snapshot", snapshot())
 
     page = bridge.open("/")
+    page.locator(".pool-strip").click()
 
     pollers = page.locator("#pollers .poller")
     expect(pollers).to_have_count(2)
@@ -293,13 +294,16 @@ def test_the_colours_can_be_chosen_and_stay(bridge):
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("path", ["/", "/olts/", "/olts/{olt}/", "/onus/", "/onus/{onu}/", "/executions/", "/nowhere/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?tv", "/olts/", "/olts/{olt}/", "/onus/", "/onus/{onu}/", "/executions/", "/nowhere/"]
+)
 def test_a_page_fits_its_screen(bridge, onu, execution, path, size):
     bridge.page.set_viewport_size(size)
     bridge.publish("snapshot", snapshot())
 
     page = bridge.open(path.format(olt=onu.olt_id, onu=onu.pk))
     page.wait_for_load_state("networkidle")
+    page.evaluate("document.querySelectorAll('.pool, .composite').forEach((each) => (each.open = true))")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
@@ -334,7 +338,7 @@ def test_words_do_not_lie_over_each_other(bridge: Bridge, node: WorkflowNode, la
     page = bridge.open("/")
 
     expect(page.locator(".run-chain small").first).to_be_visible()
-    assert page.evaluate(OVERLAPS, ".olts .row-link, .olts .badge") == []
+    assert page.evaluate(OVERLAPS, ".tile .row-link, .tile .badge") == []
     assert page.evaluate(OVERLAPS, ".composite .run-chain small, .composite summary .end") == []
 
 

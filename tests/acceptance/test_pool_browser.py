@@ -35,10 +35,17 @@ def snapshot(*pollers: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {**live.EMPTY, "at": timezone.now().isoformat(), "pollers": list(pollers), "stats": stats, **more}
 
 
+def open_pool(bridge):
+    """Open the overview, and the strip of the pollers on it."""
+    page = bridge.open("/")
+    page.locator(".pool-strip").click()
+    return page
+
+
 def test_pollers_stand_with_their_worker_and_its_machine(bridge):
     bridge.publish("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8"), poller(3, "noc-9/8")))
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     workers = page.locator("#pollers .worker")
     expect(workers).to_have_count(2)
@@ -53,7 +60,7 @@ def test_pollers_stand_with_their_worker_and_its_machine(bridge):
 def test_the_seconds_go_on_where_their_poller_stands(bridge):
     bridge.stop_timers()
     bridge.publish("snapshot", snapshot(poller(1, "noc-10/7"), busy(2, "noc-9/8")))
-    page = bridge.open("/")
+    page = open_pool(bridge)
     expect(page.locator("#pollers .poller.busy [data-slot=seconds]")).to_have_text("10 s")
 
     page.clock.run_for(3000)
@@ -65,7 +72,7 @@ def test_the_seconds_go_on_where_their_poller_stands(bridge):
 def test_in_one_process_there_is_nobody_to_tell_apart(bridge):
     bridge.publish("snapshot", snapshot(poller(1), busy(2)))
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     expect(page.locator("#pollers .poller")).to_have_count(2)
     expect(page.locator("#pollers .worker-head")).to_be_hidden()
@@ -75,7 +82,7 @@ def test_a_worker_that_leaves_takes_its_pollers_along(bridge):
     bridge.publish("snapshot", snapshot(poller(1, "noc-1/7"), poller(2, "noc-2/8"), poller(3, "noc-2/8")))
     bridge.publish("snapshot", snapshot(poller(2, "noc-2/8"), poller(3, "noc-2/8")))
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     expect(page.locator("#pollers .worker")).to_have_count(1)
     expect(page.locator("#pollers .worker-head")).to_contain_text("noc-2/8")
@@ -85,7 +92,7 @@ def test_a_worker_that_leaves_takes_its_pollers_along(bridge):
 def test_an_engine_without_workers_says_how_to_get_one(bridge):
     bridge.publish("snapshot", snapshot())
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     expect(page.locator("#pollers-empty")).to_have_text("No worker is running. Start one with `facho worker`.")
     expect(page.locator("#pollers .poller")).to_have_count(0)
@@ -94,10 +101,29 @@ def test_an_engine_without_workers_says_how_to_get_one(bridge):
 def test_of_an_engine_that_is_silent_nothing_is_said_about_workers(bridge):
     bridge.publish("snapshot", snapshot(at=(timezone.now() - timedelta(minutes=5)).isoformat()))
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     expect(page.locator("#banner")).to_contain_text("The engine has not reported for 5 min")
     expect(page.locator("#pollers-empty")).to_have_text("No poller has reported yet.")
+
+
+def test_the_strip_tells_the_most_important_and_stays_as_the_user_left_it(bridge):
+    stats = {**live.EMPTY["stats"], "total_pollers": 3, "busy_pollers": 1, "queue_size": 4, "delayed": 2}
+    bridge.publish("snapshot", snapshot(poller(1), busy(2), poller(3), stats=stats))
+
+    page = bridge.open("/")
+
+    strip = page.locator(".pool-strip")
+    expect(strip).to_contain_text("1 / 3 busy")
+    expect(strip).to_contain_text("In the queue 4")
+    expect(strip.locator(".late")).to_have_text("2 delayed")
+    expect(strip.locator(".pool-cells i")).to_have_count(3)
+    expect(strip.locator(".pool-cells i.on")).to_have_count(1)
+    expect(page.locator("#pollers")).to_be_hidden()
+    strip.click()
+    expect(page.locator("#pollers")).to_be_visible()
+    page.reload()
+    expect(page.locator("#pollers")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
@@ -107,7 +133,7 @@ def test_the_pollers_fit_the_screen(bridge, many, size):
     bridge.page.set_viewport_size(size)
     bridge.publish("snapshot", snapshot(*(busy(number, workers[number % 3]) for number in range(many))))
 
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     expect(page.locator("#pollers .poller")).to_have_count(many)
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
@@ -126,7 +152,7 @@ def make_minutes(*percentages: float) -> None:
 def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
     make_minutes(40.0, 90.0)
     bridge.publish("snapshot", snapshot(poller(1)))
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     page.get_by_role("button", name="24 h").click()
 
@@ -140,7 +166,7 @@ def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
 
 def test_days_of_which_nothing_is_known_report_it(bridge):
     bridge.publish("snapshot", snapshot(poller(1)))
-    page = bridge.open("/")
+    page = open_pool(bridge)
 
     page.get_by_role("button", name="7 d").click()
 

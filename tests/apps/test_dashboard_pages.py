@@ -131,15 +131,15 @@ def test_the_overview_counts_onus_by_how_they_stand(page, central):
     make_onu(central, 3, rx_dbm=-27.01)
     make_onu(central, 4, rx_dbm=-27.0)
 
-    onus = page.get("/").context["onus"]
+    onus = page.get("/").context["network"].onus
 
     assert (onus.total, onus.online, onus.dark, onus.weak) == (4, 3, 1, 1)
 
 
 def test_the_overview_puts_the_olt_in_trouble_first(page, central, norte, sur):
-    rows = page.get("/").context["olts"]
+    tiles = page.get("/").context["tiles"]
 
-    assert [row.olt for row in rows] == [sur, norte, central]
+    assert [tile.olt for tile in tiles] == [sur, norte, central]
     assert "No answer in 5 s." in html(page, "/")
 
 
@@ -332,9 +332,11 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     ("path", "queries"),
     [
         # Each page counts the open problems for its menu.
-        # Problems, OLTs, ONUs by OLT, outcomes, masters, their links, minutes of the pool, weakest, dark by each of
-        # three states, quotas, violations.
-        pytest.param("/", 14, id="overview"),
+        # Problems, OLTs, ONUs by OLT, ports that are down, outcomes, masters, their links, minutes of the pool,
+        # weakest, dark by each of three states, quotas, violations.
+        pytest.param("/", 15, id="overview"),
+        # Problems, critical ones, OLTs, ONUs by OLT, ports that are down, dark by each of three states, weakest.
+        pytest.param("/?tv", 10, id="TV mode"),
         # Views, OLTs, ONUs and ports by OLT, their tags, and tags for the filter.
         pytest.param("/olts/", 7, id="OLTs"),
         # OLT, counters, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,

@@ -366,7 +366,7 @@ def test_counters_are_of_visible_olts(scoped, free, both, seen):
     assert scoped.get("/api/v1/onus/summary/").json()["total"] == 3
     assert free.get("/api/v1/onus/summary/").json()["total"] == 6
     shown = scoped.get("/").context
-    assert (shown["olt_total"], shown["onus"].total, shown["outcomes"]["total"]) == (1, 3, 2)
+    assert (len(shown["network"].tiles), shown["network"].onus.total, shown["outcomes"]["total"]) == (1, 3, 2)
     assert [each.olt_id for each in shown["hour"].worst] == [seen.pk]
     assert sum(shown["violations"].by_severity.values()) == 1
     assert {onu.olt_id for onu in [*shown["weakest"], *shown["dark"]]} == {seen.pk}

@@ -15,6 +15,7 @@ from facho.apps.dashboard import (
     onu,
     onu_list,
     onu_map,
+    overview,
     pon_ports,
     problems,
     saved_views,
@@ -27,7 +28,7 @@ from facho.apps.dashboard import (
 register_converter(pon_ports.PortPart, "port_part")
 
 pages = [
-    path("", views.overview, name="overview"),
+    path("", overview.overview, name="overview"),
     path("problems/", problems.problems, name="problems"),
     path("problems/<int:problem_id>/", problems.problem, name="problem"),
     path("problems/<int:problem_id>/act/", problems.act, name="act-on-problem"),

@@ -1,7 +1,6 @@
 """Pages of the dashboard. Each is plain HTML; its scripts fetch the page again after a notification."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -22,34 +21,15 @@ from facho.apps.dashboard import queries, text
 from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import visible_ids, visible_olts
-from facho.apps.inventory.spans import span
 from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
-from facho.apps.polling.models import STATUS_CHOICES
-from facho.apps.telemetry.models import RX_WEAK
 from facho.apps.telemetry.pon_ports import ports_of
-from facho.engine.scheduling.pollers import SATURATED_ABOVE, SATURATED_UNTIL
-from facho.problems.queries import count_open, open_problems, problems_of
-
-# Default range of the pool chart in minutes, and the other ranges in hours.
-BUSY_MINUTES = 15
-BUSY_RANGES = (24, 7 * 24, 30 * 24)
+from facho.problems.queries import count_open, problems_of
 
 # Ranges of an OLT's charts in hours, each with the step of a point: about 50 points.
 FIGURE_RANGES = ((24, "30m"), (7 * 24, "3h"), (30 * 24, "12h"))
 
-# Each shows a part of the overview.
-ON_OVERVIEW = (
-    "problems.view_problem",
-    "inventory.view_olt",
-    "telemetry.view_onu",
-    live.POOL_PERMISSION,
-    "polling.view_execution",
-    "coordinator.view_quotatracker",
-)
-PROBLEMS_ON_OVERVIEW = 6
-OLTS_ON_OVERVIEW = 12
-COMPOSITES_ON_OVERVIEW = 12
+COMPOSITES_ON_PAGE = 12
 PROBLEMS_ON_OLT = 20
 ONUS_PER_PAGE = 50
 
@@ -112,55 +92,13 @@ def _problem_count(user: Any) -> int:
     return count_open(user) if user.has_perm("problems.view_problem") else 0
 
 
-@page_for_all
-def overview(request: HttpRequest) -> HttpResponse:
-    if not any(map(request.user.has_perm, ON_OVERVIEW)):
-        return show(request, "no_role.html", {"active": "overview"})
-    now = timezone.now()
-    rows = queries.olt_rows(request.user)
-    masters, _older = queries.composites(request.user, limit=COMPOSITES_ON_OVERVIEW)
-    minutes = queries.busy_minutes(now - timedelta(minutes=BUSY_MINUTES))
-    busy = {
-        "minutes": [[round(at.timestamp() * 1000), percentage] for at, percentage in minutes],
-        "span": BUSY_MINUTES * 60,
-        "above": SATURATED_ABOVE,
-        "until": SATURATED_UNTIL,
-    }
-    counts = queries.outcomes(now - timedelta(hours=1), request.user)
-    outcomes = [(status, label, counts[status]) for status, label in STATUS_CHOICES if counts.get(status)]
-    context = {
-        "active": "overview",
-        "problems": open_problems(request.user, PROBLEMS_ON_OVERVIEW),
-        "olts": rows[:OLTS_ON_OVERVIEW],
-        "olt_total": len(rows),
-        "olt_enabled": sum(row.olt.enabled for row in rows),
-        "olt_answering": sum(row.olt.state in ("reachable", "slow") for row in rows),
-        "olt_unreachable": sum(row.olt.state == "unreachable" for row in rows),
-        "onus": queries.total(row.onus for row in rows),
-        "outcomes": {"total": sum(counts.values()), "shown": outcomes},
-        "composites": masters,
-        "weakest": queries.weakest_onus(request.user),
-        "dark": queries.latest_dark_onus(request.user),
-        "hour": coordination.fleet_hour(now, request.user),
-        "breakers": [row.olt for row in rows if row.olt.enabled and row.olt.breaker_opened_at],
-        "violations": coordination.violations(now - timedelta(hours=24), request.user),
-        "busy_span": span(BUSY_MINUTES * 60),
-        "busy_ranges": BUSY_RANGES,
-        "saturated_above": SATURATED_ABOVE,
-        "saturated_until": SATURATED_UNTIL,
-        "rx_weak": RX_WEAK,
-        "boot": {"busy": busy},
-    }
-    return show(request, "overview.html", context)
-
-
 @page("inventory.view_olt")
 def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     found = get_object_or_404(visible_olts(request.user).select_related("site"), pk=olt_id)
     found.readers_olts = visible_ids(request.user)
     now = timezone.now()
     ports = ports_of(olt_id)
-    masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_OVERVIEW)
+    masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_PAGE)
     onus = queries.total(queries.OnuCounts.of(row.port) for row in ports)
     nodes = queries.node_rows(olt_id)
     due = [row.node.next_run_at for row in nodes if row.runs and row.node.next_run_at]

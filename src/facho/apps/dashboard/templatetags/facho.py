@@ -26,6 +26,9 @@ register.filter("error_words", in_words)
 # No value is a dash, never 0. (A template that reads through a None passes an empty text.)
 NOTHING = mark_safe('<span class="none">–</span>')
 
+# Characters that fit into two lines.
+TWO_LINES = 160
+
 # Colours of states; others are grey.
 TONES = {
     "SUCCESS": "ok",
@@ -262,6 +265,12 @@ def trouble(master: Execution) -> str:
         if run.error or run.cause:
             return first_line(run.error) or str(run.get_cause_display())
     return ""
+
+
+@register.inclusion_tag("dashboard/_clipped.html")
+def clipped(text: str, key: object, short: int = TWO_LINES) -> dict[str, Any]:
+    """Show two lines of a text, and all of it on demand. `key` tells it from the other texts of the page."""
+    return {"text": text, "key": key, "is_long": len(text) > short or text.count("\n") > 1}
 
 
 @register.filter

@@ -9,6 +9,9 @@ const ROOMY = 24;
 // Later than this counts as delayed.
 const DELAYED_AFTER = 5;
 
+// Whether the user has opened the strip.
+const OPENED = "facho-pool";
+
 const byId = (id) => document.getElementById(id);
 const slot = (element, name) => element.querySelector(`[data-slot="${name}"]`);
 const oltPage = (olt) => `/olts/${Number(olt)}/`;
@@ -108,6 +111,8 @@ export function draw({ at, pollers, queue, stats }) {
   const isDense = pollers.length > ROOMY;
   each(byId("pollers"), byId("worker-template"), byWorker(pollers), (element, worker) => drawWorker(element, worker, isDense));
   drawEmpty(pollers.length === 0, at);
+  drawCells(byWorker(pollers).flatMap((worker) => worker.pollers));
+  byId("pool-delayed").classList.toggle("late", stats.delayed > 0);
   each(byId("queue"), byId("queue-template"), queue.next, drawWaiting);
   byId("queue-empty").hidden = queue.next.length > 0;
   for (const element of document.querySelectorAll("[data-stat]")) {
@@ -115,6 +120,14 @@ export function draw({ at, pollers, queue, stats }) {
     write(element, pollers.length ? number(value) : "–");
   }
   drawSaturation(stats, pollers.length > 0);
+}
+
+/** One cell per poller, for the strip. */
+function drawCells(pollers) {
+  const cells = byId("pool-cells");
+  while (cells.children.length > pollers.length) cells.lastElementChild.remove();
+  while (cells.children.length < pollers.length) cells.append(document.createElement("i"));
+  pollers.forEach(({ status }, position) => cells.children[position].classList.toggle("on", status === "BUSY"));
 }
 
 function drawSaturation(stats, isKnown) {
@@ -131,4 +144,10 @@ export function tickPool() {
   const shown = byWorker(pollers).flatMap((worker) => worker.pollers);
   shown.forEach((poller, position) => drawSeconds(elements[position], poller));
   queue.next.forEach((waiting, position) => drawLate(byId("queue").children[position], waiting));
+}
+
+const pool = byId("pool");
+if (pool) {
+  pool.open = localStorage.getItem(OPENED) === "yes";
+  pool.addEventListener("toggle", () => localStorage.setItem(OPENED, pool.open ? "yes" : "no"));
 }
