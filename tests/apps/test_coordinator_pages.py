@@ -148,6 +148,33 @@ def test_a_timeline_has_what_was_expected_above_what_happened(node, chained, hou
     assert line.now == 50.0
 
 
+def test_a_lane_with_many_runs_has_blocks_with_their_results(node, hour):
+    slots = [hour + timedelta(seconds=30 * number) for number in range(120)]
+    entries = [
+        {
+            "node_id": node.pk,
+            "slot": at.isoformat(),
+            "start": at.isoformat(),
+            "end": (at + MINUTE / 6).isoformat(),
+        }
+        for at in slots
+    ]
+    entries[3] = {"node_id": node.pk, "slot": slots[3].isoformat(), "cause": "olt_busy"}
+    for number, entry in enumerate(entries[:10]):
+        status = "SKIPPED" if number == 3 else "FAILED" if number % 5 == 0 else "SUCCESS"
+        entry |= {"status": status, "actual_start": entry["slot"]}
+    plan = make_plan(node, hour, plan_data=entries)
+
+    [lane] = timeline(plan, [], hour + 5 * MINUTE).lanes
+
+    assert lane.in_blocks
+    shown = [(round(bar.x, 2), round(bar.width, 2), bar.tone) for bar in lane.planned]
+    assert shown[:3] == [(0.0, 0.79, "lost"), (0.79, 7.12, "plan"), (8.33, 7.92, "plan")]
+    assert len(shown) == 13
+    assert [(bar.tone, round(bar.width, 2)) for bar in lane.actual] == [("ok", 5.54), ("bad", 1.58), ("lost", 0.79)]
+    assert "expected: 10 · success: 7 · failed: 2 · lost: 1" in lane.actual[0].title
+
+
 def test_a_plan_that_is_completed_says_itself_what_happened(node, hour):
     earlier = hour - timedelta(hours=5)
     slot = {"node_id": node.pk, "task": "Optical power", "slot": earlier.isoformat(), "status": "SUCCESS"}

@@ -18,15 +18,15 @@ WRITTEN = {
     "silence": (SILENT, "OLT-SUR-03 no respondió a 3 consultas en 15.0 s. Revise la dirección"),
     "one request": (SILENT.replace("3 requests", "1 request"), "OLT-SUR-03 no respondió a 1 consulta en 15.0 s."),
     "a column that never began": (
-        engine.describe_stop("rx_dbm", engine.describe_failure(NoAnswer("no answer")), None, 0),
+        engine.describe_stops([engine.Stop("rx_dbm", engine.describe_failure(NoAnswer("no answer")))])[0],
         "potencia recibida (dBm): sin respuesta antes de la primera fila",
     ),
     "a column that stopped": (
-        engine.describe_stop("rx_dbm", engine.describe_failure(BadAnswer("noise")), "0/1/7", 1200),
+        engine.describe_stops([engine.Stop("rx_dbm", engine.describe_failure(BadAnswer("noise")), "0/1/7", 1200)])[0],
         "potencia recibida (dBm): sin respuesta utilizable después de 0/1/7, 1,200 filas conservadas",
     ),
     "a column with one row": (
-        engine.describe_stop("rx_dbm", "the time limit was reached", "0/1/7", 1),
+        engine.describe_stops([engine.Stop("rx_dbm", "the time limit was reached", "0/1/7", 1)])[0],
         "potencia recibida (dBm): se alcanzó el tiempo límite después de 0/1/7, 1 fila conservada",
     ),
     "a poisoned ONU": (
@@ -35,9 +35,21 @@ WRITTEN = {
         )[0],
         "potencia recibida (dBm), potencia enviada (dBm) de ONU 0/1/7: el agente respondió genErr",
     ),
+    "columns that stopped together": (
+        engine.describe_stops([engine.Stop(name, "no answer", "ONU 1/6/3") for name in ("rx_dbm", "tx_dbm")])[0],
+        "potencia recibida (dBm), potencia enviada (dBm): sin respuesta después de ONU 1/6/3",
+    ),
+    "many columns": (
+        engine.describe_stops([engine.Stop(str(number), "no answer", "ONU 1/6/3") for number in range(5)])[0],
+        "5 columnas: sin respuesta después de ONU 1/6/3",
+    ),
+    "many ONUs": (
+        engine.describe_gaps([("rx_dbm", f"ONU 0/1/{number}", "no answer") for number in range(1200)])[0],
+        "potencia recibida (dBm) de 1,200 ONUs, la primera ONU 0/1/0: sin respuesta",
+    ),
     "an error without a name": (engine.describe_status(99), "el agente respondió el error 99"),
     "a port that was left out": (
-        engine.describe_left("state", "no answer", "0/1/7"),
+        engine.describe_left([("state", "0/1/7", "no answer")])[0],
         "estado: sin respuesta después de 0/1/7, se omitió el resto del puerto",
     ),
     "ONUs that were not asked": (

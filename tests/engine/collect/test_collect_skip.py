@@ -244,7 +244,7 @@ async def test_when_leaving_the_port_does_not_help_the_column_is_stopped_with_wh
 
     assert values_of(collected).items() >= all_of(onus, "name").items()
     assert collected.completeness is Completeness.PARTIAL
-    assert "30 rows kept" in collected.errors[-1]
+    assert "30 rows kept" in collected.errors[0]
     assert len(agent.log) <= 30
 
 

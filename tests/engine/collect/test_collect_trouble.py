@@ -135,7 +135,7 @@ async def test_an_agent_that_accuses_the_wrong_column_is_not_believed_twice(cloc
 
     collected = await run(liar, node)
 
-    assert collected.errors[0] == "state of ONU 0/1/5: the agent answered genErr"
+    assert collected.errors == ("state of 7 ONUs, the first ONU 0/1/5: the agent answered genErr",)
     assert len(collected.failed_onus) == len(poisoned)
     assert len(liar.log) <= len(honest.log) + 3
 
@@ -230,11 +230,7 @@ async def test_an_agent_that_dies_midway_leaves_its_rows_and_is_not_asked_for_lo
 
     assert collected.completeness is Completeness.PARTIAL
     assert values_of(collected) == all_of(onus[:20], "serial")
-    assert collected.errors == (
-        "serial: the OLT stopped answering after ONU 0/1/20, 20 rows kept",
-        "name: the OLT stopped answering before the first row",
-        "state: the OLT stopped answering before the first row",
-    )
+    assert collected.errors == ("serial, name, state: the OLT stopped answering after ONU 0/1/20",)
     assert len(agent.log) == 2 + 4 + 2
 
 

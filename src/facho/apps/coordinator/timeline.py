@@ -1,5 +1,6 @@
 """Timeline of an OLT's hour: lanes with expected and actual runs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from facho.apps.coordinator.models import ExecutionPlan
 from facho.apps.inventory.spans import exact
@@ -16,6 +18,12 @@ from facho.engine.model import Status
 
 # Minimum width in percent: a run of a second would be invisible.
 NARROWEST = 0.5
+
+# A lane with more runs has blocks of five minutes instead: 120 bars side by side cannot be told apart.
+MOST_BARS = 30
+BLOCKS = 12
+# The start of a block is not exact in percent.
+ROUNDING = 1e-6
 
 # Marks of the axis, in percent of the hour.
 QUARTERS = (0, 25, 50, 75, 100)
@@ -28,6 +36,15 @@ TONES: dict[str, str] = {
     Status.RUNNING: "info",
     Status.PENDING: "info",
     Status.SKIPPED: "lost",
+}
+
+# Results of runs by their tone, in the order of a block.
+TONE_LABELS = {
+    "ok": gettext_lazy("success"),
+    "warn": gettext_lazy("partial or interrupted"),
+    "bad": gettext_lazy("failed"),
+    "lost": gettext_lazy("lost"),
+    "info": gettext_lazy("running"),
 }
 
 CAUSES = dict(CAUSE_CHOICES)
@@ -53,6 +70,7 @@ class TimelineLane:
     is_link: bool = False
     planned: list[Bar] = field(default_factory=list)
     actual: list[Bar] = field(default_factory=list)
+    in_blocks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,10 @@ class Timeline:
     marks: list[tuple[int, datetime]]
     now: float | None
 
+    @property
+    def has_blocks(self) -> bool:
+        return any(lane.in_blocks for lane in self.lanes)
+
 
 def timeline(plan: ExecutionPlan, runs: Iterable[Execution], now: datetime) -> Timeline:
     """Return a plan as lanes, a master before its chain, with the known results."""
@@ -74,6 +96,9 @@ def timeline(plan: ExecutionPlan, runs: Iterable[Execution], now: datetime) -> T
         lane = lanes.setdefault(item["node_id"], TimelineLane(item["node_id"], item.get("task", ""), is_link))
         hour.put(lane, slot, item, known.get((item["node_id"], slot)))
     marks = [(mark, plan.period_start + mark * hour.length / 100) for mark in QUARTERS]
+    for lane in lanes.values():
+        if max(len(lane.planned), len(lane.actual)) > MOST_BARS:
+            hour.put_in_blocks(lane)
     within = plan.period_start <= now < plan.period_end
     return Timeline(plan.period_start, list(lanes.values()), marks, hour.share(now) if within else None)
 
@@ -137,6 +162,42 @@ class _Hour:
         at = timezone.localtime(start).strftime("%H:%M:%S %Z")
         took = exact((end - start).total_seconds()) if end > start else ""
         return Bar(min(x, 100 - NARROWEST), width, tone, " · ".join(filter(None, (at, took, str(said)))))
+
+    def put_in_blocks(self, lane: TimelineLane) -> None:
+        """Replace the bars of a lane by blocks: each result has its share of the runs of a block as its width."""
+        planned, actual = blocks(lane.planned), blocks(lane.actual)
+        lane.planned, lane.actual, lane.in_blocks = [], [], True
+        for block in range(BLOCKS):
+            runs = max(planned[block].total(), actual[block].total())
+            title = self._title(block, planned[block], actual[block])
+            lane.planned += stacked(block, planned[block], runs, title)
+            lane.actual += stacked(block, actual[block], runs, title)
+
+    def _title(self, block: int, planned: Counter[str], actual: Counter[str]) -> str:
+        start, end = (timezone.localtime(self.start + each * self.length / BLOCKS) for each in (block, block + 1))
+        said = [f"{start:%H:%M}–{end:%H:%M %Z}"]
+        if planned:
+            said.append(f"{_('expected')}: {planned.total()}")
+        said += [f"{TONE_LABELS[tone]}: {actual[tone]}" for tone in TONE_LABELS if actual[tone]]
+        return " · ".join(said)
+
+
+def blocks(bars: Iterable[Bar]) -> list[Counter[str]]:
+    """Return the number of bars of each tone that start in each block of the hour."""
+    counts = [Counter[str]() for _block in range(BLOCKS)]
+    for bar in bars:
+        counts[min(int(bar.x * BLOCKS / 100 + ROUNDING), BLOCKS - 1)][bar.tone] += 1
+    return counts
+
+
+def stacked(block: int, counts: Counter[str], runs: int, title: str) -> Iterator[Bar]:
+    """Yield a bar for each tone of a block, side by side. A gap separates it from the next block."""
+    x, width = 100 * block / BLOCKS, 95 / BLOCKS
+    for tone in (*TONE_LABELS, "plan"):
+        if counts[tone]:
+            share = width * counts[tone] / runs
+            yield Bar(x, share, tone, title)
+            x += share
 
 
 def runs_of(plan: ExecutionPlan) -> list[Execution]:

@@ -30,7 +30,9 @@ SENTENCES = (
     gettext_noop("%(fields)s: %(reason)s after %(where)s, 1 row kept"),
     gettext_noop("%(fields)s: %(reason)s after %(where)s, %(n)s rows kept"),
     gettext_noop("%(fields)s: %(reason)s after %(where)s, the rest of the port was skipped"),
+    gettext_noop("%(fields)s: %(reason)s after %(where)s"),
     gettext_noop("%(fields)s: %(reason)s with %(unread)s of %(wanted)s ONUs not read yet"),
+    gettext_noop("%(fields)s of %(n)s ONUs, the first %(where)s: %(reason)s"),
     gettext_noop("%(fields)s of %(where)s: %(reason)s"),
     gettext_noop("%(fields)s: cut to %(longest)s characters for %(n)s ONUs"),
     gettext_noop("the OLT reports more than %(n)s ONUs; the others were left out"),
@@ -46,6 +48,7 @@ SENTENCES = (
     gettext_noop("the time limit was reached"),
     gettext_noop("no usable answer"),
     gettext_noop("no answer"),
+    gettext_noop("%(n)s columns"),
 )
 
 # Types of `engine/errors.py`.
@@ -87,7 +90,7 @@ def _part(name: str, text: str) -> str:
     if name == "reason":
         return _line(text)
     if name == "fields":
-        return labels.columns(text.split(", "))
+        return labels.columns(_line(text).split(", "))
     return _number(text) if name in NUMBERS else text
 
 

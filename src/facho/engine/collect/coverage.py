@@ -9,7 +9,7 @@ from facho.engine.brand import Column, Place, Position
 from facho.engine.collect.column import ColumnWalk
 from facho.engine.collect.join import Harvest, OnuRow
 from facho.engine.collect.known_rows import port_arcs, readable
-from facho.engine.collect.messages import describe_left, describe_stop
+from facho.engine.collect.messages import Gap, Stop
 from facho.engine.model import Completeness, Coverage
 from facho.engine.oid import Arcs
 
@@ -119,23 +119,33 @@ class ColumnCoverage:
             lines.append(Coverage(field, None, None, Completeness.EMPTY))
         return lines
 
-    def sentences(self) -> list[str]:
-        """Return messages about unread parts, except single rows."""
-        field, harvest = self.column.field, self._harvest
-        said = []
-        for walk in self._walks:
-            said += [
-                describe_left(field, reason, harvest.name_of(self.column.space, index))
-                for index, reason in walk.left.items()
-            ]
-            if walk.stopped:
-                where = None if walk.last is None else harvest.name_of(self.column.space, walk.last)
-                said.append(describe_stop(field, walk.stopped, where, len(walk.rows)))
-        return said
+    def stops(self) -> list[Stop]:
+        """Return where the column was not read to its end."""
+        name_of, space = self._harvest.name_of, self.column.space
+        return [
+            Stop(
+                self.column.field,
+                walk.stopped,
+                None if walk.last is None else name_of(space, walk.last),
+                len(walk.rows),
+            )
+            for walk in self._walks
+            if walk.stopped
+        ]
 
     @property
-    def failures(self) -> list[tuple[str, str, str]]:
-        """Return the skipped rows: column, ONU, reason."""
+    def left(self) -> list[Gap]:
+        """Return the rows after which the rest of a port was given up."""
+        name_of, space = self._harvest.name_of, self.column.space
+        return [
+            (self.column.field, name_of(space, index), reason)
+            for walk in self._walks
+            for index, reason in walk.left.items()
+        ]
+
+    @property
+    def failures(self) -> list[Gap]:
+        """Return the skipped rows."""
         name_of, space = self._harvest.name_of, self.column.space
         return [(self.column.field, name_of(space, index), reason) for index, reason in self.gaps]
 

@@ -14,7 +14,7 @@ from facho.engine.collect.flow import Size
 from facho.engine.collect.get import BatchReader, RowTurn
 from facho.engine.collect.join import Harvest, OnuRow
 from facho.engine.collect.learned import Learned
-from facho.engine.collect.messages import describe_gaps, describe_stop, limited
+from facho.engine.collect.messages import Stop, describe_gaps, describe_left, describe_stops, limited
 from facho.engine.collect.plan import DARK, Plan, decode_value, groups, had_values, make_plan
 from facho.engine.collect.progress import Progress
 from facho.engine.collect.replay import Memory, Replay
@@ -276,8 +276,11 @@ class Run:
         if self._kind is JobKind.GET and not self._known:
             remarks.append(NOBODY_KNOWN)
         anchor = self._anchor()
-        for covered in self._covered:
-            cuts += covered.sentences()
+        unread = [column for column in self._plan.columns if self._cut and column not in self._begun]
+        stops = [stop for covered in self._covered for stop in covered.stops()]
+        stops += [Stop(column.field, self._cut) for column in unread]
+        cuts += describe_stops(stops, self._cut)
+        cuts += describe_left(gap for covered in self._covered for gap in covered.left)
         # Values that could not be read: column, ONU, reason.
         failures = [failure for covered in self._covered for failure in covered.failures]
         failures += [failure for turn in self._turns for failure in turn.failures]
@@ -289,10 +292,7 @@ class Run:
             covered.fill()
         coverage = [line for covered in self._covered for line in covered.entries()]
         coverage += [line for turn in self._turns for line in turn.coverage()]
-        for column in self._plan.columns:
-            if self._cut and column not in self._begun:
-                cuts.append(describe_stop(column.field, self._cut, None, 0))
-                coverage.append(Coverage(column.field, None, None, Completeness.PARTIAL, reason=self._cut))
+        coverage += [Coverage(column.field, None, None, Completeness.PARTIAL, reason=self._cut) for column in unread]
         readings = Batch.of(self._of_known_onus(self._harvest.readings(self._only(anchor))))
         completeness = Completeness.COMPLETE if readings or not self._plan.columns else Completeness.EMPTY
         absent: list[str] = []
