@@ -30,7 +30,7 @@ NO_PAGES = {
     "dashboard:map-template-csv", "dashboard:map-template-xlsx",
     "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx",
     "admin:view_on_site", "admin:search", "admin/(?P<url>.*)$", "admin/password_change/", "admin:password_change",
-    "admin:inventory_olt_process_import",
+    "dashboard:olt-template", "dashboard:olt-settings-file",
     # Dialogs: parts of other pages.
     "admin:auth_user_end_sessions", "admin:auth_user_remove_two_factor", "admin:accounts_failedlogin_unlock",
     "admin:accounts_apitoken_revoke", "admin:inventory_olt_close_breaker", "admin:jobs_workflow_apply_jobs",
@@ -47,8 +47,6 @@ UNFOLD_RULES = {
 FOREIGN_PARTS = [
     # Select2: a search field without a label, and a name by an element that is empty.
     ".select2-container",
-    # django-import-export puts Unfold's buttons in a list.
-    ".object-tools",
     # Django's two lists of permissions.
     ".selector",
 ]

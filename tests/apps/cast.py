@@ -5,6 +5,8 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
 from django.utils import timezone
 
 import port_counts
@@ -187,3 +189,9 @@ class EngineClock:
         self.seconds += seconds
         if self._steps:
             await sync_to_async(self._steps.pop(0))()
+
+
+def import_olts(client: Any, text: str, community: str = "public", *, preview: bool = False) -> Any:
+    """Import a CSV file of OLTs on its page, or ask for its preview."""
+    path = reverse("dashboard:preview-import" if preview else "dashboard:import-olts")
+    return client.post(path, {"file": SimpleUploadedFile("olts.csv", text.encode()), "community": community})

@@ -1,16 +1,13 @@
-"""OLTs in the admin: their secrets, their switch, their end, and files of them."""
+"""OLTs in the admin: their secrets, their switch and their end."""
 
 import pytest
-import tablib
-from cast import SECRETS, make_olt
+from cast import SECRETS
 from django.contrib.auth.models import Permission, User
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
 from facho.apps.inventory.models import Olt
 from facho.apps.polling.models import Execution
-from facho.apps.rest.spreadsheets import XlsxFile
 from facho.apps.telemetry.models import Onu
 
 CHANGELIST = reverse("admin:inventory_olt_changelist")
@@ -31,7 +28,6 @@ FORM = {
     "max_in_flight": "1",
     "max_pdus_per_second": "",
 }
-COLUMNS = "name,brand,host,port,location,enabled,version,max_in_flight,max_pdus_per_second"
 
 
 def change(olt):
@@ -154,116 +150,3 @@ def test_deleting_needs_its_permission(central):
 
     assert answer.status_code == 403
     assert Olt.objects.exists()
-
-
-def export(client, file_format):
-    page = client.get(reverse("admin:inventory_olt_export"))
-    formats = {str(label): value for value, label in page.context["form"].fields["format"].choices}
-    return client.post(reverse("admin:inventory_olt_export"), {"format": formats[file_format], "resource": ""})
-
-
-def test_an_export_has_everything_but_the_secrets(admin_page, central):
-    answer = export(admin_page, "csv").content.decode()
-
-    assert "OLT-CENTRAL-01" in answer
-    assert not any(secret in answer for secret in (*SECRETS, *SECRETS.values(), central.community.token))
-
-
-def test_an_export_has_the_columns_of_an_import(admin_page, central):
-    exported = export(admin_page, "csv").content.decode()
-
-    assert set(exported.splitlines()[0].split(",")) == {*COLUMNS.split(","), "site", "tags"}
-
-
-def import_csv(client, text, **more):
-    file = SimpleUploadedFile("olts.csv", text.encode(), content_type="text/csv")
-    return client.post(reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", **more})
-
-
-def test_new_olts_are_imported_with_the_community_of_the_form(admin_page, db):
-    text = f"{COLUMNS}\nOLT-NORTE-02,zte_c300,127.0.0.2,161,Norte,1,2c,1,\n"
-
-    answer = import_csv(admin_page, text, community="private")
-
-    olt = Olt.objects.get()
-    assert answer.status_code == 302
-    assert (olt.name, olt.brand, olt.location, olt.community.reveal()) == (
-        "OLT-NORTE-02",
-        "zte_c300",
-        "Norte",
-        "private",
-    )
-
-
-def test_known_olts_are_changed_by_name_and_keep_their_secrets(admin_page, central):
-    text = f"{COLUMNS}\nOLT-CENTRAL-01,huawei,127.0.0.1,161,Sur,1,2c,1,\n"
-
-    import_csv(admin_page, text, community="of new ones")
-
-    central.refresh_from_db()
-    assert (central.location, central.community.reveal()) == ("Sur", SECRETS["community"])
-
-
-def test_an_import_reads_no_file_of_the_machine(admin_page, db, tmp_path, monkeypatch):
-    # The second step of an import takes the name of a file from the browser.
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    file = tmp_path / "of-another-program.xlsx"
-    file.write_bytes(XlsxFile().export_data(tablib.Dataset(headers=["name", "host"])))
-    form = {"import_file_name": file.name, "original_file_name": "a.xlsx", "format": "1", "resource": ""}
-
-    admin_page.post("/admin/inventory/olt/process_import/", form)
-
-    # The library deletes the file that it has read.
-    assert file.exists()
-
-
-@pytest.mark.parametrize(
-    ("community", "host", "kept"),
-    [
-        pytest.param("", "127.0.0.1", SECRETS["community"], id="without a community: refused"),
-        pytest.param("of moved ones", "127.0.0.9", "of moved ones", id="with one: moved"),
-    ],
-)
-def test_an_import_that_moves_an_olt_does_not_take_its_community_along(admin_page, central, community, host, kept):
-    answer = import_csv(admin_page, f"{COLUMNS}\nOLT-CENTRAL-01,huawei,127.0.0.9,161,,1,2c,1,\n", community=community)
-
-    central.refresh_from_db()
-    assert ("Write this again" in answer.content.decode()) is not bool(community)
-    assert (central.host, central.community.reveal()) == (host, kept)
-    assert not community or not central.v3_auth_key
-
-
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        pytest.param("OLT-X,huawai,127.0.0.2,161,,1,2c,1,", "is not a valid choice", id="unknown maker"),
-        pytest.param("OLT-X,huawei,127.0.0.2,161,,1,2c,1,", "SNMP v1 and v2c need a community.", id="no community"),
-        pytest.param("OLT-X,huawei,127.0.0.2,0,,1,2c,1,", "greater than or equal to 1", id="a bad port"),
-    ],
-)
-def test_a_bad_row_stops_the_whole_import_and_says_why(admin_page, db, row, sentence):
-    good = "OLT-A,huawei,127.0.0.1,161,,1,2c,1,"
-    make_olt("OLT-A")
-
-    answer = import_csv(admin_page, f"{COLUMNS}\n{good.replace('127.0.0.1', '127.0.0.7')}\n{row}\n")
-
-    assert sentence in answer.content.decode()
-    assert list(Olt.objects.values_list("name", "host")) == [("OLT-A", "127.0.0.1")]
-
-
-def test_secrets_in_a_file_are_refused(admin_page, db):
-    answer = import_csv(admin_page, "name,brand,host,community\nOLT-X,huawei,127.0.0.1,in-the-clear\n")
-
-    page = answer.content.decode()
-    assert "Remove the column community: files must not contain secrets." in page
-    assert "in-the-clear" not in page
-    assert not Olt.objects.exists()
-
-
-def test_importing_needs_the_right_to_add_and_to_change(db):
-    looker = User.objects.create(username="looker", is_staff=True)
-    looker.user_permissions.set(Permission.objects.filter(codename__in=["view_olt", "change_olt"]))
-    client = Client()
-    client.force_login(looker)
-
-    assert import_csv(client, f"{COLUMNS}\n").status_code == 403

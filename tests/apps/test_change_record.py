@@ -6,7 +6,7 @@ import logging
 import pytest
 from alert_cast import make_channel, make_rule
 from axes.models import AccessAttempt
-from cast import SECRETS
+from cast import SECRETS, import_olts
 from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
@@ -230,12 +230,7 @@ def test_a_button_of_a_page_counts_as_the_page(admin_page, node):
 
 
 def test_an_imported_olt_is_recorded_as_imported(admin_page, db):
-    from django.core.files.uploadedfile import SimpleUploadedFile
-
-    file = SimpleUploadedFile("olts.csv", b"name,brand,host,port,enabled,version\nOLT-9,huawei,127.0.0.9,161,1,2c\n")
-    admin_page.post(
-        reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", "community": "another-secret"}
-    )
+    import_olts(admin_page, "name,brand,host,community\nOLT-9,huawei,127.0.0.9,another-secret\n")
 
     change = only_change()
     assert (change.interface, change.action, change.object_name) == ("import", "created", "OLT-9")

@@ -3,8 +3,7 @@
 import threading
 
 import pytest
-from cast import make_olt
-from django.core.files.uploadedfile import SimpleUploadedFile
+from cast import import_olts, make_olt
 from django.urls import reverse
 
 from facho.adapters.resolver import Resolver
@@ -193,11 +192,8 @@ def test_an_import_refuses_the_row(admin_page, central, dns, twin):
     host = {"OLT-CENTRAL-01": "localhost", "OLT-A": "olt-7.example.net"}[twin]
     dns["olt-7.example.net"] = ("10.0.0.7",)
     text = f"name,brand,host\nOLT-A,huawei,10.0.0.7\nOLT-B,huawei,{host}\n"
-    file = SimpleUploadedFile("olts.csv", text.encode(), content_type="text/csv")
 
-    answer = admin_page.post(
-        reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", "community": "public"}
-    )
+    answer = import_olts(admin_page, text)
 
     assert f"{twin} already has this device" in answer.content.decode()
     assert Olt.objects.count() == 1

@@ -8,6 +8,7 @@ import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
 from cast import (
     T0,
+    import_olts,
     make_event,
     make_execution,
     make_job,
@@ -21,7 +22,6 @@ from cast import (
 )
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
@@ -614,13 +614,6 @@ def test_the_form_of_an_olt_obeys_the_scope(scoped, both, seen, hidden):
     assert (seen.location, seen.tags.get().name) == ("here", "core")
 
 
-def import_csv(client, text):
-    file = SimpleUploadedFile("olts.csv", text.encode(), content_type="text/csv")
-    return client.post(
-        reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", "community": "public"}
-    )
-
-
 def test_a_file_does_not_change_hidden_olts_or_leave_the_scope(scoped, both, hidden):
     head = "name,brand,host,site,tags\n"
 
@@ -630,8 +623,8 @@ def test_a_file_does_not_change_hidden_olts_or_leave_the_scope(scoped, both, hid
         "OLT-NUEVA,huawei,10.1.1.8,Lima,new": "does not exist, or is outside your scope",
     }
     for row, said in rows.items():
-        assert said in import_csv(scoped, head + row).content.decode()
-    assert import_csv(scoped, f"{head}OLT-NUEVA,huawei,10.1.1.8,LIMA,core").status_code == 302
+        assert said in import_olts(scoped, head + row).content.decode()
+    assert import_olts(scoped, f"{head}OLT-NUEVA,huawei,10.1.1.8,LIMA,core").status_code == 302
 
     hidden.refresh_from_db()
     assert hidden.host == "10.66.66.66"
@@ -641,7 +634,7 @@ def test_a_file_does_not_change_hidden_olts_or_leave_the_scope(scoped, both, hid
 def test_an_export_has_visible_olts_with_site_and_tags(scoped, both, seen):
     seen.tags.add(both["tag"][0])
 
-    answer = scoped.post(reverse("admin:inventory_olt_export"), {"format": "0", "resource": "0"} | _columns())
+    answer = scoped.get(reverse("dashboard:olt-settings-file"))
 
     text = answer.content.decode()
     assert "OLT-LIMA-01" in text
@@ -650,13 +643,8 @@ def test_an_export_has_visible_olts_with_site_and_tags(scoped, both, seen):
     assert leaks(answer) == []
 
 
-def _columns():
-    names = ("name", "brand", "host", "port", "location", "site", "tags", "enabled", "version")
-    return {f"oltresource_{name}": "on" for name in names}
-
-
 def test_an_importer_who_may_add_tags_creates_them(free, db):
-    assert import_csv(free, 'name,brand,host,site,tags\nA,huawei,10.1.1.8,Puno,"Core, vip,core"').status_code == 302
+    assert import_olts(free, 'name,brand,host,site,tags\nA,huawei,10.1.1.8,Puno,"Core, vip,core"').status_code == 302
 
     assert (Olt.objects.get().site.name, [*Olt.objects.get().tags.values_list("name", flat=True)]) == (
         "Puno",

@@ -16,9 +16,8 @@ from facho.apps.inventory.models import Olt
 from facho.apps.rest import spreadsheets
 from facho.apps.rest.spreadsheets import CsvFile, XlsxFile, protect, unprotect
 
-IMPORT, EXPORT = reverse("admin:inventory_olt_import"), reverse("admin:inventory_olt_export")
+IMPORT = reverse("dashboard:import-olts")
 NAMES = ["=1+1", "+34 91", "-A1", "@SUM(A1)", "'quoted", "''", "'=1", "-5", "plain", "ñandú"]
-FORMATS = [pytest.param("0", "csv", id="csv"), pytest.param("1", "xlsx", id="xlsx")]
 
 
 @given(st.text(st.sampled_from("=+-@\t\r\n'5.a "), max_size=6) | st.text())
@@ -38,26 +37,32 @@ def test_numbers_and_plain_texts_are_not_changed(text):
     assert protect(text) == unprotect(text) == text
 
 
-def upload(client, content, file_format="0", **more):
-    file = SimpleUploadedFile("olts", content)
-    return client.post(IMPORT, {"import_file": file, "format": file_format, "community": "public", **more})
+def upload(client, content):
+    return client.post(IMPORT, {"file": SimpleUploadedFile("olts", content), "community": "public"})
+
+
+def settings_file(client, file_format):
+    return client.get(reverse("dashboard:olt-settings-file"), {"format": file_format}).content
 
 
 def problem(answer):
     """Return the sentence beside the file, or at the top of the page."""
     assert answer.status_code == 200
-    [*said] = answer.context["form"].errors.get("import_file", [])
-    return [*said, *(str(each.error) for each in getattr(answer.context.get("result"), "base_errors", []))]
+    imported = answer.context["imported"]
+    return [
+        *answer.context["form"].errors.get("file", []),
+        *(said for _row, said in (imported.problems if imported else [])),
+    ]
 
 
-@pytest.mark.parametrize(("number", "_name"), FORMATS)
-def test_an_export_can_be_imported_again(admin_page, db, number, _name):
+@pytest.mark.parametrize("file_format", ["csv", "xlsx"])
+def test_an_export_can_be_imported_again(admin_page, db, file_format):
     for place, name in enumerate(NAMES):
         make_olt(name, host=f"127.0.1.{place}", location=name)
-    file = admin_page.post(EXPORT, {"format": number, "resource": ""}).content
+    file = settings_file(admin_page, file_format)
     Olt.objects.all().delete()
 
-    answer = upload(admin_page, file, number)
+    answer = upload(admin_page, file)
 
     assert answer.status_code == 302
     assert set(Olt.objects.values_list("name", "location")) == {(name, name) for name in NAMES}
@@ -67,17 +72,11 @@ def test_an_export_can_be_imported_again(admin_page, db, number, _name):
 def test_no_cell_of_an_export_is_a_formula(admin_page, db, name):
     make_olt(name)
 
-    lines = admin_page.post(EXPORT, {"format": "0", "resource": ""}).content.decode().splitlines()
-    sheet = openpyxl.load_workbook(BytesIO(admin_page.post(EXPORT, {"format": "1", "resource": ""}).content)).active
+    lines = settings_file(admin_page, "csv").decode().splitlines()
+    sheet = openpyxl.load_workbook(BytesIO(settings_file(admin_page, "xlsx"))).active
 
     assert lines[1].startswith(f"'{name},")
     assert (sheet["A2"].value, sheet["A2"].data_type) == (f"'{name}", "s")
-
-
-def test_files_are_csv_or_xlsx(admin_page):
-    for path in (IMPORT, EXPORT):
-        choices = admin_page.get(path).context["form"].fields["format"].choices
-        assert [str(label) for value, label in choices if value != ""] == ["csv", "xlsx"]
 
 
 def xlsx(*rows, dimension=None):
@@ -118,32 +117,32 @@ def entities():
     return written.getvalue()
 
 
-UNREADABLE = "The file could not be read. Choose a CSV file in UTF-8 or an XLSX file, and its format."
+UNREADABLE = "The file could not be read. Choose a CSV file in UTF-8 or an XLSX file."
 
 
 @pytest.mark.parametrize(
-    ("content", "file_format", "sentence"),
+    ("content", "sentence"),
     [
-        pytest.param(b"name\n" + b"\n" * 10_001, "0", "The file has more than 10000 rows. Split it.", id="rows"),
-        pytest.param(b"," * 50 + b"\n", "0", "The file has more than 50 columns.", id="columns"),
-        pytest.param(b"name\n\xff\xfe\n", "0", UNREADABLE, id="another encoding"),
-        pytest.param(b"name\nOLT\n", "1", UNREADABLE, id="CSV as XLSX"),
-        pytest.param(bomb(), "1", "The file has more than 50 MB when unpacked.", id="an archive that grows"),
-        pytest.param(entities(), "1", UNREADABLE, id="entities"),
-        pytest.param(b"x" * (5 * 1024**2 + 1), "0", "The file is larger than 5 MB. Split it.", id="size"),
+        pytest.param(b"name\n" + b"\n" * 10_001, "The file has more than 10000 rows. Split it.", id="rows"),
+        pytest.param(b"," * 50 + b"\n", "The file has more than 50 columns.", id="columns"),
+        pytest.param(b"name\n\xff\xfe\n", UNREADABLE, id="another encoding"),
+        pytest.param(b"PK\x03\x04name", UNREADABLE, id="a damaged workbook"),
+        pytest.param(b'{"name": "OLT"}', "Unknown column", id="JSON"),
+        pytest.param(bomb(), "The file has more than 50 MB when unpacked.", id="an archive that grows"),
+        pytest.param(entities(), UNREADABLE, id="entities"),
+        pytest.param(b"x" * (5 * 1024**2 + 1), "The file is larger than 5 MB. Split it.", id="size"),
         pytest.param(
-            b"name,host,community\nOLT,127.0.0.1,secret\n",
-            "0",
-            "Remove the column community: files must not contain secrets. Write the community in the form.",
+            b"name,host,v3_priv_key\nOLT,127.0.0.1,secret\n",
+            "Remove the column v3_priv_key: the keys of SNMPv3 are written in the settings of each OLT.",
             id="secrets",
         ),
-        pytest.param(b"host\n127.0.0.1\n", "0", "The column name is missing.", id="no name"),
-        pytest.param(b"name,name\nA,B\n", "0", "A column occurs twice.", id="a column twice"),
-        pytest.param(b"name,colour\nA,red\n", "0", "Unknown column “colour”.", id="unknown column"),
+        pytest.param(b"host\n127.0.0.1\n", "The column name is missing.", id="no name"),
+        pytest.param(b"name,name\nA,B\n", "A column occurs twice.", id="a column twice"),
+        pytest.param(b"name,colour\nA,red\n", "Unknown column “colour”.", id="unknown column"),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_refused_in_a_sentence(admin_page, db, content, file_format, sentence):
-    answer = upload(admin_page, content, file_format)
+def test_a_file_that_cannot_be_imported_is_refused_in_a_sentence(admin_page, db, content, sentence):
+    answer = upload(admin_page, content)
 
     [said] = problem(answer)
     assert said.startswith(sentence)

@@ -95,7 +95,7 @@ def by_import(admin: Any, olts: int, brand: str = BRAND) -> None:
     rows = "".join(f"OLT-{number},{brand},{host(number)},161,1,2c,1\n" for number in range(olts))
     text = f"name,brand,host,port,enabled,version,max_in_flight\n{rows}"
     file = SimpleUploadedFile("olts.csv", text.encode(), content_type="text/csv")
-    admin.post(reverse("admin:inventory_olt_import"), {"import_file": file, "format": "0", "community": "public"})
+    admin.post(reverse("dashboard:import-olts"), {"file": file, "community": "public"})
     if brand:
         apply_usual(admin)
 

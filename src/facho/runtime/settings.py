@@ -55,7 +55,6 @@ SECURE_REFERRER_POLICY = "same-origin"
 INSTALLED_APPS = [
     "unfold",
     "unfold.contrib.filters",
-    "unfold.contrib.import_export",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -63,7 +62,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "axes",
-    "import_export",
     "rest_framework",
     "django_filters",
     "drf_spectacular",

@@ -19,9 +19,10 @@ from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.formats import decimal, moment_and_zone, whole
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.inventory.spans import span
+from facho.apps.rest.spreadsheets import FORMATS
 from facho.apps.telemetry import words
 from facho.apps.telemetry.comparison import OLD_READING, ComparedOnu, OltComparison, Side
-from facho.apps.telemetry.comparison_api import FILES, ComparisonWish
+from facho.apps.telemetry.comparison_api import ComparisonWish
 from facho.apps.telemetry.history import has_daily_values, nearest_readings
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.engine.comparison import USUAL_STEP, Kind, Tally
@@ -161,7 +162,7 @@ def _shown(olt_id: int, wish: dict[str, Any], wanted: QueryDict, number: str | N
         "quiet": sum(not tally.kinds for tally in found.result.ports.values()),
         "page": pages,
         "rows": [_row(found.described(each)) for each in pages],
-        "exports": [(form.upper(), f"{address}?{exported.urlencode()}&format={form}") for form in FILES],
+        "exports": [(form.upper(), f"{address}?{exported.urlencode()}&format={form}") for form in FORMATS],
     }
 
 

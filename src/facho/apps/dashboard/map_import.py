@@ -22,7 +22,7 @@ from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.formats import whole
 from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.rest.export import Column, Export, column
-from facho.apps.rest.spreadsheets import MOST_BYTES, CsvFile, XlsxFile
+from facho.apps.rest.spreadsheets import SpreadsheetField
 from facho.apps.telemetry.models import Onu, OnuPosition
 from facho.apps.telemetry.positions import Positions, Row, effect_of, read, set_positions
 
@@ -38,22 +38,11 @@ COLUMNS = ("serial", "olt", "place", "latitude", "longitude")
 class ImportForm(forms.Form):
     """A file with positions."""
 
-    file = forms.FileField(label=gettext_lazy("CSV or XLSX file"))
+    file = SpreadsheetField(label=gettext_lazy("CSV or XLSX file"))
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
-        if file.size > MOST_BYTES:
-            said = _("The file is larger than %(most)d MB. Split it.") % {"most": MOST_BYTES // 1024**2}
-            raise ValidationError(said)
-        is_xlsx = file.name.lower().endswith(".xlsx")
-        try:
-            dataset = (XlsxFile() if is_xlsx else CsvFile("utf-8-sig")).create_dataset(file.read())
-        except ValidationError:
-            raise
-        except Exception as error:
-            said = _("The file could not be read. Choose a CSV file in UTF-8 or an XLSX file.")
-            raise ValidationError(said) from error
-        self.rows = _rows(dataset)
+        self.rows = _rows(file.dataset)
         return file
 
 

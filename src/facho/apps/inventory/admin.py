@@ -4,20 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import Group, User
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from import_export.admin import ImportExportModelAdmin
 from unfold.admin import StackedInline
 from unfold.contrib.filters.admin import BooleanRadioFilter, ChoicesDropdownFilter, RadioFilter
-from unfold.contrib.import_export.forms import ExportForm
 from unfold.decorators import action, display
 from unfold.forms import BaseDialogForm
 
@@ -35,14 +31,12 @@ from facho.apps.inventory.admin_tools import (
     tab,
 )
 from facho.apps.inventory.changes import one_at_a_time
-from facho.apps.inventory.forms import OltForm, OltImportForm, ScopeFormSet, resolve_typed_host
+from facho.apps.inventory.forms import OltForm, ScopeFormSet, resolve_typed_host
 from facho.apps.inventory.models import Olt, Scope, Site, Tag
 from facho.apps.inventory.queries import with_olt_counts, with_onu_counts
 from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
-from facho.apps.inventory.resources import OltResource
 from facho.apps.inventory.scopes import restrict_labels, visible_ids
 from facho.apps.inventory.search import matching_olts
-from facho.apps.rest.spreadsheets import FORMATS
 
 STATE_COLOURS = {
     "reachable": "success",
@@ -79,18 +73,10 @@ def _close_breakers(request: HttpRequest, olts: Sequence[Olt]) -> None:
 
 
 @admin.register(Olt)
-class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
+class OltAdmin(EnablingMixin, PeoplesAdmin):
     """Settings of an OLT, beside its observed state."""
 
     form = OltForm
-    resource_classes = [OltResource]
-    import_form_class = OltImportForm
-    export_form_class = ExportForm
-    import_formats = export_formats = FORMATS
-    # In two steps the file would stay on disk in between, and the community would be needed again.
-    skip_import_confirm = True
-    # The change record has the imported rows.
-    skip_admin_log = True
 
     list_display = [
         "name",
@@ -273,33 +259,6 @@ class OltAdmin(EnablingMixin, PeoplesAdmin, ImportExportModelAdmin):
     @display(description=_("last read"), ordering="last_read_at", empty_value="-")
     def data_age(self, olt: Any) -> Any:
         return olt.last_read_at and naturaltime(olt.last_read_at)
-
-    def get_urls(self) -> list[Any]:
-        # The second step of an import, which is skipped, reads and deletes a file whose name comes from the browser.
-        return [each for each in super().get_urls() if each.name != "inventory_olt_process_import"]
-
-    def get_import_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
-        form = kwargs.get("form")
-        community = form.cleaned_data.get("community", "") if form and form.is_valid() else ""
-        return {"community": community, "user": request.user}
-
-    def add_data_read_fail_error_to_form(self, form: Any, e: Exception) -> None:
-        said = gettext("The file could not be read. Choose a CSV file in UTF-8 or an XLSX file, and its format.")
-        form.add_error("import_file", e if isinstance(e, ValidationError) else said)
-
-    def has_import_permission(self, request: HttpRequest) -> bool:
-        return bool(self.has_add_permission(request) and self.has_change_permission(request))
-
-    def export_action(self, request: HttpRequest) -> HttpResponse:
-        try:
-            response: HttpResponse = super().export_action(request)
-        except IncorrectLookupParameters:
-            # Filters that the list does not have. The list drops them too.
-            return redirect("admin:inventory_olt_export")
-        return response
-
-    def has_export_permission(self, request: HttpRequest) -> bool:
-        return bool(self.has_view_permission(request))
 
     def get_deleted_objects(
         self, objs: Sequence[Olt], request: HttpRequest

@@ -7,12 +7,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
-from unfold.contrib.import_export.forms import ImportForm
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from facho.apps.inventory.models import MOST_SECRET_BYTES, Olt, resolve_hosts
 from facho.apps.inventory.scopes import check_place, visible_ids
-from facho.apps.rest.spreadsheets import MOST_BYTES
+from facho.apps.rest.spreadsheets import SpreadsheetField
 from facho.engine.address import split_address
 from facho.engine.errors import BadAddress
 
@@ -89,23 +88,14 @@ class OltForm(SecretsForm):
         return cleaned
 
 
-class OltImportForm(ImportForm):
-    """A file of OLTs, and the community of new and moved ones: files have no secrets."""
+class OltImportForm(forms.Form):
+    """A file of OLTs, and the community of the rows without one."""
 
+    file = SpreadsheetField(label=_("CSV or XLSX file"))
     community = SecretFormField(
-        label=_("Community of new OLTs"),
-        help_text=_(
-            "Also of OLTs whose address or port changes: a stored community is not sent to another address. Other OLTs "
-            "keep theirs. SNMPv3 users must be set on each OLT."
-        ),
+        label=_("Community"),
+        help_text=_("Of new and moved OLTs without one in the file. Others keep theirs."),
     )
-
-    def clean_import_file(self) -> Any:
-        file = self.cleaned_data["import_file"]
-        if file.size > MOST_BYTES:
-            said = _("The file is larger than %(most)d MB. Split it.") % {"most": MOST_BYTES // 1024**2}
-            raise forms.ValidationError(said)
-        return file
 
 
 class ScopeFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic only in the stubs

@@ -1,13 +1,14 @@
-"""Import and export of OLTs. Secrets are never written or read."""
+"""Import and export of OLTs. Secrets are never exported, and of all secrets only communities are imported."""
 
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from import_export.fields import Field
-from import_export.resources import ModelResource
+from import_export.resources import Diff, ModelResource
 from import_export.results import Error
 from import_export.widgets import ForeignKeyWidget, ManyToManyWidget
 
@@ -54,6 +55,8 @@ class TagsWidget(ManyToManyWidget):
 
 logger = logging.getLogger(__name__)
 
+COMMUNITY = "community"
+
 
 class ImportProblem(Error):
     """A refusal in a sentence. The page shows the traceback of other errors, so it is only in the log."""
@@ -69,6 +72,29 @@ class ImportProblem(Error):
     @property
     def traceback(self) -> str:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedValue:
+    """A value of a row that differs from the stored one. A new OLT has no stored ones."""
+
+    name: str
+    before: str
+    after: str
+
+
+class RowDifference(Diff):
+    """What a row changes."""
+
+    def as_html(self) -> list[ChangedValue]:
+        """Return the changes, for a template."""
+        names = OltResource._meta.fields
+        values = zip(names, self.left, self.right, strict=True)
+        return [
+            ChangedValue(name, "" if self.new else str(before), str(after))
+            for name, before, after in values
+            if str(before) != str(after) or (self.new and str(after))
+        ]
 
 
 class OltResource(ModelResource):
@@ -119,12 +145,12 @@ class OltResource(ModelResource):
 
     def _problem(self, headers: list[Any]) -> str:
         """Return why the columns of a file are refused; empty if they are not."""
-        secret = [name for name in SECRETS if name in headers]
-        if secret:
-            said = _("Remove the column %(names)s: files must not contain secrets. Write the community in the form.")
-            return said % {"names": ", ".join(secret)}
-        columns = {"columns": ", ".join(self._meta.fields)}
-        if unknown := [str(name) for name in headers if name not in self._meta.fields]:
+        if keys := [name for name in SECRETS if name in headers and name != COMMUNITY]:
+            said = _("Remove the column %(names)s: the keys of SNMPv3 are written in the settings of each OLT.")
+            return said % {"names": ", ".join(keys)}
+        known = [*self._meta.fields, COMMUNITY]
+        columns = {"columns": ", ".join(known)}
+        if unknown := [str(name) for name in headers if name not in known]:
             said = _("Unknown column “%(name)s”. The first row has the names of columns: %(columns)s.")
             return said % {"name": unknown[0][:100], **columns}
         if len(set(headers)) < len(headers):
@@ -132,6 +158,10 @@ class OltResource(ModelResource):
         if "name" not in headers:
             return _("The column name is missing. The first row has the names of columns: %(columns)s.") % columns
         return ""
+
+    @classmethod
+    def get_diff_class(cls) -> type[Diff]:
+        return RowDifference
 
     @classmethod
     def get_error_result_class(cls) -> type[Error]:
@@ -150,6 +180,11 @@ class OltResource(ModelResource):
         else:
             tags = [] if instance._state.adding else instance.tags.all()
         check_place(self._user, instance.site, tags)
+        own = str(row.get(COMMUNITY) or "")
         is_moved = instance.destinations() != before
-        if instance._state.adding or (is_moved and self._community):
-            instance.community = self._community
+        if own or instance._state.adding or (is_moved and self._community):
+            instance.community = own or self._community
+
+    def skip_row(self, instance: Olt, original: Olt, row: Any, import_validation_errors: Any = None) -> bool:
+        has_new_community = instance.community.reveal() != original.community.reveal()
+        return not has_new_community and super().skip_row(instance, original, row, import_validation_errors)

@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import Any
 
 import tablib
+from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from import_export.formats.base_formats import CSV, XLSX
@@ -88,7 +89,31 @@ class XlsxFile(XLSX):
         return super().export_data(_protected(dataset), **kwargs)
 
 
-FORMATS = [CsvFile, XlsxFile]
+FORMATS: dict[str, Any] = {"csv": CsvFile, "xlsx": XlsxFile}
+
+
+class SpreadsheetField(forms.FileField):
+    """An uploaded file. Its value has the rows as `dataset`."""
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        file = super().clean(data, initial)
+        if file.size > MOST_BYTES:
+            raise ValidationError(_("The file is larger than %(most)d MB. Split it.") % {"most": MOST_BYTES // 1024**2})
+        file.dataset = _read(file.read())
+        return file
+
+
+def _read(content: bytes) -> tablib.Dataset:
+    # A workbook is an archive.
+    kind = XlsxFile() if content.startswith(b"PK") else CsvFile(encoding="utf-8-sig")
+    try:
+        return kind.create_dataset(content)
+    except ValidationError:
+        raise
+    except Exception as error:
+        # Parsers of damaged files raise errors of many kinds.
+        said = _("The file could not be read. Choose a CSV file in UTF-8 or an XLSX file.")
+        raise ValidationError(said) from error
 
 
 def _too_many_rows() -> str:

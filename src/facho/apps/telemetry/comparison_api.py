@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.rest.filters import FIRST_YEAR, LAST_YEAR
-from facho.apps.rest.spreadsheets import CsvFile, XlsxFile
+from facho.apps.rest.spreadsheets import FORMATS, XlsxFile
 from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.comparison import ORDERS, ComparedOnu, OltComparison, Side
 from facho.engine.comparison import USUAL_STEP, Kind, Tally
@@ -145,9 +145,6 @@ class XlsxRenderer(FileRenderer):
     format = "xlsx"
 
 
-FILES: dict[str, Any] = {"csv": CsvFile, "xlsx": XlsxFile}
-
-
 class ComparisonView(StrictView):
     """Compare an OLT at two times: who went dark, lost power, moved, is new, or is back. Also as CSV and XLSX."""
 
@@ -171,8 +168,8 @@ class ComparisonView(StrictView):
         found = OltComparison(olt.pk, wish["before"], wish["after"], wish["threshold"], wish["port"])
         onus = map(found.described, found.differences(wish["kind"], wish["sort"]))
         form = request.accepted_renderer.format
-        if form in FILES:
-            content = FILES[form]().export_data(as_table(onus))
+        if form in FORMATS:
+            content = FORMATS[form]().export_data(as_table(onus))
             headers = {"Content-Disposition": f'attachment; filename="facho-compare-{olt.pk}.{form}"'}
             return HttpResponse(content, content_type=request.accepted_renderer.media_type, headers=headers)
         before_read_at, after_read_at = found.newest_readings()

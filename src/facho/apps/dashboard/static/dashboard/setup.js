@@ -1,4 +1,5 @@
-// Tests the connection to the OLT of the form, and shows the fields of the chosen SNMP version.
+// Shows what a form would do: tests the connection to its OLT, or previews its import.
+// Shows the fields of the chosen SNMP version.
 
 const form = document.getElementById("olt-setup");
 const result = document.getElementById("connection");
@@ -26,11 +27,13 @@ test.addEventListener("click", async () => {
 });
 test.hidden = false;
 
-const version = form.elements.version;
+const { version } = form.elements;
 function showVersion() {
   for (const name of ["community", "v3_user", "v3_auth", "v3_auth_key", "v3_priv", "v3_priv_key"]) {
     form.elements[name].closest(".field").hidden = (name !== "community") !== (version.value === "3");
   }
 }
-version.addEventListener("change", showVersion);
-showVersion();
+if (version) {
+  version.addEventListener("change", showVersion);
+  showVersion();
+}
