@@ -95,6 +95,7 @@ def test_dark_ports_are_found_in_the_changes_of_states(central):
     assert {place.last.firing.port: place.last.opened_at for place in found.places} == {
         1: T0 + DAY, 2: T0 + 3 * DAY + 3 * MIN,
     }  # fmt: skip
+    assert {place.last.firing.port: place.last.firing.params["dark"] for place in found.places} == {1: 4, 2: 8}
     assert found.since == T0 + DAY
 
 

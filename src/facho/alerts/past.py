@@ -165,15 +165,15 @@ def dark_ports(rule: Rule, world: World, since: datetime) -> Found:
     def is_dark(place: Any) -> bool:
         return bool(down[place] >= max(least, share * known[place]))
 
-    def firing(place: Any) -> Firing:
+    def firing(place: Any, peak: int) -> Firing:
         olt_id, slot, port = place
         params = {
-            "olt": world.olts[olt_id]["name"], "place": f"{slot}/{port}", "dark": down[place], "known": known[place],
+            "olt": world.olts[olt_id]["name"], "place": f"{slot}/{port}", "dark": peak, "known": known[place],
         }  # fmt: skip
         return Firing(port_key({"olt_id": olt_id, "slot": slot, "port": port}), params, olt_id, slot, port)
 
-    # End of the time that is being followed back; None: it lasts.
-    ends: dict[Any, tuple[datetime | None, Firing]] = {place: (None, firing(place)) for place in down if is_dark(place)}
+    # Time that is being followed back: its end, or None if it lasts, and the most ONUs that were down.
+    ends: dict[Any, tuple[datetime | None, int]] = {place: (None, down[place]) for place in down if is_dark(place)}
     for number, (at, change, *place) in enumerate(_changes(since)):
         if number == MOST_CHANGES:
             found.since = max(found.since, at)
@@ -182,13 +182,13 @@ def dark_ports(rule: Rule, world: World, since: datetime) -> Found:
         if where not in down:
             continue
         down[where] -= change
-        if where in ends:
-            if not is_dark(where):
-                end, fired = ends.pop(where)
-                found.spans.append(Span(fired, at, end))
-        elif is_dark(where):
-            ends[where] = (at, firing(where))
-    found.spans += [Span(fired, found.since, end) for end, fired in ends.values()]
+        if is_dark(where):
+            end, peak = ends.get(where, (at, 0))
+            ends[where] = (end, max(peak, down[where]))
+        elif where in ends:
+            end, peak = ends.pop(where)
+            found.spans.append(Span(firing(where, peak), at, end))
+    found.spans += [Span(firing(where, peak), found.since, end) for where, (end, peak) in ends.items()]
     return Found(found.since, [span for span in found.spans if span.end is None or span.start < span.end])
 
 
