@@ -157,7 +157,7 @@ def test_many_ports_at_once_are_one_message_with_the_worst_of_them(sur, noc):
     assert parcel.message.subject == "[warning] 33 ports below -27.0 dBm, worst -31.2 dBm on OLT-SUR-03 0/32"
     first, *_others, more, _since, rule = parcel.message.text.splitlines()
     assert first == (
-        "OLT-SUR-03: low power on port 0/32, 2 of its ONUs are below -27.0 dBm  "
+        "OLT-SUR-03: low power on port 0/32, 2 of its ONUs are below -27.0 dBm, worst -31.2 dBm  "
         f"https://noc.example.net/olts/{sur.pk}/ports/0/32/"
     )
     assert (more, rule) == ("and 13 more", "Rule: Weak.")

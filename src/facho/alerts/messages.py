@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from facho.alerts import text
 from facho.alerts.models import Alert, Channel, Delivery
 from facho.alerts.rules import AlertSeverity, Message, News
-from facho.apps.inventory.formats import moment_and_zone
+from facho.apps.inventory.formats import decimal, moment_and_zone
 
 # Alerts listed in the text of a message. Programs get all of them.
 MOST_LISTED = 20
@@ -131,6 +131,9 @@ def _list(alerts: Sequence[Alert], news: News, public_url: str) -> list[str]:
     lines = []
     for alert in sorted(alerts, key=lambda each: text.badness(each.kind, each.params))[:MOST_LISTED]:
         said = text.subject(alert.kind, alert.params, is_over=is_over)
+        if alert.params.get("worst") and not is_over:
+            worst = decimal(text.badness(alert.kind, alert.params), 1)
+            said = gettext("%(subject)s, worst %(rx_dbm)s dBm") % {"subject": said, "rx_dbm": worst}
         lines.append(f"{said}  {url_of(alert, public_url)}" if public_url else said)
     if more := len(alerts) - len(lines):
         lines.append(gettext("and %(count)d more") % {"count": more})

@@ -36,7 +36,7 @@ MOST_DAYS = 90
 MOST_VALUES = 5_000_000
 
 # Changes of states that are read for one answer. More changes mean fewer days.
-MOST_CHANGES = 500_000
+MOST_CHANGES = 300_000
 
 # Places in an answer.
 MOST_PLACES = 10
