@@ -120,10 +120,14 @@ def test_low_power_is_found_by_day(central):
         append(central.pk, T0 + number * DAY, [first.pk, second.pk], {"rx_dbm": [dbm, -20.0]})
         close(RAW, central.pk, start_of_day(T0 + number * DAY))
 
-    found = try_rule(make_rule("low_power", params={"below_dbm": -27.0, "hysteresis_db": 0.0}), 30, NOW)
+    rule = make_rule("low_power", params={"below_dbm": -27.0, "hysteresis_db": 0.0})
+    found = try_rule(rule, 30, NOW)
 
     # Two days in a row are one.
     assert (found.alerts, [place.last.firing.params["low"] for place in found.places]) == (2, [1])
+    assert (found.since, found.still_open) == (start_of_day(T0), 0)
+    # The last day that is known is a low one.
+    assert try_rule(rule, 30, T0 + 6 * DAY).still_open == 1
 
 
 def test_violated_hours_in_a_row_are_one_alert(central):

@@ -6,7 +6,7 @@ power of ONUs is known by day.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import Any
@@ -23,7 +23,7 @@ from facho.alerts.sources import HOUR_IS_JUDGED_AFTER, World, port_key, severiti
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
 from facho.apps.polling.models import Execution, PollerStats
 from facho.apps.telemetry.history import start_of_day
-from facho.apps.telemetry.models import DARK_ONUS, Onu, OnuEvent, PonPort
+from facho.apps.telemetry.models import DARK_ONUS, HistoryDay, HistoryMonth, Onu, OnuEvent, PonPort
 from facho.apps.telemetry.port_history import daily_values
 from facho.engine.model import Cause, Status
 from facho.problems.models import Problem
@@ -207,7 +207,8 @@ def low_power(rule: Rule, world: World, since: datetime) -> Found:
     watched = [olt_id for olt_id in world.olts if world.watches(rule, olt_id)]
     onus: Any = Onu.objects.filter(olt__in=watched, slot__isnull=False, port__isnull=False)
     days = min((last - start_of_day(since)) // DAY, MOST_VALUES // max(onus.count(), 1))
-    found = Found(last - days * DAY)
+    oldest = [HistoryDay.objects.aggregate(at=Min("at"))["at"], HistoryMonth.objects.aggregate(at=Min("start"))["at"]]
+    found = Found(_known_since(min(filter(None, oldest), default=None), last - days * DAY, world.now))
     below = rule.setting("below_dbm")
     for olt_id in watched:
         places = {pk: place for pk, *place in onus.filter(olt=olt_id).values_list("pk", "slot", "port")}
@@ -223,6 +224,8 @@ def low_power(rule: Rule, world: World, since: datetime) -> Found:
                 if _is_low(low, below, rule, (slot, port) in open_)
             }
             found.spans += open_.values()
+    # Yesterday is the last day that is known.
+    found.spans = [replace(span, end=None) if span.end == last else span for span in found.spans]
     return found
 
 
