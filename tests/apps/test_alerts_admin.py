@@ -1,5 +1,8 @@
 """Alerts in the admin: setting up, trying out, acknowledging, sending again."""
 
+import re
+from datetime import time
+
 import pytest
 from alert_cast import SECRETS, make_alert, make_channel, make_delivery, make_rule
 from cast import T0, make_olt
@@ -119,6 +122,14 @@ def test_on_call_times_of_a_channel_are_set(admin_page):
     channel = Channel.objects.get()
     assert "Set both the start and the end of the on-call times." in refused
     assert (channel.on_call_days, channel.zone, str(channel.on_call_to)) == ([5, 6], "America/Lima", "20:00:00")
+
+
+def test_a_time_of_day_is_shown_as_it_is_entered(admin_page):
+    channel = make_channel(on_call_from=time(8), on_call_to=time(20, 30))
+
+    page = admin_page.get(page_of(Channel, "change", channel.pk)).content.decode()
+
+    assert re.search(r'<input type="time" name="on_call_to" value="20:30"', page)
 
 
 def test_a_rule_that_escalates_to_nobody_is_warned_about(admin_page):

@@ -1,6 +1,7 @@
 """Forms of channels and rules. Secrets are write-only; a rule shows the settings of its kind."""
 
 import secrets
+from datetime import time
 from typing import Any
 
 from django import forms
@@ -22,6 +23,15 @@ from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict_related
 
 SECRETS = ("url", "signing_secret", "smtp_password", "bot_token", "slack_url", "apprise_url")
+
+
+class TimeOfDayInput(UnfoldAdminTextInputWidget):
+    """A time of day in the zone of its form. The input of the admin warns of the zone of the server."""
+
+    input_type = "time"
+
+    def format_value(self, value: Any) -> str | None:
+        return value.strftime("%H:%M") if isinstance(value, time) else super().format_value(value)
 
 
 class ChannelForm(SecretsForm):
@@ -46,6 +56,7 @@ class ChannelForm(SecretsForm):
     class Meta:
         model = Channel
         exclude: tuple[str, ...] = ()
+        widgets = {"on_call_from": TimeOfDayInput(), "on_call_to": TimeOfDayInput()}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -99,6 +110,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
             "quiet_zone",
             "quiet_mode",
         ]
+        widgets = {"quiet_from": TimeOfDayInput(), "quiet_to": TimeOfDayInput()}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
