@@ -31,7 +31,8 @@ def put(onu, latitude, longitude):
 def onus(central, norte):
     """Two ONUs in one house, one in the next town, and one without a position."""
     first = make_onu(central, 1, state="los", rx_dbm=None)
-    second = make_onu(central, 2)
+    # Its power was not read.
+    second = make_onu(central, 2, rx_dbm=None)
     third = make_onu(norte, 3, rx_dbm=-28.5)
     put(first, *LIMA)
     put(second, *LIMA)

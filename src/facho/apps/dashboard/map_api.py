@@ -24,7 +24,7 @@ from facho.apps.inventory.scopes import ScopedView, restrict, visible_olts
 from facho.apps.rest.filters import LARGEST_ID, LimitedSearch
 from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.filters import OnuFilter
-from facho.apps.telemetry.models import Onu
+from facho.apps.telemetry.models import RX_WEAK, Onu
 from facho.apps.telemetry.queries import IS_DARK, IS_MISSING, IS_WEAK
 from facho.apps.telemetry.search import matching
 from facho.engine.geography import MOST_ZOOM, Area, cell_bits
@@ -32,7 +32,9 @@ from facho.problems.affected import affected
 from facho.problems.models import Problem
 from facho.problems.queries import problems_of
 
-IS_GOOD = Q(state=Onu.State.ONLINE) & ~IS_MISSING & ~IS_WEAK
+# Also without a known power.
+HAS_POWER = Q(rx_level__isnull=True) | Q(rx_level__gte=RX_WEAK)
+IS_GOOD = Q(state=Onu.State.ONLINE) & ~IS_MISSING & HAS_POWER
 
 
 class AreaField(serializers.CharField):
@@ -107,7 +109,7 @@ class CellsSerializer(serializers.Serializer[Any]):
 class MapOnuView(ScopedView, GenericAPIView[Onu]):
     """ONUs with a position, in cells of 64 pixels."""
 
-    queryset = Onu.objects.filter(position__isnull=False)
+    queryset = Onu.objects.filter(position__isnull=False).order_by()
     query_serializer = MapWish
     serializer_class = CellsSerializer
     filter_backends = (DjangoFilterBackend, LimitedSearch)
@@ -156,8 +158,7 @@ def _cells(onus: Any, bits: int, problems: dict[Cell, dict[int, list[int]]]) -> 
     latitude, longitude = "position__latitude", "position__longitude"
     keys = {"cell_x": F("position__x").bitrightshift(bits), "cell_y": F("position__y").bitrightshift(bits)}
     cells = list(
-        onus.order_by()
-        .annotate(**keys)
+        onus.annotate(**keys)
         .values("cell_x", "cell_y")
         .annotate(
             count=Count("pk"),
