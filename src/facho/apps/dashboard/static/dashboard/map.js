@@ -411,7 +411,11 @@ function openSite(site) {
 
 const button = (label, note, act) => {
   const made = element("button", { type: "button", className: "map-row" }, element("span", {}, label), element("small", {}, note));
-  made.addEventListener("click", act);
+  made.addEventListener("click", () => {
+    act();
+    // On a phone the map is above the lists.
+    box.scrollIntoView({ block: "nearest" });
+  });
   return element("li", {}, made);
 };
 
