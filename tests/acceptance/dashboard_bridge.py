@@ -115,6 +115,7 @@ class Bridge:
         self.fetched.append(path)
         request = route.request
         headers = {name: value for name, value in request.headers.items() if name in ("x-csrftoken", "accept")}
-        sent = (request.method, path, request.post_data or "", "application/x-www-form-urlencoded")
+        kind = request.headers.get("content-type", "")
+        sent = (request.method, path, request.post_data_buffer or b"", kind)
         answer = self._thread.submit(lambda: self.client.generic(*sent, headers=headers)).result()
         route.fulfill(status=answer.status_code, headers=dict(answer.items()), body=answer.content)

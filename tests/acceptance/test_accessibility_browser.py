@@ -152,3 +152,46 @@ def test_no_page_violates_a_rule_of_axe(bridge, rows):
     found += violations(page, "login") + violations(page, "login", is_dark=True)
 
     assert found == []
+
+
+# Leave out what a required field needs, and let the server find it.
+SUBMIT_EMPTY = """
+async (button) => {
+  const form = button.form;
+  form.noValidate = true;
+  for (const field of form.querySelectorAll("input, textarea, select")) {
+    if (["hidden", "submit", "button"].includes(field.type)) continue;
+    if (["checkbox", "radio"].includes(field.type)) field.checked = false;
+    else field.value = "";
+  }
+  // A form that is saved is of no interest.
+  const answer = await fetch(form.action, { method: "post", body: new FormData(form), redirect: "manual" });
+  if (answer.ok) setTimeout(() => form.requestSubmit(button));
+  return answer.ok;
+}
+"""
+ERRORS = ".errorlist, .field-errors, [aria-invalid=true], .text-red-600"
+
+
+def forms():
+    """Return the names of the URLs whose page is a form."""
+    return ["dashboard:new-olt", "dashboard:password"] + [
+        name for name in pages() if name.startswith("admin:") and name.endswith(("_add", "_change"))
+    ]
+
+
+@pytest.mark.timeout(600)
+def test_no_form_with_errors_violates_a_rule_of_axe(bridge, rows):
+    patterns, page, found, with_errors = urls(), bridge.page, [], []
+    page.add_init_script(path=AXE)
+
+    for name in forms():
+        page.goto(f"{SITE}{path_of(name, patterns[name], rows)}")
+        button = page.locator("[name=_save], main form [type=submit]").first
+        if button.count() and button.evaluate(SUBMIT_EMPTY):
+            page.wait_for_selector(ERRORS)
+            with_errors.append(name)
+            found += violations(page, name)
+
+    assert found == []
+    assert len(with_errors) > 10, with_errors

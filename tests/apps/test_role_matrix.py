@@ -7,7 +7,6 @@ import logging
 from enum import IntEnum
 
 import pytest
-from cast import make_maintenance
 from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
@@ -18,6 +17,7 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver, reverse
 from django.utils import timezone
 
+from apps.cast import make_maintenance
 from facho.apps.accounts.models import ApiToken, TwoFactor
 from facho.apps.accounts.roles import Role, set_role
 from facho.apps.telemetry.models import PonPort
