@@ -43,6 +43,19 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at r
             raise EmptyPage(_("The list is too long to page this far. Filter it, for example by time.")) from None
 
 
+class IdsFirstPaginator(BoundedPaginator):
+    """Reads the ids of a page, and then its rows: so no row is joined and read only to be sorted."""
+
+    def page(self, number: Any) -> Any:
+        found = super().page(number)
+        rows: Any = self.object_list
+        if isinstance(rows, QuerySet):
+            ids = list(cast(Any, found.object_list).values_list("pk", flat=True))
+            by_id = {row.pk: row for row in rows.order_by().filter(pk__in=ids)}
+            found.object_list = [by_id[pk] for pk in ids if pk in by_id]
+        return found
+
+
 class Pages(PageNumberPagination):
     """Pages by number. The answer has the page size, because a larger one is reduced to the maximum."""
 
@@ -82,3 +95,9 @@ class Pages(PageNumberPagination):
         }
         described["required"] = [*described["required"], "page_size", "is_counted"]
         return described
+
+
+class IdsFirstPages(Pages):
+    """Pages of a large table whose rows are joined with others."""
+
+    django_paginator_class = IdsFirstPaginator

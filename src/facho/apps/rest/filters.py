@@ -75,7 +75,13 @@ class NullsLastOrdering(OrderingFilter):
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         names = self.get_ordering(request, queryset, view)
-        return queryset.order_by(*map(self._nulls_last, names), "pk") if names else queryset
+        if not names:
+            return queryset
+        # A view may name an indexed column that orders as another does, only more coarsely.
+        coarse: dict[str, str] = dict(getattr(view, "coarse_ordering", {}))
+        coarse |= {f"-{fine}": f"-{name}" for fine, name in coarse.items()}
+        full = [each for name in names for each in (coarse.get(name), name) if each]
+        return queryset.order_by(*map(self._nulls_last, full), "pk")
 
     def remove_invalid_fields(
         self, queryset: QuerySet[Any], fields: Iterable[str], view: Any, request: Request

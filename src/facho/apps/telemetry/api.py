@@ -18,6 +18,7 @@ from rest_framework.serializers import BaseSerializer
 
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.asking import answering
+from facho.apps.inventory.pagination import IdsFirstPages
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer
 from facho.apps.rest.export import ExportedList, describe_export
@@ -48,9 +49,11 @@ from facho.apps.telemetry.serializers import (
 from facho.engine.brand import ONU_FIELDS
 
 # Newest first. Only the name of the OLT is read, never its secrets.
-EVENTS = OnuEvent.objects.annotate(
-    olt_name=F("olt__name"), onu_name=F("onu__name"), onu_serial=F("onu__serial")
-).order_by("-at", "-id")
+EVENTS = (
+    OnuEvent.objects.select_related("olt", "onu")
+    .only(*(field.name for field in OnuEvent._meta.concrete_fields), "olt__name", "onu__name", "onu__serial")
+    .order_by("-at", "-id")
+)
 
 
 @extend_schema_view(list=describe_export(OnuSerializer))
@@ -71,6 +74,8 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     filter_backends = LIST_BACKENDS
     filterset_class = OnuFilter
     matching = staticmethod(matching)
+    pagination_class = IdsFirstPages
+    coarse_ordering = {"rx_dbm": "rx_level"}
     ordering_fields = [
         "id",
         "olt__name",

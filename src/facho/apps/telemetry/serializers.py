@@ -131,9 +131,9 @@ class PositionsResultSerializer(serializers.Serializer[Any]):
 class EventSerializer(serializers.ModelSerializer[OnuEvent]):
     """One change of an ONU. An empty text stands for no value."""
 
-    olt_name = serializers.CharField(read_only=True)
-    onu_name = serializers.CharField(read_only=True, allow_null=True)
-    onu_serial = serializers.CharField(read_only=True, allow_null=True)
+    olt_name = serializers.CharField(source="olt.name", read_only=True)
+    onu_name = serializers.CharField(source="onu.name", read_only=True, allow_null=True)
+    onu_serial = serializers.CharField(source="onu.serial", read_only=True, allow_null=True)
     field = serializers.ChoiceField(choices=OnuEvent.Field.choices, read_only=True)
 
     class Meta:
