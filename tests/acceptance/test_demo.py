@@ -51,6 +51,16 @@ def test_the_pollers_api_is_fresh_and_adds_up(demo: Installation):
     assert len(pollers["pollers"]) == stats["total_pollers"] == stats["free_pollers"] + stats["busy_pollers"]
 
 
+def test_a_failure_of_the_network_becomes_a_problem(demo: Installation):
+    began = demo.rows("SELECT date_joined FROM auth_user")[0][0].replace(" ", "T")
+
+    def failures():
+        problems = demo.get("problems/", kind="port_down")["results"]
+        return [problem for problem in problems if problem["since"] > began]
+
+    assert demo.wait_for(failures)[0]["cause"] == "fibre_cut"
+
+
 def test_no_secret_leaves_the_api(demo: Installation):
     for olt in demo.get("olts/")["results"]:
         assert "community" not in olt

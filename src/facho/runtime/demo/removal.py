@@ -1,5 +1,6 @@
 """Removal of the demo from its data directory. What the visitor added stays."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,4 +55,5 @@ def remove(names: list[str]) -> None:
         f"{len(olts)} OLTs of the demo were removed with their ONUs, sites, jobs and user. {left} of yours stay.\n"
     )
     if left and not has_user:
-        sys.stdout.write("There are no users now. Create one: facho createsuperuser\n")
+        data = os.environ["FACHO_DATA_DIR"]
+        sys.stdout.write(f"There are no users now. Create one: FACHO_DATA_DIR={data} facho createsuperuser\n")
