@@ -50,6 +50,7 @@ class Page:
 PAGES = (
     Page("/", 100),
     Page("/", 100, "scope"),
+    Page("/?tv"),
     Page("/olts/"),
     Page("/olts/", user="scope"),
     Page("/olts/{olt}/"),

@@ -72,9 +72,12 @@ def network_of(user: Any) -> Network:
 
 def _bad_ports(user: Any) -> Any:
     """Return the ports that are down or degraded, those with most ONUs down first."""
-    ports = PonPort.objects.alias(level=level(), dark=total_of(DARK)).filter(level__in=(Level.DARK, Level.DEGRADED))
+    # As a dictionary: the type checker takes keywords for attributes, which exist.
+    numbers: dict[str, Any] = {"level": level(), "dark": total_of(DARK)}
+    ports: Any = PonPort.objects.alias(**numbers)
     # In alphabetical order, "dark" comes before "degraded".
-    return restrict(ports.order_by("level", "-dark", "slot", "port"), user)
+    found = ports.filter(level__in=(Level.DARK, Level.DEGRADED)).order_by("level", "-dark", "slot", "port")
+    return restrict(found, user)
 
 
 def _worst_first(tile: OltTile) -> tuple[int, bool, str, int, str]:

@@ -1,7 +1,7 @@
 """TV mode of the overview: large figures and panels in rotation, for a screen on the wall."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 def wall(request: HttpRequest) -> HttpResponse:
     """Show the overview for a screen on the wall."""
     now, user = timezone.now(), request.user
+    session: Any = request.session
     network = network_of(user)
     critical = problems_of(user).shown(now).filter(severity=Problem.Severity.CRITICAL)
     context = {
@@ -35,7 +36,7 @@ def wall(request: HttpRequest) -> HttpResponse:
         "dark": latest_dark_onus(user, ONUS_PER_PANEL),
         "weakest": weakest_onus(user, ONUS_PER_PANEL),
         "version": __version__,
-        "session_end": request.session.row.expire_date,
+        "session_end": session.row.expire_date,
     }
     return show(request, "tv.html", context)
 

@@ -66,8 +66,8 @@ Gap = tuple[str, str, str]
 def describe_gaps(gaps: Iterable[Gap]) -> list[str]:
     """Return the unreadable rows: all columns of an ONU, and all ONUs with the same columns, in one sentence."""
     alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (where, reason), fields in _by_row(gaps).items():
-        alike.setdefault((tuple(fields), reason), []).append(where)
+    for (where, reason), columns in _by_row(gaps).items():
+        alike.setdefault((tuple(columns), reason), []).append(where)
     said = []
     for (fields, reason), rows in alike.items():
         onus = ", ".join(rows) if len(rows) <= MAX_NAMES else f"{len(rows):,} ONUs, the first {rows[0]}"
