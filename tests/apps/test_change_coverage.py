@@ -53,6 +53,7 @@ class World:
         self.onu = make_onu(self.spare, 7)
         self.note = OnuNote.objects.create(onu=self.onu, text="No light", author=boss, author_name="boss")
         self.channel, self.rule = make_channel(), make_rule()
+        self.rule.channels.set([self.channel])
         self.alert = make_alert(self.olt)
         self.delivery = make_delivery(self.channel, self.alert, status="FAILED")
         self.maintenance = make_maintenance(self.spare)
@@ -148,6 +149,7 @@ API = {
     ("PUT", "alert-rules/{pk}/"): ("rule", lambda w: NEW_RULE, ("changed", RULE)),
     ("PATCH", "alert-rules/{pk}/"): ("rule", lambda w: {"olts": [w.olt.pk]}, ("changed", RULE)),
     ("DELETE", "alert-rules/{pk}/"): ("rule", None, ("deleted", RULE)),
+    ("POST", "alert-rules/{pk}/test/"): ("rule", None, ("test_requested", CHANNEL)),
     ("POST", "channels/"): (None, lambda w: NEW_CHANNEL, ("created", CHANNEL)),
     ("PUT", "channels/{pk}/"): ("channel", lambda w: NEW_CHANNEL, ("changed", CHANNEL)),
     ("PATCH", "channels/{pk}/"): ("channel", lambda w: {"enabled": False}, ("changed", CHANNEL)),
@@ -155,6 +157,9 @@ API = {
     ("POST", "channels/{pk}/test/"): ("channel", None, ("test_requested", CHANNEL)),
     ("POST", "deliveries/{pk}/retry/"): ("delivery", None, ("sent_again", DELIVERY)),
 }
+
+# These return something and change nothing.
+QUESTIONS = {("POST", "alert-rules/{pk}/try/")}
 
 # Admin page and action: the chosen row, and the change that must be recorded.
 ADMIN_ACTIONS = {
@@ -212,7 +217,7 @@ def test_each_write_of_the_api_is_in_the_table():
         for path, method, _view in EndpointEnumerator().get_api_endpoints()
         if method not in ("GET", "HEAD", "OPTIONS")
     }
-    assert writes == set(API)
+    assert writes == API.keys() | QUESTIONS
 
 
 @pytest.mark.parametrize("endpoint", API, ids=" ".join)
