@@ -52,6 +52,7 @@ class Role:
 
     def start(self) -> None:
         # In a session of its own: a Ctrl-C is for us, and we stop everybody in order.
+        self.log.touch(mode=0o600)
         with self.log.open("ab") as output:
             pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
             self._process = subprocess.Popen(self._command, env=self._environment, start_new_session=True, **pipes)
@@ -241,7 +242,7 @@ def _folder(wanted: Path | None) -> Iterator[Path]:
     if wanted is not None:
         folder = wanted.absolute() / f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir(mode=0o700, parents=True)
         except OSError as error:
             raise ConfigError(
                 f"The folder {folder} cannot be made ({error.strerror}). Name another with --data."

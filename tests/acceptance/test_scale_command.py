@@ -107,6 +107,8 @@ def test_it_polls_a_standby_takes_over_and_ctrl_c_leaves_nothing_behind(staged: 
     staged.wait_for(lambda: staged.get("onus/", page_size=1)["count"] >= 50)
     # One worker may have read all of them before the other has reported.
     staged.wait_for(lambda: workers_of(staged) == {"worker-1", "worker-2"})
+    logs = re.findall(r"\S+\.log", staged.welcome)
+    modes = {Path(log).stat().st_mode & 0o777 for log in logs}
     first = staged.hear_who_is_active()
     # What is told is written every few seconds.
     staged.wait_for(staged.turns)
@@ -118,6 +120,7 @@ def test_it_polls_a_standby_takes_over_and_ctrl_c_leaves_nothing_behind(staged: 
     os.kill(staged.process.pid, signal.SIGINT)
     staged.hear("Everything has stopped.")
 
+    assert (len(logs) >= 5, modes) == (True, {0o600})
     assert turns == [second, first]
     assert {first, second} == {"scheduler-1", "scheduler-2"}
     assert all_end(handles)
