@@ -17,6 +17,7 @@ from facho.alerts.outbox import take
 from facho.alerts.rules import AlertSeverity
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
+from problem_rows import make_problem
 
 pytestmark = pytest.mark.django_db
 
@@ -245,6 +246,30 @@ def test_an_alert_that_nobody_acknowledges_goes_to_another_channel_too(sur, noc)
     assert deliveries(channel=noc) == [("raised", "SENT"), ("recovered", "PENDING")]
     assert deliveries(channel=boss) == [("escalated", "SENT"), ("recovered", "PENDING")]
     assert Delivery.objects.get(news="escalated").due_at == T0 + 15 * MIN
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_escalated"),
+    [
+        pytest.param({"kind": "port_down", "slot": 0, "port": 1}, False, id="the port"),
+        pytest.param({"kind": "card_down", "slot": 0}, False, id="its card"),
+        pytest.param({"kind": "port_down", "slot": 0, "port": 2}, True, id="another port"),
+        pytest.param({"kind": "low_power", "slot": 0, "port": 1}, True, id="another problem of the port"),
+        pytest.param({"kind": "port_down", "slot": 0, "port": 1, "until": T0}, True, id="one that is over"),
+    ],
+)
+def test_an_alert_is_acknowledged_with_its_problem(noc, problem, is_escalated):
+    olt, user = make_olt("OLT-CENTRAL-01"), User.objects.create(username="noc")
+    make_onus(olt, 8, state="los")
+    make_rule("port_dark", channels=[noc], escalate_minutes=15, escalate_to=[make_channel("boss")])
+    look(T0)
+    make_problem(olt, acknowledged_at=T0 + MIN, acknowledged_by=user, **problem)
+
+    look_until(T0 + 20 * MIN, every=MIN, start=T0 + MIN)
+
+    alert = Alert.objects.get()
+    assert Delivery.objects.filter(news="escalated").exists() is is_escalated
+    assert (alert.acknowledged_at, alert.acknowledged_by) == ((None, None) if is_escalated else (T0 + MIN, user))
 
 
 def test_an_acknowledged_alert_is_not_escalated_at_the_start_of_the_next_shift(sur, noc):

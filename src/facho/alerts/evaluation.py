@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Count, F, Prefetch
 from django.utils import translation
 
+from facho.alerts.acknowledged import acknowledge_with_problems
 from facho.alerts.holding import Explained
 from facho.alerts.kinds import RuleKind
 from facho.alerts.models import Alert, Channel, Delivery, Rule
@@ -107,6 +108,7 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
     if not rules and not standing and not over:
         return
     open_keys = {rule_id: {alert.key for alert in alerts} for rule_id, alerts in standing.items() if rule_id}
+    acknowledge_with_problems(alert for alerts in standing.values() for alert in alerts)
     world = World(now, snapshot, since, open_keys)
     found = firings(rules.values(), world)
     said = _said(now)

@@ -416,12 +416,15 @@ class Alert(models.Model):
             is_first = bool(mine.update(acknowledged_at=now, acknowledged_by=by))
             if is_first:
                 record(Change.Action.ACKNOWLEDGED, self)
-                # Reminders that wait for quiet hours or on-call times.
-                self.deliveries.filter(
-                    news__in=[News.REPEATED.value, News.ESCALATED.value], status=Delivery.Status.PENDING, attempts=0
-                ).update(status=Delivery.Status.SUPPRESSED, reason=Silence.ACKNOWLEDGED.value, next_try_at=None)
+                self.stop_reminders()
         self.refresh_from_db(fields=["acknowledged_at", "acknowledged_by"])
         return is_first
+
+    def stop_reminders(self) -> None:
+        """Drop the reminders that wait for quiet hours or on-call times."""
+        self.deliveries.filter(
+            news__in=[News.REPEATED.value, News.ESCALATED.value], status=Delivery.Status.PENDING, attempts=0
+        ).update(status=Delivery.Status.SUPPRESSED, reason=Silence.ACKNOWLEDGED.value, next_try_at=None)
 
 
 class Delivery(models.Model):
