@@ -82,7 +82,12 @@ def search(page, words):
 
 
 def tab(page, name):
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
+    link = page.get_by_role("navigation", name="Pages").get_by_role("link", name=name)
+    address = link.get_attribute("href")
+    link.click()
+    page.wait_for_url(f"**{address}")
+    # Its scripts have run.
+    expect(page.locator("#connection-state")).to_have_text("Connected")
 
 
 def test_who_is_down_and_why(page, noc):

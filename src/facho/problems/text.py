@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext, gettext_noop, ngettext
 
 from facho.apps.coordinator.text import WORDS
-from facho.apps.inventory.formats import decimal, moment, whole
+from facho.apps.inventory.formats import decimal, moment, moment_and_zone, whole
 from facho.apps.inventory.spans import interval, span
 from facho.apps.polling.errors import in_words
 from facho.engine.events import ngettext_lazy
@@ -170,7 +170,8 @@ def _times(values: Mapping[str, Any]) -> list[str]:
     first, last = _time(values.get("first")), _time(values.get("last"))
     if first is None or last is None:
         return []
-    lines = [gettext("First: %(first)s. Last: %(last)s.") % {"first": moment(first), "last": moment(last)}]
+    shown = {"first": moment_and_zone(first), "last": moment_and_zone(last)}
+    lines = [gettext("First: %(first)s. Last: %(last)s.") % shown]
     if not values.get("exact"):
         lines.append(gettext("The OLT does not report when ONUs go down. The times are those of the readings."))
     return lines

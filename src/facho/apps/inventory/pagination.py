@@ -43,19 +43,6 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it has none at r
             raise EmptyPage(_("The list is too long to page this far. Filter it, for example by time.")) from None
 
 
-class IdsFirstPaginator(BoundedPaginator):
-    """Reads the ids of a page, and then its rows: so no row is joined and read only to be sorted."""
-
-    def page(self, number: Any) -> Any:
-        found = super().page(number)
-        rows: Any = self.object_list
-        if isinstance(rows, QuerySet):
-            ids = list(cast(Any, found.object_list).values_list("pk", flat=True))
-            by_id = {row.pk: row for row in rows.order_by().filter(pk__in=ids)}
-            found.object_list = [by_id[pk] for pk in ids if pk in by_id]
-        return found
-
-
 class Pages(PageNumberPagination):
     """Pages by number. The answer has the page size, because a larger one is reduced to the maximum."""
 
@@ -98,6 +85,14 @@ class Pages(PageNumberPagination):
 
 
 class IdsFirstPages(Pages):
-    """Pages of a large table whose rows are joined with others."""
+    """Pages of a large table: the ids are read first, so that no row is joined only to be filtered or sorted.
 
-    django_paginator_class = IdsFirstPaginator
+    The view's `complete` adds what the rows of a page show of other tables.
+    """
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any] | None:
+        if not isinstance(queryset, QuerySet):
+            return super().paginate_queryset(queryset, request, view)
+        ids = super().paginate_queryset(queryset.values_list("pk", flat=True), request, view) or []
+        rows = {row.pk: row for row in view.complete(queryset.order_by().filter(pk__in=ids))}
+        return [rows[pk] for pk in ids if pk in rows]

@@ -18,7 +18,7 @@ from rest_framework.serializers import BaseSerializer
 
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.asking import answering
-from facho.apps.inventory.pagination import IdsFirstPages
+from facho.apps.inventory.pagination import IdsFirstPages, Pages
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer
 from facho.apps.rest.export import ExportedList, describe_export
@@ -61,13 +61,7 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     """ONUs with their last values."""
 
     # By place; the id keeps ONUs without a place in a stable order across pages.
-    queryset = (
-        Onu.objects.with_freshness()
-        .annotate(olt_name=F("olt__name"), latitude=F("position__latitude"), longitude=F("position__longitude"))
-        .select_related("replaced_by")
-        .prefetch_related(Prefetch("replaces", Onu.objects.only(*OtherOnuSerializer.Meta.fields, "replaced_by")))
-        .order_by("olt__name", "slot", "port", "onu", "id")
-    )
+    queryset = Onu.objects.with_freshness().order_by("olt__name", "slot", "port", "onu", "id")
     serializer_class = OnuSerializer
     export_name = "onus"
     export_columns = ONU_COLUMNS
@@ -92,9 +86,20 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
         "power_at",
     ]
 
+    def get_queryset(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset()
+        return self.complete(rows) if self.action == "retrieve" else rows
+
+    @staticmethod
+    def complete(onus: QuerySet[Onu]) -> QuerySet[Onu]:
+        """Add what is shown of ONUs but is in other tables. A list is filtered, ordered and counted without it."""
+        others = Prefetch("replaces", Onu.objects.only(*OtherOnuSerializer.Meta.fields, "replaced_by"))
+        position = {"latitude": F("position__latitude"), "longitude": F("position__longitude")}
+        return onus.annotate(olt_name=F("olt__name"), **position).select_related("replaced_by").prefetch_related(others)
+
     def export_table(self) -> QuerySet[Onu]:
         # The links to replaced ONUs are no column, and would cost as much as all others.
-        return super().export_table().prefetch_related(None)
+        return self.complete(super().export_table()).prefetch_related(None)
 
     @extend_schema(
         parameters=[HistoryWish],
@@ -117,6 +122,7 @@ class OnuViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Onu]):
     @action(
         detail=True,
         queryset=EVENTS,
+        pagination_class=Pages,
         filterset_class=OnuEventFilter,
         matching=None,
         ordering_fields=["id", "at", "field"],
