@@ -11,7 +11,17 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.utils import timezone
 
-from apps.cast import make_event, make_execution, make_job, make_olt, make_onu, make_plan, make_quota, make_violation
+from apps.cast import (
+    make_event,
+    make_execution,
+    make_job,
+    make_maintenance,
+    make_olt,
+    make_onu,
+    make_plan,
+    make_quota,
+    make_violation,
+)
 from apps.test_role_matrix import ADMIN_MODELS, ADMIN_PAGES, NOBODY, PAGES, make_row, path_of, urls
 from facho.apps.accounts.models import ApiToken
 from facho.apps.telemetry.models import OnuPosition, PonPort
@@ -92,6 +102,7 @@ def rows(bridge):
     ApiToken(user=User.objects.get(username="boss"), name="Grafana").issue()
     found = {model._meta.label_lower: make_row(model).pk for model in admin.site._registry}
     found |= {"telemetry.ponport": port.pk, "problems.problem": make_problem(olt).pk}
+    found["maintenance.maintenance"] = make_maintenance(olt, reason="Fans").pk
     found["auth.user"] = User.objects.create(username="row").pk
     found["auth.group"] = Group.objects.create(name="Night shift").pk
     return found

@@ -333,32 +333,34 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     [
         # Each page counts the open problems for its menu.
         # Problems, OLTs, ONUs by OLT, ports that are down, outcomes, masters, their links, minutes of the pool,
-        # weakest, dark by each of three states, quotas, violations.
-        pytest.param("/", 15, id="overview"),
+        # weakest, dark by each of three states, quotas, violations, maintenance.
+        pytest.param("/", 16, id="overview"),
         # Problems, critical ones, OLTs, ONUs by OLT, ports that are down, dark by each of three states, weakest.
         pytest.param("/?tv", 10, id="TV mode"),
         # Views, OLTs, ONUs and ports by OLT, their tags, and tags for the filter.
-        pytest.param("/olts/", 7, id="OLTs"),
+        pytest.param("/olts/", 8, id="OLTs"),
         # OLT, counters, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
-        # other OLTs with its device, its tags, its changes, the power of its ports, and its problems.
-        pytest.param("/olts/{olt}/", 16, id="one OLT"),
+        # other OLTs with its device, its tags, its changes, the power of its ports, its problems, and maintenance.
+        pytest.param("/olts/{olt}/", 17, id="one OLT"),
         # Count, ports, their power, OLTs with their sites for the filter, and tags.
         pytest.param("/ports/", 6, id="ports"),
-        # Port with OLT, its problems, ONUs, events, yesterday and a week ago in open and closed periods, runs, changes.
-        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 11, id="one port"),
+        # Port with OLT, its problems, ONUs, events, yesterday and a week ago in open and closed periods, runs, changes,
+        # maintenance.
+        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 12, id="one port"),
         # Node, its slots, the plans, and its changes.
         pytest.param("/nodes/{node}/", 5, id="why a node is late"),
         # Views, ids, rows, OLTs with their sites for the filter, and tags.
         pytest.param("/onus/", 6, id="ONUs"),
         # Ports, the chosen OLT for the filter and its name, and the texts of OLTs for the search.
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx_dbm", 10, id="ONUs, with the ports of an OLT"),
-        # ONU with OLT, problems, those it replaced, nodes, how they ended, what runs, events, notes, places, others.
-        pytest.param("/onus/{onu}/", 11, id="one ONU"),
+        # ONU with OLT, problems, those it replaced, nodes, how they ended, what runs, events, notes, places, others,
+        # maintenance.
+        pytest.param("/onus/{onu}/", 12, id="one ONU"),
         # ONU with OLT, count, rows.
         pytest.param("/onus/{onu}/events/", 4, id="the events of an ONU"),
         # ONU with OLT, its id, runs, chunks, neighbours on the port, their runs and chunks, events before and in the
-        # period, changes.
-        pytest.param("/onus/{onu}/history/", 11, id="the history of an ONU"),
+        # period, changes, maintenance.
+        pytest.param("/onus/{onu}/history/", 12, id="the history of an ONU"),
         # Positions, their number, sites, OLTs with their sites for the filter, tags, and counters.
         pytest.param("/map/", 7, id="map"),
         # Views, ids, masters, links, OLTs with their sites for the filter, and tags.

@@ -12,7 +12,9 @@ from django.utils.translation import gettext as _
 from facho.apps.changes.models import Change
 from facho.apps.dashboard.shown_changes import shown_changes
 from facho.apps.inventory.scopes import restrict
-from facho.apps.telemetry.models import Onu, OnuEvent
+from facho.apps.maintenance.models import Maintenance
+from facho.apps.maintenance.queries import Maintained, windows_between
+from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 
 # A pause between readings is a gap if it is longer than this, and than three usual ones.
 SHORTEST_GAP = timedelta(minutes=10)
@@ -145,8 +147,18 @@ def change_marks(onu: Onu, user: Any, since: datetime, until: datetime) -> list[
     ]
 
 
+def maintenance_marks(at: Onu | PonPort, user: Any, since: datetime, until: datetime) -> list[Mark]:
+    """Return the windows of maintenance of an ONU or port."""
+    found = Maintained(windows_between(since, until)).of(at.olt_id, at.slot, at.port)
+    return [
+        Mark("maintenance", max(each.starts_at, since), each.maintenance.headline, min(each.ends_at, until))
+        for each in found
+        if user.has_perm(Maintenance.VIEW_PERMISSION)
+    ]
+
+
 # Each returns the marks of an ONU that a user sees, between two times.
-MARKS: tuple[Callable[[Onu, Any, datetime, datetime], list[Mark]], ...] = (change_marks,)
+MARKS: tuple[Callable[[Onu, Any, datetime, datetime], list[Mark]], ...] = (change_marks, maintenance_marks)
 
 
 def marks(onu: Onu, user: Any, since: datetime, until: datetime) -> list[Mark]:

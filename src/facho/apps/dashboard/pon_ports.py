@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST
 
 from facho.apps.accounts.permissions import missing
 from facho.apps.changes.models import Change
-from facho.apps.dashboard import history, port_timeline
+from facho.apps.dashboard import history, onu_timeline, port_timeline
 from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.formats import whole
@@ -285,6 +285,14 @@ def port_history(request: HttpRequest, **place: int | None) -> HttpResponse:
             "mean": [[history.milliseconds(day), round(fmean(each.values()), 2)] for day, each in days.items()],
             "worst": [[history.milliseconds(day), min(each.values())] for day, each in days.items()],
             "online": history.as_json(history.thin(online, CHART / history.MAX_POINTS)),
+            "marks": [
+                {
+                    "at": history.milliseconds(mark.at),
+                    "until": mark.until and history.milliseconds(mark.until),
+                    "title": mark.text,
+                }
+                for mark in onu_timeline.maintenance_marks(found, request.user, since, now)
+            ],
         }
     )
 

@@ -23,7 +23,11 @@ CHANGES_ON_OBJECT = 10
 FIELDS_AT_ONCE = 3
 
 # Objects with a page of their own. Others have one in the admin.
-PAGES = {"inventory.olt": "dashboard:olt", "jobs.workflownode": "dashboard:node"}
+PAGES = {
+    "inventory.olt": "dashboard:olt",
+    "jobs.workflownode": "dashboard:node",
+    "maintenance.maintenance": "dashboard:change-maintenance",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,7 @@ def for_scripts() -> dict[str, object]:
             "other": _("another state"),
             "unread": _("not read"),
             "marks": _("changes of users"),
+            "maintenance": _("maintenance"),
             "titles": [_("From"), _("Duration"), _("State"), _("Cause")],
             "markTitles": [_("Time"), _("Change")],
             "period": _("{from} to {to}, time zone {zone}"),

@@ -109,10 +109,6 @@ class Maintenance(models.Model):
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     cancelled_at = models.DateTimeField(_("cancelled"), null=True, editable=False)
 
-    # Of the running, next or last window: see `with_window`.
-    window_start: datetime | None
-    window_end: datetime | None
-
     objects = MaintenanceQuerySet.as_manager()
 
     ENGINE_OWNED = frozenset({"author", "author_name", "created_at"})
@@ -158,6 +154,11 @@ class Maintenance(models.Model):
         return str(self.olt or self.site or self.tag)
 
     @property
+    def headline(self) -> str:
+        """Return its name and reason."""
+        return f"{self}: {self.reason}" if self.reason else str(self)
+
+    @property
     def is_of_port(self) -> bool:
         return self.port is not None
 
@@ -169,7 +170,8 @@ class Maintenance(models.Model):
     @property
     def window(self) -> tuple[datetime | None, datetime | None]:
         """Return start and end of the running, next or last window, from `with_window`."""
-        return self.window_start, self.window_end
+        annotated: Any = self
+        return annotated.window_start, annotated.window_end
 
     @property
     def state(self) -> str:
@@ -180,20 +182,35 @@ class Maintenance(models.Model):
         is_over = self.cancelled_at is not None or self.schedule.next_window(now, start) is None
         return self.State.OVER if is_over else self.State.PLANNED
 
+    @property
+    def state_label(self) -> str:
+        return str(self.State(self.state).label)
+
     def clean(self) -> None:
         super().clean()
-        if self.starts_at is None or self.ends_at is None:
+        self._clean_target()
+        start: datetime | None = self.starts_at
+        end: datetime | None = self.ends_at
+        if start is None or end is None:
+            # The field itself is refused.
             return
-        length = self.ends_at - self.starts_at
+        length = end - start
         if length > LONGEST_WINDOW:
             raise ValidationError({"ends_at": _("A maintenance lasts 90 days at most.")})
         step = engine.STEPS.get(self.recurrence)
         if step and length >= step:
             raise ValidationError({"recurrence": _("It must end before it is repeated.")})
-        if self.ends_at <= timezone.now() and self.recurrence == self.Recurrence.NONE and self._state.adding:
+        if end <= timezone.now() and self.recurrence == self.Recurrence.NONE and self._state.adding:
             raise ValidationError({"ends_at": _("The end must be in the future.")})
-        if self.repeats_until and self.repeats_until < self.starts_at:
+        if self.repeats_until and self.repeats_until < start:
             raise ValidationError({"repeats_until": _("It must be after the start.")})
+
+    def _clean_target(self) -> None:
+        # A form does not check the constraints of its empty fields.
+        if sum(each is not None for each in (self.olt_id, self.site_id, self.tag_id)) != 1:
+            raise ValidationError(_("Choose either an OLT, a site or a tag."))
+        if (self.slot is None) != (self.port is None) or (self.port is not None and self.olt_id is None):
+            raise ValidationError(_("Write both the slot and the port, and choose their OLT."))
 
     @property
     def schedule(self) -> engine.Schedule:

@@ -107,4 +107,4 @@ def may_plan(user: Any, plan: Maintenance) -> bool:
         return plan.olt_id in scope.olt_ids
     if plan.site_id is not None:
         return scope.sites.filter(pk=plan.site_id).exists()
-    return scope.tags.filter(pk=plan.tag_id).exists()
+    return plan.tag_id is not None and scope.tags.filter(pk=plan.tag_id).exists()

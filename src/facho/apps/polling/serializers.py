@@ -51,7 +51,7 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
         child=serializers.FloatField(),
         read_only=True,
         help_text="Delay by cause, in seconds: scheduler_late, breaker_open, olt_busy, no_free_poller, "
-        "database_unavailable, broker_unavailable, in_chain, starting. The sum is `lateness`; before the "
+        "database_unavailable, broker_unavailable, maintenance, in_chain, starting. The sum is `lateness`; before the "
         "start, it is the waiting time so far.",
     )
     attempts_made = serializers.IntegerField(read_only=True, help_text="Number of attempts.")

@@ -24,7 +24,7 @@ export function steps(low, high) {
 
 /**
  * Draw into a container. `plot` has from, to, low, high, series [{name, label, points: [[ms, value]], gap}],
- * and may have limits [{value, label, name, under}], bands [[from, to]], marks [{at, title}], gap (ms), area, unit,
+ * and may have limits [{value, label, name, under}], bands [[from, to]], marks [{at, until, title}], gap (ms), area, unit,
  * xLabel(ms) and tip(ms).
  */
 export function drawChart(container, plot) {
@@ -48,16 +48,18 @@ function bands({ bands: spans = [], from, to }, { x, height }) {
   });
 }
 
-/** Vertical lines at which something happened, with a head at the top. */
+/** Vertical lines at which something happened, with a head at the top, and the time until it ended. */
 function marks({ marks: found = [], from, to }, { x, height }) {
   return found
     .filter(({ at }) => at >= from && at <= to)
-    .map(({ at, title }) => {
+    .map(({ at, until, title }) => {
       const left = x(at);
+      const span = until ? [svg("rect", { class: "chart-maintenance", x: left, y: PAD.top, width: Math.max(1, x(Math.min(until, to)) - left), height: height - PAD.top - PAD.bottom })] : [];
       return svg(
         "g",
         {},
         svg("title", {}, title),
+        ...span,
         svg("line", { class: "chart-mark", x1: left, x2: left, y1: PAD.top, y2: height - PAD.bottom }),
         svg("path", { class: "chart-mark-head", d: `M${left - 4},${PAD.top - 6}h8l-4,6z` }),
       );

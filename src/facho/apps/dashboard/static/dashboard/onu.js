@@ -45,7 +45,7 @@ function frame() {
   return {
     from: data.from,
     to: data.to,
-    marks: data.marks.map(({ at, text: title }) => ({ at, title })),
+    marks: data.marks.map(({ at, until, text: title }) => ({ at, until, title })),
     bands: data.timeline.filter(({ kind }) => kind === "dark").map(({ from, to }) => [from, to]),
     xLabel: isLong() ? formats.day : formats.hour,
     tip: formats.full,
@@ -135,7 +135,8 @@ function drawLegend(legend, names) {
 
 function drawStates() {
   drawTimeline($("timeline-chart"), { ...frame(), spans: data.timeline });
-  const kinds = [...new Set(data.timeline.map(({ kind }) => kind))];
+  const isMaintained = data.marks.some(({ kind }) => kind === "maintenance");
+  const kinds = [...new Set(data.timeline.map(({ kind }) => kind)), ...(isMaintained ? ["maintenance"] : [])];
   const items = kinds.map((kind) => {
     const item = document.createElement("span");
     const swatch = document.createElement("i");
@@ -143,7 +144,7 @@ function drawStates() {
     item.append(swatch, text.timeline[kind]);
     return item;
   });
-  if (data.marks.length) items.push(legendItem("mark", text.timeline.marks));
+  if (data.marks.some(({ kind }) => kind === "change")) items.push(legendItem("mark", text.timeline.marks));
   $("timeline-legend").replaceChildren(...items);
   $("timeline-table").replaceChildren(stateTable(), ...(data.marks.length ? [markTable()] : []));
 }
@@ -178,7 +179,8 @@ function markTable() {
     const link = document.createElement("a");
     link.href = each.url;
     link.textContent = each.text;
-    return [formats.full(each.at), each.url ? link : each.text];
+    const at = each.until ? `${formats.full(each.at)} – ${formats.full(each.until)}` : formats.full(each.at);
+    return [at, each.url ? link : each.text];
   });
   return table(text.timeline.markTitles, rows.reverse());
 }

@@ -53,7 +53,7 @@ function drawFigure(figure, { series, range, ...plot }) {
   }
   drawLegend(figure.querySelector(".legend"), series);
   const [low, high] = range(values);
-  drawChart(container, { from: data.from, to: data.to, low, high, series, xLabel: formats.day, ...plot });
+  drawChart(container, { from: data.from, to: data.to, low, high, series, xLabel: formats.day, marks: data.marks, ...plot });
 }
 
 /** A chart with one line needs no legend, because its title names the line. */
