@@ -54,6 +54,10 @@ def test_there_are_30_days_one_open_outage_one_violation_and_one_past_cut(past):
     assert [entry.kind for entry in ended.entries.all()] == ["found", "ended"]
     assert OnuEvent.objects.filter(onu__in=ended.onus, at__range=(ended.since, ended.found_at), new="los").exists()
     assert QuotaViolation.objects.count() == 1
+    dark = Onu.objects.get(pk=Problem.objects.get(kind="port_down", until=None).onus[0])
+    assert (dark.rx_dbm, dark.distance_m) == (None, None)
+    for at in (dark.last_rx_at, dark.last_distance_at):
+        assert timedelta(0) < dark.state_since - at < timedelta(minutes=5)
 
 
 def test_every_onu_has_a_position_near_its_site(past):

@@ -40,6 +40,8 @@ MOST_READINGS = 800_000
 
 # A failure is noticed by the next run over the states.
 NOTICED_AFTER = timedelta(seconds=30)
+# Its ONUs were read this time before that.
+BEFORE = timedelta(minutes=2)
 
 # Hours with quotas; in the last one, the optics of the slow OLT got only this share of their runs.
 QUOTA_HOURS, SHARE_LATE = 24, 0.55
@@ -67,13 +69,16 @@ class Past:
         """Write the past of new OLTs in the open transaction."""
         pasts = [OltPast(olt, self.devices[olt.name], now - DAYS) for olt in olts if olt.name in self.devices]
         failures, watch = self._failures(), ProblemWatch()
-        for at in sorted({*self._times(now, sum(past.size for past in pasts)), *failures}):
+        for at in sorted(
+            {*self._times(now, sum(past.size for past in pasts)), *failures, *(at - BEFORE for at in failures)}
+        ):
             for past in pasts:
-                past.read(at)
+                # The last values before a failure stay on the pages of its ONUs.
+                past.read(at, is_full=at + BEFORE in failures)
             if at in failures:
                 watch.evaluate(at, is_stale=True)
         for past in pasts:
-            past.read(now, is_last=True)
+            past.read(now, is_full=True)
         self._count_quotas([past.olt for past in pasts], now)
         watch.evaluate(now, is_stale=True)
 
@@ -132,20 +137,21 @@ class OltPast:
     def size(self) -> int:
         return len(self._onus)
 
-    def read(self, at: datetime, *, is_last: bool = False) -> None:
-        """Store the values of a time. Values that always change become the present ones only by the last reading."""
+    def read(self, at: datetime, *, is_full: bool = False) -> None:
+        """Store the values of a time. Values that always change become the present ones only by a full one."""
         seen = [observe(onu, at.timestamp()) for onu in self._onus]
         values = _values(seen)
-        read = self._states(seen) | (values if is_last else {})
+        read = self._states(seen) | (values if is_full else {})
         collected = Collected(Completeness.COMPLETE, Batch(self._layout, read))
         write_collected(self._inventory, self._node, collected, USUAL_RULES, at)
-        if not is_last:
+        if not is_full:
             history.append(self.olt.pk, at, self._inventory.ids, values)
 
     def _states(self, seen: Sequence[Observed]) -> dict[str, list[Any]]:
         return {
             "state": ["online" if each.up else STATES[each.cause] for each in seen],
             "down_cause": [self._causes[each.cause] for each in seen],
+            "distance_m": [each.distance_m for each in seen],
             "last_up": [_moment(each.last_up) for each in seen],
             "last_down": [_moment(each.last_down) for each in seen],
         }
