@@ -193,7 +193,12 @@ def test_a_short_history_is_kept_as_it_is():
     [
         pytest.param([(0, 0), (1, 75_000), (2, 75_000)], [(1, 10_000), (2, 0)], id="bits of the octets of a minute"),
         pytest.param([(0, 5_000), (1, 100), (2, 7_600)], [(2, 1_000)], id="a restart has no rate"),
-        pytest.param([(0, 2**32 - 7_500), (1, 0)], [(1, 1_000)], id="a counter of 32 bits wraps"),
+        pytest.param(
+            [(0, 2**32 - 15_000), (1, 2**32 - 7_500), (2, 0)], [(1, 1_000), (2, 1_000)], id="a counter of 32 bits wraps"
+        ),
+        pytest.param(
+            [(0, 3 * 10**9), (1, 3 * 10**9 + 7_500), (2, 0)], [(1, 1_000)], id="a restart is no wrap with a huge rate"
+        ),
         pytest.param([(0, 2**40), (1, 2**32 - 7_500), (2, 0)], [], id="one of 64 bits restarts"),
         pytest.param([(0, 0), (1, 7_500), (2, 15_000), (9, 22_500)], [(1, 1_000), (2, 1_000)], id="a gap has no rate"),
         pytest.param([(0, 7)], [], id="a single reading"),

@@ -133,22 +133,27 @@ def thin(points: Sequence[Point], bucket: timedelta, choose: Callable[..., Point
 def bits_per_second(counts: Sequence[tuple[datetime, int]]) -> list[Point]:
     """Return the rate between each two readings of a counter, at the time of the second one.
 
-    There is none over a gap, nor over a restart of the counter. A counter that never exceeds 32 bits and falls from
-    its upper half wrapped.
+    There is none over a gap, nor over a restart of the counter. A counter that never exceeds 32 bits and falls wrapped,
+    if its rate is then at most twice the highest one beside it; otherwise it restarted.
     """
     pairs = list(pairwise(counts))
     if not pairs:
         return []
     longest = 3 * median((later - earlier).total_seconds() for (earlier, _), (later, _) in pairs)
     is_short = max(value for _, value in counts) < WRAP
+    steps = [
+        (later, after - before, (later - earlier).total_seconds())
+        for (earlier, before), (later, after) in pairs
+        if earlier < later
+    ]
+    highest = max((growth / seconds for _at, growth, seconds in steps if growth >= 0), default=0.0)
     rates = []
-    for (earlier, before), (later, after) in pairs:
-        growth = after - before
-        if growth < 0 and is_short and before >= WRAP // 2:
-            growth += WRAP
-        seconds = (later - earlier).total_seconds()
-        if growth >= 0 and 0 < seconds <= longest:
-            rates.append((later, growth * 8 / seconds))
+    for at, growth, seconds in steps:
+        octets = growth
+        if growth < 0 and is_short and (growth + WRAP) / seconds <= 2 * highest:
+            octets += WRAP
+        if octets >= 0 and seconds <= longest:
+            rates.append((at, octets * 8 / seconds))
     return rates
 
 
