@@ -3,7 +3,7 @@
 import pytest
 from alert_cast import SECRETS as CHANNEL_SECRETS
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import SECRETS, make_event, make_log, make_plan, make_port, make_quota, make_violation
+from cast import SECRETS, make_event, make_log, make_maintenance, make_plan, make_port, make_quota, make_violation
 from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 
@@ -64,6 +64,7 @@ def urls(execution, onu, central, channel, boss):
         "apitoken": token.pk,
         "site": Site.objects.create(name="Lima").pk,
         "tag": Tag.objects.create(name="core").pk,
+        "maintenance": make_maintenance(central).pk,
         "change": Change.objects.create(action=Change.Action.LOGIN, interface=Interface.PAGE).pk,
         "question": Question.ask(central, QuestionKind.TRY_JOB, {"columns": ["rx_dbm"]}, by=boss).pk,
     }

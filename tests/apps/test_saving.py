@@ -1,11 +1,11 @@
 """Saving is all or nothing, at whichever statement the process is killed, and costs the same in a large fleet."""
 
 import pytest
-from cast import make_job, make_olt
+from cast import import_olts, make_job, make_olt
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from test_admin_olts import COLUMNS, FORM, import_csv
+from test_admin_olts import FORM
 
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
@@ -58,8 +58,7 @@ def add_in_admin(api, admin_page):
 
 
 def import_two(api, admin_page):
-    rows = "OLT-A,,127.0.0.1,161,,1,2c,1,\nOLT-B,,127.0.0.2,161,,1,2c,1,\n"
-    import_csv(admin_page, f"{COLUMNS}\n{rows}", community="public")
+    import_olts(admin_page, "name,host\nOLT-A,127.0.0.1\nOLT-B,127.0.0.2\n")
 
 
 @commits

@@ -26,16 +26,20 @@ def content(answer):
     return html.unescape(answer.content.decode())
 
 
-@pytest.mark.parametrize("text", ["hwtc-1234abcd", "1/9/7", "OLT-CENTRAL-01 1/9/7"])
+@pytest.mark.parametrize("text", ["hwtc-1234abcd", "1/9/7", "OLT-CENTRAL-01 1/9/7", "maria"])
 def test_enter_opens_the_onu_that_is_meant(page, maria, text):
     assert page.get("/search/", {"go": 1, "q": text}).url == f"/onus/{maria.pk}/"
+
+
+def test_enter_opens_the_port_that_is_meant(page, maria, central):
+    assert page.get("/search/", {"go": 1, "q": "1/9"}).url == f"/olts/{central.pk}/ports/1/9/"
 
 
 def test_enter_opens_the_olt_that_is_meant(page, maria, central):
     assert page.get("/search/", {"go": 1, "q": "olt-central-01"}).url == f"/olts/{central.pk}/"
 
 
-@pytest.mark.parametrize("text", ["maria", "1/9", "nobody", "a&b=c"])
+@pytest.mark.parametrize("text", ["nobody", "a&b=c"])
 def test_enter_opens_the_results_of_any_other_search(page, maria, text):
     answer = page.get("/search/", {"go": 1, "q": text}, follow=True)
 

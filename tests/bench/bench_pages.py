@@ -4,9 +4,10 @@ It fills an empty database with OLTs of 1,000 ONUs on 16 ports each, as two runs
 1 % weak, states that changed an hour ago. Every OLT has its usual jobs and a day of executions and quotas. Then each
 page is requested several times in this process, by a user who sees everything or by one with a scope of a tenth of the
 OLTs. A page that is slower than its target is marked. The CPU, with that of the database, is about the same on a busy
-machine.
+machine. With --polling, another process stores readings at the same time, as many as if every OLT was read once in five
+minutes.
 
-python tests/bench/bench_pages.py [--onus 100000] [--only TEXT] [--data FOLDER]
+python tests/bench/bench_pages.py [--onus 100000] [--only TEXT] [--data FOLDER] [--polling]
 python tests/bench/bench_pages.py --database URL [--onus 1000000]
 python tests/servers.py python tests/bench/bench_pages.py                on a PostgreSQL of its own
 """
@@ -14,13 +15,15 @@ python tests/servers.py python tests/bench/bench_pages.py                on a Po
 import argparse
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,6 +38,8 @@ STATES = ("online",) * 93 + ("los",) * 3 + ("dying_gasp",) * 2 + ("offline",) * 
 # Share of ONUs whose state is another one in the second run.
 CHANGED = 0.01
 SEED = 20250601
+# With --polling: how often each OLT is read, and how many of them are in turn.
+POLL_SECONDS, POLLED_OLTS = 300, 20
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ PAGES = (
 )
 
 
-def fill(count: int, now: datetime) -> None:
+def fill(total: int, now: datetime) -> None:
     """Add OLTs until there are so many ONUs."""
     from facho.apps.inventory.models import Olt, Site
     from facho.apps.jobs.models import WorkflowNode
@@ -128,10 +133,10 @@ def fill(count: int, now: datetime) -> None:
             community="public",
             reachability="reachable",
         )
-        for number in range(-(-count // ONUS_PER_OLT))
+        for number in range(-(-total // ONUS_PER_OLT))
     )
     for number, olt in enumerate(olts):
-        add_onus(olt, number, min(ONUS_PER_OLT, count - number * ONUS_PER_OLT), now)
+        add_onus(olt, number, min(ONUS_PER_OLT, total - number * ONUS_PER_OLT), now)
         if number % 10 == 9:
             progress(f"{(number + 1) * ONUS_PER_OLT:,} ONUs")
     nodes = WorkflowNode.objects.bulk_create(WorkflowNode(olt=olt, job=job) for olt in olts for job in jobs)
@@ -139,7 +144,7 @@ def fill(count: int, now: datetime) -> None:
     vacuum()
 
 
-def add_onus(olt: Any, number: int, count: int, now: datetime) -> None:
+def add_onus(olt: Any, number: int, total: int, now: datetime) -> None:
     """Store a run that finds the ONUs of an OLT, and a discovery in which some states and powers changed."""
     from django.db import transaction
 
@@ -150,7 +155,7 @@ def add_onus(olt: Any, number: int, count: int, now: datetime) -> None:
     from facho.store.runs import write_collected
 
     dice = random.Random(SEED + number)
-    rows = list(readings(dice, number, count, now))
+    rows = list(readings(dice, number, total, now))
     missing = {row.index for row in rows if dice.random() < 0.005}
     node = Node(id=1, olt_id=olt.pk, name="Discovery", kind=JobKind.DISCOVERY, interval=timedelta(minutes=15))
     with transaction.atomic():
@@ -162,10 +167,10 @@ def add_onus(olt: Any, number: int, count: int, now: datetime) -> None:
             rows = [changed(dice, row) for row in rows]
 
 
-def readings(dice: random.Random, olt: int, count: int, now: datetime) -> Iterator[Any]:
+def readings(dice: random.Random, olt: int, total: int, now: datetime) -> Iterator[Any]:
     from facho.engine.batch import Reading
 
-    for number in range(count):
+    for number in range(total):
         port, onu = number % PORTS, number // PORTS
         state = dice.choice(STATES)
         down, up = (now - timedelta(minutes=dice.expovariate(1 / 20_000)) for _ in range(2))
@@ -201,6 +206,56 @@ def changed(dice: random.Random, row: Any) -> Any:
     if dice.random() < CHANGED:
         values["state"] = "los" if values["state"] == "online" else "online"
     return Reading(row.index, row.slot, row.port, row.onu, values)
+
+
+def poll(now: datetime) -> None:
+    """Store readings of some OLTs in turn, at the pace of the whole installation, until the process is killed."""
+    from django.db import transaction
+
+    from facho.apps.inventory.models import Olt
+    from facho.engine.batch import Batch
+    from facho.engine.model import Collected, Completeness, JobKind, Node
+    from facho.engine.presence import Rules
+    from facho.store.inventory import Inventory
+    from facho.store.runs import write_collected
+
+    dice = random.Random(SEED)
+    olts = list(Olt.objects.order_by("pk"))
+    pause = POLL_SECONDS / len(olts)
+    fleet = []
+    for number, olt in enumerate(olts[:POLLED_OLTS]):
+        node = Node(id=1, olt_id=olt.pk, name="State", kind=JobKind.TABLE, interval=timedelta(seconds=POLL_SECONDS))
+        fleet.append((node, Inventory.load(olt.pk), list(readings(dice, number, ONUS_PER_OLT, now))))
+    sys.stdout.write("polling\n")
+    sys.stdout.flush()
+    due = time.monotonic()
+    for turn in count():
+        node, inventory, rows = fleet[turn % len(fleet)]
+        rows[:] = [changed(dice, row) for row in rows]
+        with transaction.atomic():
+            collected = Collected(Completeness.COMPLETE, Batch.of(rows))
+            write_collected(inventory, node, collected, Rules(misses=1, mass=100), datetime.now(UTC))
+        due += pause
+        time.sleep(max(due - time.monotonic(), 0))
+
+
+@contextmanager
+def polled(chosen: argparse.Namespace, folder: str) -> Iterator[None]:
+    """Store readings in another process meanwhile, if that was asked for."""
+    if not chosen.polling:
+        yield
+        return
+    command = [sys.executable, __file__, "--poll", "--data", folder]
+    command += ["--database", chosen.database] if chosen.database else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as poller:
+        try:
+            if poller.stdout is None or poller.stdout.readline() != "polling\n":
+                sys.exit("The process that polls did not start.")
+            yield
+            if poller.poll() is not None:
+                sys.exit("The process that polls ended too early.")
+        finally:
+            poller.kill()
 
 
 def add_runs(nodes: Sequence[Any], per_olt: int, now: datetime) -> None:
@@ -268,17 +323,16 @@ def rows_in_the_middle() -> dict[str, Any]:
 
 
 def cpu() -> float:
-    """Return the seconds of CPU of this process, and of the servers of its connections if they are on this machine."""
+    """Return the seconds of CPU of this process, and of the server of its connection if that is on this machine."""
     from django.db import connection
 
     seconds = time.process_time()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
-            for (pid,) in cursor.fetchall():
-                with suppress(FileNotFoundError):
-                    stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-                    seconds += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+            cursor.execute("SELECT pg_backend_pid()")
+            with suppress(FileNotFoundError):
+                stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text().rsplit(")", 1)[1].split()
+                seconds += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
     return seconds
 
 
@@ -308,37 +362,45 @@ def options() -> argparse.Namespace:
     parser.add_argument("--database", metavar="URL", default=os.environ.get("FACHO_TEST_POSTGRES_URL"))
     parser.add_argument("--data", metavar="FOLDER", help="keep the installation here, and use it again if it is there")
     parser.add_argument("--only", metavar="TEXT", default="", help="only pages whose URL contains this")
+    parser.add_argument("--polling", action="store_true", help="store readings in another process at the same time")
+    parser.add_argument("--poll", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--times", type=int, default=7, help="requests of each page (default %(default)s)")
     return parser.parse_args()
 
 
 def main() -> None:
     chosen = options()
-    count = chosen.onus or (1_000_000 if chosen.database else 100_000)
-    with tempfile.TemporaryDirectory(prefix="facho-bench-") as folder:
-        installed(chosen.data or folder, chosen.database)
+    total = chosen.onus or (1_000_000 if chosen.database else 100_000)
+    with tempfile.TemporaryDirectory(prefix="facho-bench-") as temporary:
+        folder = chosen.data or temporary
+        installed(folder, chosen.database)
         from django.db import connection
         from django.utils import timezone
 
         from facho.apps.telemetry.models import Onu
 
+        if chosen.poll:
+            poll(timezone.now())
         if not Onu.objects.exists():
             begun = time.perf_counter()
-            fill(count, timezone.now())
+            fill(total, timezone.now())
             sys.stdout.write(f"filled in {time.perf_counter() - begun:.0f} s\n")
         sys.stdout.write(f"{Onu.objects.count():,} ONUs on {connection.vendor}\n\n")
-        sys.stdout.write(f"{'page':<44}{'user':<7}{'CPU':>11}{'median':>11}{'target':>9}\n")
-        users, names, slow = clients(), rows_in_the_middle(), 0
-        for page in PAGES:
-            if chosen.only in page.url:
-                took, used = measured(users[page.user], page.url.format(**names), chosen.times)
-                slow += took > page.target
-                mark = "  slow" if took > page.target else ""
-                sys.stdout.write(
-                    f"{page.url:<44}{page.user:<7}{used:>8.0f} ms{took:>8.0f} ms{page.target:>6} ms{mark}\n"
-                )
-                sys.stdout.flush()
-        sys.stdout.write(f"\n{slow} are slower than their target.\n")
+        with polled(chosen, folder):
+            measure_pages(chosen)
+
+
+def measure_pages(chosen: argparse.Namespace) -> None:
+    sys.stdout.write(f"{'page':<44}{'user':<7}{'CPU':>11}{'median':>11}{'target':>9}\n")
+    users, names, slow = clients(), rows_in_the_middle(), 0
+    for page in PAGES:
+        if chosen.only in page.url:
+            took, used = measured(users[page.user], page.url.format(**names), chosen.times)
+            slow += took > page.target
+            mark = "  slow" if took > page.target else ""
+            sys.stdout.write(f"{page.url:<44}{page.user:<7}{used:>8.0f} ms{took:>8.0f} ms{page.target:>6} ms{mark}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"\n{slow} are slower than their target.\n")
 
 
 if __name__ == "__main__":

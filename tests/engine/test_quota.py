@@ -226,7 +226,7 @@ def test_advice_names_what_to_lengthen_and_what_to_drop():
 def test_every_cause_has_its_advice_and_every_advice_can_be_said():
     known = {"olt": "OLT-SUR-03", "task": "Discovery", "error": "KeyError", "lengthen": "Names", "drop": "State"}
 
-    assert {cause.value for cause in Cause} - CURES.keys() == {"disabled"}
+    assert {cause.value for cause in Cause} - CURES.keys() == {"disabled", "maintenance"}
     assert set(CURES.values()) <= ADVICE.keys()
     assert all(sentence % known for sentence in ADVICE.values())
 

@@ -22,6 +22,10 @@ SPECIAL = {
     ("snmp_job_hosts", "own_interval_seconds"): lambda number: 300 + number,
     ("snmp_job_hosts", "next_run_at"): lambda number: None if number else NOW,
     ("snmp_executions", "status"): lambda number: "SUCCESS",
+    # Of one thing, with an end after its start.
+    **{("maintenance", column): lambda _number: None for column in ("site_id", "tag_id", "slot", "port")},
+    ("maintenance", "olt_id"): lambda number: nth(apps.get_model("inventory", "Olt"), number),
+    ("maintenance", "ends_at"): lambda number: NOW + timedelta(days=number + 1),
     ("quota_tracker", "quota_required"): lambda number: 4 * (number + 1),
 }
 
