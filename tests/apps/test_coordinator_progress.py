@@ -43,14 +43,16 @@ def test_an_hour_is_behind_by_the_interval_of_its_node(node, chained, chained_on
     assert risk_of(row, T0 + HOUR - timedelta(seconds=interval * 10)) == "behind"
 
 
-def test_what_a_person_disabled_is_missing_for_nobody(node):
-    quota = make_quota(node, completed=6, skipped=6, causes={"disabled": 6}, status="COMPLETED")
+@pytest.mark.parametrize("causes", [{"disabled": 6}, {"maintenance": 4, "disabled": 2}])
+def test_what_nobody_wanted_is_not_missing(node, causes):
+    quota = make_quota(node, completed=6, skipped=6, causes=causes, status="COMPLETED")
 
     progress = QuotaProgress.of(quota)
 
     assert (progress.percent, progress.came) == (100.0, 6)
     assert risk(progress, T0 + HOUR, timedelta(minutes=5), T0 + timedelta(minutes=59)) == "on_course"
     assert queries.Cell(T0, quota).tone == "ok"
+    assert queries.fleet_hour(T0, BOSS).progress.percent_of_those_that_came == 100.0
 
 
 def test_a_bar_has_a_part_for_each_number_and_fills_the_width():

@@ -334,7 +334,7 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         # Each page counts the open problems for its menu.
         # Problems, OLTs, ONUs by OLT, ports that are down, outcomes, masters, their links, minutes of the pool,
         # weakest, dark by each of three states, quotas, violations, maintenance.
-        pytest.param("/", 16, id="overview"),
+        pytest.param("/", 17, id="overview"),
         # Problems, critical ones, OLTs, ONUs by OLT, ports that are down, dark by each of three states, weakest.
         pytest.param("/?tv", 10, id="TV mode"),
         # Views, OLTs, ONUs and ports by OLT, their tags, and tags for the filter.

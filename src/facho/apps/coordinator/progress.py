@@ -1,16 +1,16 @@
 """Progress of a quota, in words and shares. Arithmetic only, for API, admin and pages."""
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext, pgettext_lazy
 
 from facho.apps.coordinator.models import QuotaTracker
 from facho.apps.inventory.formats import whole
-from facho.engine.model import Cause
-from facho.engine.quota.quota import ENOUGH
+from facho.engine.quota.quota import ENOUGH, unwanted
 
 # Slots that may be running or queued without the hour being behind.
 UNDER_WAY = 1
@@ -41,18 +41,18 @@ class QuotaProgress:
     failed: int = 0
     skipped: int = 0
     pending: int = 0
-    # Part of the skipped ones: disabled slots are not judged.
-    disabled: int = 0
+    # Part of the skipped ones: slots that were disabled or in maintenance are not judged.
+    unwanted: int = 0
 
     @classmethod
     def of(cls, quota: QuotaTracker) -> "QuotaProgress":
         parts = {part: getattr(quota, f"quota_{part}") for part in PARTS}
-        return cls(quota.quota_required, **parts, disabled=quota.causes.get(Cause.DISABLED.value, 0))
+        return cls(quota.quota_required, **parts, unwanted=unwanted(quota.causes))
 
     @classmethod
     def total(cls, each: Iterable["QuotaProgress"]) -> "QuotaProgress":
-        rows = [astuple(one) for one in each]
-        return cls(*(sum(column) for column in zip(*rows, strict=True))) if rows else cls()
+        rows = list(each)
+        return cls(*(sum(map(attrgetter(part.name), rows)) for part in fields(cls)))
 
     @property
     def percent(self) -> float | None:
@@ -61,8 +61,8 @@ class QuotaProgress:
 
     @property
     def wanted(self) -> int:
-        """Return the number of runs to judge, without disabled ones."""
-        return max(self.required - self.disabled, self.completed)
+        """Return the number of runs to judge, without those that were disabled or in maintenance."""
+        return max(self.required - self.unwanted, self.completed)
 
     @property
     def came(self) -> int:

@@ -13,7 +13,7 @@ from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViol
 from facho.apps.coordinator.progress import PARTS, QuotaProgress
 from facho.apps.inventory.scopes import restrict
 from facho.apps.jobs import in_effect
-from facho.engine.quota.quota import ENOUGH, HOUR, hour_of
+from facho.engine.quota.quota import ENOUGH, HOUR, hour_of, unwanted
 
 # A violation up to this percentage is HIGH or CRITICAL.
 GRAVE_PERCENT = 50
@@ -52,15 +52,17 @@ class FleetHour:
 
 
 def fleet_hour(now: datetime, user: Any, worst: int = 6) -> FleetHour:
-    """Return the current hour of the OLTs that a user sees in numbers, with one query."""
+    """Return the current hour of the OLTs that a user sees in numbers, with two queries."""
     start = hour_of(now)
-    rows = (
-        restrict(QuotaTracker.objects.filter(period_start=start), user)
-        .order_by()
-        .values_list("olt_id", "olt__name", "olt__breaker_opened_at")
-        .annotate(**SUMS)
-    )
-    hours = [OltHour(olt_id, name, QuotaProgress(*sums), since) for olt_id, name, since, *sums in rows]
+    quotas = restrict(QuotaTracker.objects.filter(period_start=start).order_by(), user)
+    excused: Counter[int] = Counter()
+    for olt_id, causes in quotas.filter(quota_skipped__gt=0).values_list("olt_id", "causes"):
+        excused[olt_id] += unwanted(causes)
+    rows = quotas.values_list("olt_id", "olt__name", "olt__breaker_opened_at").annotate(**SUMS)
+    hours = [
+        OltHour(olt_id, name, replace(QuotaProgress(*sums), unwanted=excused[olt_id]), since)
+        for olt_id, name, since, *sums in rows
+    ]
     troubled = [each for each in hours if each.progress.failed or each.progress.skipped]
     troubled.sort(key=_worst_first)
     return FleetHour(start, QuotaProgress.total(each.progress for each in hours), troubled[:worst], len(hours))

@@ -31,7 +31,7 @@ PARTS = (
 )
 MOST_PROBLEMS = 6
 # The worst ones; more would make the page slow. The others are in the list of OLTs.
-MOST_OLTS = 120
+MOST_OLTS = 60
 
 
 @page_for_all

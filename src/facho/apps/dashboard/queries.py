@@ -1,6 +1,5 @@
 """Queries of the pages, a few for any number of rows."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -105,12 +104,9 @@ def olt_rows(user: Any) -> list[OltRow]:
 
 def total(counts: Iterable[OnuCounts]) -> OnuCounts:
     """Return the sum of all."""
-    sums: Counter[str] = Counter()
-    newest: datetime | None = None
-    for each in counts:
-        sums.update({name: getattr(each, name) for name in NUMBERS})
-        newest = max(filter(None, (newest, each.read_at)), default=None)
-    return OnuCounts(**{name: sums[name] for name in NUMBERS}, read_at=newest)
+    rows = list(counts)
+    sums = {name: sum(map(attrgetter(name), rows)) for name in NUMBERS}
+    return OnuCounts(**sums, read_at=max((each.read_at for each in rows if each.read_at), default=None))
 
 
 def used_ports(olt_id: int) -> QuerySet[PonPort]:

@@ -102,7 +102,12 @@ class Count:
     @property
     def wanted(self) -> int:
         """Return the number of runs to judge, without those that were disabled or in maintenance."""
-        return max(self.required - sum(self.causes.get(cause, 0) for cause in UNWANTED), self.completed)
+        return max(self.required - unwanted(self.causes), self.completed)
+
+
+def unwanted(causes: Mapping[str, int]) -> int:
+    """Return the number of slots that are not judged, from the numbers by cause."""
+    return sum(causes.get(cause, 0) for cause in UNWANTED)
 
 
 @dataclass(frozen=True, slots=True)
