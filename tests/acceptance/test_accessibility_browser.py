@@ -70,6 +70,8 @@ HIDDEN = [
 # Best practices too; the contrast of the dark colours needs no other rule.
 RUN = """
 async ({ exclude, disabled, isDark }) => {
+  // An icon is a ligature of a font: without it, axe takes the icon for text.
+  await Promise.allSettled([...document.fonts].map((font) => font.load()));
   const rules = Object.fromEntries(disabled.map((id) => [id, { enabled: false }]));
   const only = isDark ? { runOnly: ["color-contrast"] } : { rules };
   const found = await axe.run({ exclude }, { ...only, preload: false, resultTypes: ["violations"] });

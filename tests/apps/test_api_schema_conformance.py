@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import make_event, make_log, make_plan, make_quota, make_violation
+from cast import make_event, make_log, make_maintenance, make_plan, make_port, make_quota, make_violation
 from django.contrib.auth.models import Permission
 from django.core.wsgi import get_wsgi_application
 from django.db import transaction
@@ -20,7 +20,9 @@ from facho.apps.accounts.models import ApiToken
 from facho.apps.changes.actor import Interface
 from facho.apps.changes.models import Change
 from facho.apps.coordinator.models import Forecast
+from facho.apps.dashboard.models import SavedView
 from facho.apps.inventory.models import Question, Site, Tag
+from facho.apps.telemetry.models import OnuNote
 from facho.engine.model import QuestionKind
 from problem_rows import make_problem
 
@@ -67,15 +69,19 @@ def ids(db, onu, node, execution, central, boss):
         "forecasts": Forecast.objects.create(),
         "jobs": node.job,
         "logs": make_log(),
+        "maintenance": make_maintenance(central),
         "nodes": node,
+        "notes": OnuNote.objects.create(onu=onu, text="No light", author_name="boss"),
         "olts": central,
         "onus": onu,
         "plans": make_plan(node),
+        "ports": make_port(central),
         "problems": make_problem(central),
         "questions": Question.ask(central, QuestionKind.TRY_JOB, {}, boss),
         "quotas": make_quota(node),
         "sites": Site.objects.create(name="Lima"),
         "tags": Tag.objects.create(name="core"),
+        "views": SavedView.objects.create(list="onus", name="Dark", owner=boss),
         "violations": make_violation(node),
     }
     return {name: row.pk for name, row in rows.items()}

@@ -105,8 +105,14 @@ class RuleViewSet(StrictView, viewsets.ModelViewSet[Rule]):
         found = preview(self.get_object(), now, live.snapshot(now), settings.FACHO_PUBLIC_URL)
         return Response(PreviewSerializer(found).data)
 
-    @extend_schema(request=None, responses={202: DeliverySerializer(many=True)})
-    @action(detail=True, methods=["post"], permission_classes=[needs("alerts.change_channel")], filterset_class=None)
+    @extend_schema(request=None, responses={202: DeliverySerializer(many=True)}, filters=False)
+    @action(
+        detail=True,
+        methods=["post"],
+        permission_classes=[needs("alerts.change_channel")],
+        filterset_class=None,
+        pagination_class=None,
+    )
     def test(self, request: Request, pk: str) -> Response:
         """Send a test message to each enabled channel of the rule."""
         deliveries = self.get_object().ask_for_test()
