@@ -44,10 +44,11 @@ def answered():
     Question.objects.update(state="answered", answer=ANSWER, answered_at=timezone.now())
 
 
-def test_support_gets_the_values(support, onu, engine):
+@pytest.mark.parametrize("query", ["", "?wait="], ids=["usual wait", "empty wait"])
+def test_support_gets_the_values(support, onu, engine, query):
     engine(lambda: None, answered)
 
-    reply = support.post(url(onu))
+    reply = support.post(url(onu) + query)
 
     assert reply.status_code == 200
     assert (reply.json()["kind"], reply.json()["answer"], reply.json()["progress"]) == ("read_onu", ANSWER, "")
@@ -143,7 +144,7 @@ def test_an_olt_is_not_asked_for_more_than_ten_onus_a_minute(support, onu):
     assert support.post(f"{url(onu)}?wait=0").status_code == 202
 
 
-@pytest.mark.parametrize("query", ["wait=21", "wait=soon", "hours=3"])
+@pytest.mark.parametrize("query", ["wait=21", "wait=soon", "wait=0.5", "hours=3"])
 def test_a_wrong_parameter_is_refused(support, onu, query):
     assert support.post(f"{url(onu)}?{query}").status_code == 400
 

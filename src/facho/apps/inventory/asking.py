@@ -31,7 +31,7 @@ def answering(ask: Any) -> Any:
         asked: Any = await sync_to_async(ask)(request, *args, **kwargs)
         if asked.status_code != status.HTTP_202_ACCEPTED:
             return cast(HttpResponseBase, asked)
-        until = CLOCK.monotonic() + float(request.GET.get("wait", WAIT_SECONDS))
+        until = CLOCK.monotonic() + float(request.GET.get("wait") or WAIT_SECONDS)
         while CLOCK.monotonic() < until:
             await CLOCK.sleep(LOOK_EVERY)
             answer = await sync_to_async(_answer)(request, asked.data["id"])

@@ -437,7 +437,10 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
 
     @extend_schema_field(
         PolymorphicProxySerializer(
-            component_name="Answer", serializers=list(ANSWERS.values()), resource_type_field_name=None
+            component_name="Answer",
+            serializers=list(ANSWERS.values()),
+            resource_type_field_name=None,
+            allow_null=True,
         )
     )
     def get_answer(self, question: Question) -> Any:
