@@ -43,7 +43,7 @@ MOST_PLACES = 10
 
 
 @dataclass(slots=True)
-class Found:
+class PastSpans:
     """Problems of the past, and the time from which they are known."""
 
     since: datetime
@@ -115,11 +115,11 @@ def _known_since(oldest: datetime | None, asked: datetime, now: datetime) -> dat
     return max(asked, oldest) if oldest is not None else now
 
 
-def unreachable(rule: Rule, world: World, since: datetime) -> Found:
+def unreachable(rule: Rule, world: World, since: datetime) -> PastSpans:
     """Return the time from each run without an answer to the next one with an answer."""
     executions = Execution.objects.filter(slot__gte=since)
     failed: Any = executions.filter(status=Status.FAILED.value, cause=Cause.UNREACHABLE.value, ended_at__isnull=False)
-    found = Found(_known_since(executions.aggregate(Min("slot"))["slot__min"], since, world.now))
+    found = PastSpans(_known_since(executions.aggregate(Min("slot"))["slot__min"], since, world.now))
     rows = failed.order_by("olt_id", "slot").values_list("olt_id", "slot", "ended_at", "error")
     for olt_id, some in groupby(rows.iterator(), key=lambda row: row[0]):
         answered: datetime | None = since
@@ -136,10 +136,10 @@ def unreachable(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def violations(rule: Rule, world: World, since: datetime) -> Found:
+def violations(rule: Rule, world: World, since: datetime) -> PastSpans:
     """Return the time after each violated hour until the next one is judged."""
     rows = QuotaViolation.objects.filter(period_end__gte=since).order_by("period_end").defer("olt")
-    found = Found(_known_since(QuotaViolation.objects.aggregate(at=Min("period_end"))["at"], since, world.now))
+    found = PastSpans(_known_since(QuotaViolation.objects.aggregate(at=Min("period_end"))["at"], since, world.now))
     for row in rows.filter(severity__in=severities_from(rule.setting("min_severity"))).iterator():
         if world.watches(rule, row.olt_id):
             firing = Firing(f"olt:{row.olt_id}:{row.task_type}", violation_params(row, world), olt_id=row.olt_id)
@@ -147,7 +147,7 @@ def violations(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def dark_ports(rule: Rule, world: World, since: datetime) -> Found:
+def dark_ports(rule: Rule, world: World, since: datetime) -> PastSpans:
     """Return the times at which enough ONUs of a port were down: the counters of now, and the changes back in time."""
     ports = PonPort.objects.filter(slot__isnull=False, port__isnull=False, olt__enabled=True)
     watched = [
@@ -160,7 +160,7 @@ def dark_ports(rule: Rule, world: World, since: datetime) -> Found:
     known = {(row["olt_id"], row["slot"], row["port"]): row["known"] for row in watched}
     down = {(row["olt_id"], row["slot"], row["port"]): row["down"] for row in watched}
     least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
-    found = Found(_known_since(OnuEvent.objects.aggregate(at=Min("at"))["at"], since, world.now))
+    found = PastSpans(_known_since(OnuEvent.objects.aggregate(at=Min("at"))["at"], since, world.now))
 
     def is_dark(place: Any) -> bool:
         return bool(down[place] >= max(least, share * known[place]))
@@ -189,7 +189,7 @@ def dark_ports(rule: Rule, world: World, since: datetime) -> Found:
             end, peak = ends.pop(where)
             found.spans.append(Span(firing(where, peak), at, end))
     found.spans += [Span(firing(where, peak), found.since, end) for where, (end, peak) in ends.items()]
-    return Found(found.since, [span for span in found.spans if span.end is None or span.start < span.end])
+    return PastSpans(found.since, [span for span in found.spans if span.end is None or span.start < span.end])
 
 
 def _changes(since: datetime) -> Iterator[tuple[Any, ...]]:
@@ -201,14 +201,14 @@ def _changes(since: datetime) -> Iterator[tuple[Any, ...]]:
             yield at, change, *place
 
 
-def low_power(rule: Rule, world: World, since: datetime) -> Found:
+def low_power(rule: Rule, world: World, since: datetime) -> PastSpans:
     """Return the days on which enough ONUs of a port received too little power."""
     last = start_of_day(world.now)
     watched = [olt_id for olt_id in world.olts if world.watches(rule, olt_id)]
     onus: Any = Onu.objects.filter(olt__in=watched, slot__isnull=False, port__isnull=False)
     days = min((last - start_of_day(since)) // DAY, MOST_VALUES // max(onus.count(), 1))
     oldest = [HistoryDay.objects.aggregate(at=Min("at"))["at"], HistoryMonth.objects.aggregate(at=Min("start"))["at"]]
-    found = Found(_known_since(min(filter(None, oldest), default=None), last - days * DAY, world.now))
+    found = PastSpans(_known_since(min(filter(None, oldest), default=None), last - days * DAY, world.now))
     below = rule.setting("below_dbm")
     for olt_id in watched:
         places = {pk: place for pk, *place in onus.filter(olt=olt_id).values_list("pk", "slot", "port")}
@@ -249,9 +249,9 @@ def _low(
     return Span(Firing(key, params, olt_id, slot, port), start, day + DAY)
 
 
-def vanishing(rule: Rule, world: World, since: datetime) -> Found:
+def vanishing(rule: Rule, world: World, since: datetime) -> PastSpans:
     rows = Problem.objects.filter(kind=Problem.Kind.OLT_SUSPECT, cause=Problem.Cause.MASS_DISAPPEARANCE)
-    found = Found(_known_since(Problem.objects.aggregate(at=Min("since"))["at"], since, world.now))
+    found = PastSpans(_known_since(Problem.objects.aggregate(at=Min("since"))["at"], since, world.now))
     for olt_id, start, end in rows.filter(since__gte=since).values_list("olt_id", "since", "until"):
         if world.watches(rule, olt_id):
             firing = Firing(f"olt:{olt_id}", {"olt": world.olts[olt_id]["name"]}, olt_id=olt_id)
@@ -259,15 +259,15 @@ def vanishing(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def _minutes(world: World, since: datetime, *columns: str) -> tuple[Found, list[Any]]:
+def _minutes(world: World, since: datetime, *columns: str) -> tuple[PastSpans, list[Any]]:
     """Return the minutes of the pool, the first one first."""
     rows = list(
         PollerStats.objects.filter(timestamp__gte=since).order_by("timestamp").values_list("timestamp", *columns)
     )
-    return Found(_known_since(rows[0][0] if rows else None, since, world.now)), rows
+    return PastSpans(_known_since(rows[0][0] if rows else None, since, world.now)), rows
 
 
-def saturated(rule: Rule, world: World, since: datetime) -> Found:
+def saturated(rule: Rule, world: World, since: datetime) -> PastSpans:
     found, rows = _minutes(world, since, "is_saturated", "busy_percentage")
     for is_saturated, some in groupby(rows, key=lambda row: row[1]):
         minutes = list(some)
@@ -277,7 +277,7 @@ def saturated(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def delayed(rule: Rule, world: World, since: datetime) -> Found:
+def delayed(rule: Rule, world: World, since: datetime) -> PastSpans:
     found, rows = _minutes(world, since, "delayed")
     limit, span = rule.setting("delayed"), timedelta(minutes=rule.setting("minutes"))
     for is_delayed, some in groupby(rows, key=lambda row: row[1] > limit):
@@ -289,7 +289,7 @@ def delayed(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def stalled(rule: Rule, world: World, since: datetime) -> Found:
+def stalled(rule: Rule, world: World, since: datetime) -> PastSpans:
     """Return the minutes without a report. The minutes in which Facho was not running at all are among them."""
     found, rows = _minutes(world, since)
     silent = timedelta(seconds=rule.setting("stalled_seconds"))
@@ -300,8 +300,8 @@ def stalled(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-def events(rule: Rule, world: World, since: datetime) -> Found:
-    found = Found(_known_since(CoordinatorLog.objects.aggregate(at=Min("timestamp"))["at"], since, world.now))
+def events(rule: Rule, world: World, since: datetime) -> PastSpans:
+    found = PastSpans(_known_since(CoordinatorLog.objects.aggregate(at=Min("timestamp"))["at"], since, world.now))
     lasts = timedelta(minutes=rule.setting("event_minutes"))
     rows = CoordinatorLog.objects.filter(event_type__in=rule.setting("event_types"), timestamp__gte=since)
     for entry in rows.order_by("timestamp").defer("olt").iterator():
@@ -312,7 +312,7 @@ def events(rule: Rule, world: World, since: datetime) -> Found:
     return found
 
 
-SOURCES: Mapping[str, Callable[[Rule, World, datetime], Found]] = {
+SOURCES: Mapping[str, Callable[[Rule, World, datetime], PastSpans]] = {
     RuleKind.OLT_UNREACHABLE: unreachable,
     RuleKind.VIOLATION: violations,
     RuleKind.PORT_DARK: dark_ports,

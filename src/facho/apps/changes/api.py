@@ -13,15 +13,9 @@ from facho.apps.changes.csv import csv_lines
 from facho.apps.changes.filters import ChangeFilter
 from facho.apps.changes.models import Change
 from facho.apps.changes.serializers import ChangeSerializer
+from facho.apps.rest.export import CsvRenderer
 from facho.apps.rest.filters import LIST_BACKENDS
 from facho.apps.rest.strict import StrictView
-
-
-class CsvRenderer(BaseRenderer):
-    """Chosen by `format=csv`. The view streams the lines, and errors are JSON, so it renders nothing."""
-
-    media_type = "text/csv"
-    format = "csv"
 
 
 class ChangeViewSet(StrictView, viewsets.ReadOnlyModelViewSet[Change]):

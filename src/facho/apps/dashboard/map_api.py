@@ -119,7 +119,8 @@ class MapOnuView(ScopedView, GenericAPIView[Onu]):
 
     def get_queryset(self) -> QuerySet[Onu]:
         onus: Any = super().get_queryset()
-        return onus.with_freshness()  # type: ignore[no-any-return]
+        found: QuerySet[Onu] = onus.with_freshness()
+        return found
 
     @extend_schema(operation_id="map_onus", parameters=[MapWish], responses=CellsSerializer)
     def get(self, request: Request) -> Response:

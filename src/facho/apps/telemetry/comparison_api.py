@@ -12,14 +12,15 @@ from django.utils.translation import gettext_lazy as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import visible_olts
+from facho.apps.rest.export import CsvRenderer, XlsxRenderer
 from facho.apps.rest.filters import FIRST_YEAR, LAST_YEAR
-from facho.apps.rest.spreadsheets import FORMATS, XlsxFile
+from facho.apps.rest.spreadsheets import FORMATS
 from facho.apps.rest.strict import StrictView
 from facho.apps.telemetry.comparison import ORDERS, ComparedOnu, OltComparison, Side
 from facho.engine.comparison import USUAL_STEP, Kind, Tally
@@ -126,23 +127,6 @@ class ComparisonSerializer(TallySerializer):
     )
     ports = PortTallySerializer(many=True)
     onus = ComparedOnuSerializer(many=True)
-
-
-class FileRenderer(BaseRenderer):
-    """Chosen by `format`. The view writes the file; only errors are rendered here."""
-
-    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
-        return JSONRenderer().render(data)
-
-
-class CsvRenderer(FileRenderer):
-    media_type = "text/csv"
-    format = "csv"
-
-
-class XlsxRenderer(FileRenderer):
-    media_type = XlsxFile.CONTENT_TYPE
-    format = "xlsx"
 
 
 class ComparisonView(StrictView):

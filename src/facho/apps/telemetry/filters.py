@@ -93,7 +93,7 @@ class WithinFilter(django_filters.Filter):
         return qs if value is None else qs.filter(**{f"{self.field_name}__gte": timezone.now() - value})
 
 
-class AreaField(forms.CharField):
+class AreaFormField(forms.CharField):
     """A part of the map."""
 
     def clean(self, value: Any) -> Any:
@@ -108,7 +108,7 @@ class AreaField(forms.CharField):
 class AreaFilter(django_filters.CharFilter):
     """Positions in a part of the map, its edges included."""
 
-    field_class = AreaField
+    field_class = AreaFormField
 
     def filter(self, qs: QuerySet[Onu], value: Area | None) -> QuerySet[Onu]:
         if value is None:
