@@ -1,11 +1,7 @@
 """Permission to run a node, the same on the page, in the admin and in the API."""
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
@@ -108,16 +104,3 @@ def test_the_action_of_the_admin_takes_the_permission(node, permission, runs):
 
 def test_a_superuser_may_always(boss, node):
     assert ask(boss, node).status_code == 202
-
-
-@pytest.mark.parametrize("codename", [CHANGE, "change_workflow"])
-@pytest.mark.parametrize("group", [False, True], ids=["own right", "right of a group"])
-def test_users_who_could_run_can_run_after_the_migration(node, codename, group):
-    user = person(codename, group=group)
-    stranger = User.objects.create(username="stranger")
-    Permission.objects.filter(codename=RUN).delete()
-
-    import_module("facho.apps.jobs.migrations.0006_run_permission").give(apps, connection.schema_editor())
-
-    assert User.objects.get(pk=user.pk).has_perm("jobs.run_workflownode")
-    assert not User.objects.get(pk=stranger.pk).has_perm("jobs.run_workflownode")

@@ -1,13 +1,16 @@
-"""`facho migrate` on a database of an earlier version, with readings in the old table: as a person types it."""
+"""`facho migrate` on a database of an earlier version: as a person types it."""
 
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
 from cryptography.fernet import Fernet
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
+from facho.runtime.upgrade import without_idle_limit
 from servers import database_of_its_own
 
 # Several processes one after the other, each of which starts Django, on a machine that may be busy.
@@ -15,63 +18,18 @@ pytestmark = pytest.mark.timeout(300)
 
 KEY = Fernet.generate_key().decode()
 RUN = "from facho.runtime.cli import main; main()"
-ROWS = 3 * 2 * 24 * 10
+TOO_OLD = "This version of Facho can only upgrade a database of version 0.5 or later."
 
-# The migrations of the earlier version, and what it would have written.
-OLD = """
-from datetime import UTC, datetime, timedelta
+# The table of readings is what tells such a database.
+BEFORE_0_5 = """
 from facho.runtime.cli import prepare
 prepare()
-from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
-loader = MigrationLoader(connection)
-for label in {label for label, _ in loader.graph.leaf_nodes()} - {"telemetry"}:
-    call_command("migrate", label, verbosity=0)
-call_command("migrate", "telemetry", "0006", verbosity=0)
-models = loader.project_state(("telemetry", "0006_repair_replaced_onus")).apps
-Olt, Onu, OnuHistory = (models.get_model(name) for name in ("inventory.Olt", "telemetry.Onu", "telemetry.OnuHistory"))
-now = datetime(2026, 3, 1, tzinfo=UTC)
-for number in range(2):
-    olt = Olt.objects.create(name=f"OLT-{number}", host=f"127.0.0.{number + 1}", brand="huawei")
-    for index in range(10):
-        onu = Onu.objects.create(olt=olt, index=str(index), first_seen_at=now, read_at=now)
-        OnuHistory.objects.bulk_create(
-            OnuHistory(onu=onu, at=now + timedelta(hours=hour), state="online", rx_dbm=-20.0 - hour / 100)
-            for hour in range(72)
-        )
-"""
-
-# Dies in the middle of the second day, between two statements of a transaction.
-KILLED = """
-import os, signal
-from facho.runtime import cli
-genuine = cli.refuse_on_errors
-def replace(**options):
-    genuine(**options)
-    from facho.store.history import HistoryDay, Period
-    insert, calls = Period.insert, []
-    def insert_or_die(period):
-        calls.append(period)
-        if len(calls) == 4:
-            period._level.closed._default_manager.bulk_create(period._chunks)
-            os.kill(os.getpid(), signal.SIGKILL)
-        insert(period)
-    Period.insert = insert_or_die
-cli.refuse_on_errors = replace
-cli.main()
-"""
-
-COUNT = """
-from facho.runtime.cli import prepare
-prepare()
-from datetime import UTC, datetime
-from facho.apps.telemetry.history import series
-from facho.apps.telemetry.models import Onu
-ever = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-rows = [row for onu in Onu.objects.all() for row in series(onu.pk, ["state", "rx_dbm"], *ever)]
-print(len(rows), sum(round(row["rx_dbm"] * 100) for row in rows), {row["state"] for row in rows})
+call_command("migrate", "telemetry", "0001", verbosity=0)
+with connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE onu_history (id integer PRIMARY KEY)")
+    cursor.execute("DELETE FROM django_migrations WHERE name IN ('0001_version_0_5', '0008_history_chunks')")
 """
 
 
@@ -84,45 +42,34 @@ def run(data, *arguments, code=RUN, **more):
     )
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def database(request):
-    """The settings that name an empty database."""
-    if request.param == "sqlite":
-        yield {}
-    else:
-        with database_of_its_own(request.getfixturevalue("postgres_url")) as url:
-            yield {"DATABASE_URL": url}
-
-
-def test_a_database_of_an_earlier_version_is_converted_also_after_a_kill(tmp_path, database):
-    made = run(tmp_path, code=OLD, **database)
-    assert made.returncode == 0, made.stderr
-
-    killed = run(tmp_path, "migrate", code=KILLED, **database)
-    check = run(tmp_path, "check", **database)
-    refused = run(tmp_path, "createsuperuser", "--username", "noc", "--noinput", **database)
-    migrated = run(tmp_path, "migrate", **database)
-    again = run(tmp_path, "migrate", **database)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert "Converting the history: 2026-03-02" in killed.stdout
-    assert "The database is not up to date." in check.stderr
-    assert "The database is not up to date." in refused.stderr
-    assert migrated.returncode == 0, migrated.stderr
-    assert f"The history is converted: {ROWS:,} readings, {2 * ROWS:,} values, none lost" in migrated.stdout
-    assert "history" not in again.stdout
-    counted = run(tmp_path, code=COUNT, **database)
-    total = sum(20 * (-2000 - hour) for hour in range(72))
-    assert counted.stdout.strip() == f"{ROWS} {total} {{'online'}}"
-
-
-@pytest.mark.long
-def test_a_database_that_is_not_converted_is_not_moved(tmp_path, postgres_url):
-    assert run(tmp_path, code=OLD).returncode == 0
-    assert run(tmp_path, "migrate", code=KILLED).returncode == -signal.SIGKILL
+def test_a_database_before_0_5_is_refused_by_every_command(tmp_path, postgres_url):
+    assert run(tmp_path, code=BEFORE_0_5).returncode == 0
 
     with database_of_its_own(postgres_url) as url:
         moved = run(tmp_path, "migrate-to", url, "--yes")
+    for refused in (moved, run(tmp_path, "migrate"), run(tmp_path, "check"), run(tmp_path, "run")):
+        assert refused.returncode == 1
+        assert TOO_OLD in refused.stderr
+        assert "Install Facho 0.5.0" in refused.stderr
+        assert "Traceback" not in refused.stderr
 
-    assert moved.returncode == 1
-    assert "The source is not up to date. Run `facho migrate` on it first." in moved.stderr
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_of_0_5_knows_its_tables_by_the_migrations_of_that_version():
+    executor = MigrationExecutor(connection)
+    squashed = {key: each.replaces for key, each in executor.loader.disk_migrations.items() if each.replaces}
+    recorder = MigrationRecorder(connection)
+    recorder.migration_qs.filter(name="0001_version_0_5").delete()
+    assert all(
+        recorder.migration_qs.filter(app=app, name=name).exists() for each in squashed.values() for app, name in each
+    )
+
+    with without_idle_limit():
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        executor.check_replacements()
+
+    assert plan == []
+    assert len(squashed) == 6
+    assert all(key in MigrationExecutor(connection).loader.applied_migrations for key in squashed)
+    assert recorder.migration_qs.filter(name="0001_version_0_5").count() == 6

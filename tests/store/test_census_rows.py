@@ -9,7 +9,6 @@ import pytest
 from builders import MIN, T0
 from django.apps import apps
 from django.db import connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from facho.apps.telemetry.models import Onu
 from facho.engine.errors import LeaseLost
 from facho.engine.model import Completeness, JobKind, KnownOnu, Reading
 from facho.engine.presence import Rules, is_identity
-from facho.runtime.upgrade import without_idle_limit
 from history_rows import readings
 
 pytestmark = pytest.mark.django_db
@@ -500,42 +498,6 @@ def test_rows_say_what_the_last_discovery_saw_of_each_place(db, discoveries):
                 assert (each.replaced_by_id is not None) == each.place_taken
                 assert each.index in map(index_of, range(1, 5))
         transaction.set_rollback(True)
-
-
-@pytest.fixture
-def unhurried(transactional_db):
-    with without_idle_limit():
-        yield
-
-
-@pytest.mark.long
-@pytest.mark.django_db(transaction=True)
-def test_rows_with_an_internal_index_are_repaired(unhurried):
-    executor = MigrationExecutor(connection)
-    latest = executor.loader.graph.leaf_nodes()
-    try:
-        old = executor.migrate([("telemetry", "0004_history_by_day")]).apps
-        olt = old.get_model("inventory", "Olt").objects.create(name="OLT-CENTRAL-01", host="127.0.0.1", port=161)
-        rows = old.get_model("telemetry", "Onu").objects
-        times = {"first_seen_at": T0, "read_at": T0}
-        rows.create(olt=olt, index="4194320640.5", serial="NEW", moved_at=T0 + 5 * MIN, **times)
-        rows.create(olt=olt, index="~126~4194320640.5", serial="PRESENT", **times)
-        rows.create(olt=olt, index="~127~4194320640.5", serial="GONE", missing_since=T0, misses=2, **times)
-        rows.create(olt=olt, index="~128~4194320640.6", serial="NOWHERE", missing_since=T0, **times)
-        MigrationExecutor(connection).migrate(latest)
-
-        shown = {each.serial: each for each in Onu.objects.select_related("replaced_by")}
-        assert {serial: (each.index, each.place_taken) for serial, each in shown.items()} == {
-            "NEW": ("4194320640.5", False),
-            "PRESENT": ("4194320640.5", True),
-            "GONE": ("4194320640.5", True),
-            "NOWHERE": ("4194320640.6", True),
-        }
-        assert (shown["PRESENT"].replaced_by, shown["PRESENT"].missing_since) == (shown["NEW"], T0 + 5 * MIN)
-        assert (shown["GONE"].replaced_by, shown["GONE"].missing_since) == (shown["NEW"], T0)
-        assert (shown["NOWHERE"].replaced_by, shown["NEW"].missing_since) == (None, None)
-    finally:
-        MigrationExecutor(connection).migrate(latest)
 
 
 LIMITED = Rules(misses=2, mass=100, most_onus=5)

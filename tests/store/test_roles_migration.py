@@ -13,7 +13,7 @@ from facho.runtime.upgrade import without_idle_limit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BEFORE = [("accounts", "0002_move_tokens"), ("inventory", "0008_inventory_version"), ("jobs", "0007_keep_followers")]
+BEFORE = [("accounts", "0002_move_tokens"), ("inventory", "0001_version_0_5"), ("jobs", "0001_version_0_5")]
 
 
 def permissions(*codenames):

@@ -45,7 +45,6 @@ from facho.store.group_commit import GATHERING, GroupCommit
 from facho.store.history import Closing
 from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
-from facho.store.old_spool import import_old
 from facho.store.plans import Planner
 from facho.store.questions import DbQuestions
 from facho.store.retention import Sweep, rules
@@ -137,7 +136,6 @@ def make_delivery(
         inventories=inventories,
     )
     spool = Spool.take(config.spool_dir, config.spool_mb * MEGABYTE)
-    import_old(config.spool_dir, spool)
     delivery = ResultDelivery(results.finish, spool=spool, thread=disk)
     meters.spool_entries.set_function(lambda: delivery.waiting)
     meters.spool_bytes.set_function(lambda: delivery.waiting_bytes)

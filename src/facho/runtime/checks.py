@@ -27,7 +27,7 @@ from facho.runtime.config import KNOWN_NAMES, Config, unknown_names
 from facho.runtime.files import loose_paths
 from facho.runtime.lock import roles_at_work
 from facho.runtime.logs import redact
-from facho.store import history_upgrade
+from facho.runtime.upgrade import HOW_TO_UPGRADE, TOO_OLD, is_too_old
 from facho.store.engine_lock import ENGINE_LOCK
 from facho.store.events import GONE_AFTER
 from facho.store.leases import KEY
@@ -80,6 +80,8 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
     try:
         connection.ensure_connection()
         shared = _other_processes(settings.CONFIG) if connection.vendor == "postgresql" else []
+        if is_too_old(connection):
+            return [*shared, Error(TOO_OLD, hint=HOW_TO_UPGRADE, id="facho.E016")]
         pending = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
     except NotSupportedError as error:
         return [
@@ -97,7 +99,7 @@ def database(app_configs: Any, databases: Any, **kwargs: Any) -> Sequence[CheckM
                 id="facho.E002",
             )
         ]
-    if pending or history_upgrade.is_pending():
+    if pending:
         behind = Warning("The database is not up to date.", hint="Run `facho migrate`.", id=OUTDATED)
         return [*shared, behind]
     return [*shared, *secrets(), *_unusable_rows(), *_search()]

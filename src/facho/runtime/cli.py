@@ -230,7 +230,7 @@ def run_engine(arguments: argparse.Namespace) -> None:
     refuse_on_errors()
     # Before the migrations: a database must not change under a running engine.
     with EngineLock(config) as lock:
-        upgrade(config, verbosity=0, is_locked=True)
+        upgrade(verbosity=0)
         if not get_user_model().objects.exists():
             print("There are no users yet. Create one: facho createsuperuser", flush=True)
         here = f"http://{config.host}:{config.port}"
@@ -247,11 +247,11 @@ def run_demo(arguments: argparse.Namespace) -> None:
 
 
 def migrate(arguments: argparse.Namespace) -> None:
-    config = prepare()
+    prepare()
     refuse_on_errors()
     from facho.runtime.upgrade import upgrade
 
-    upgrade(config, verbosity=1, is_locked=False)
+    upgrade(verbosity=1)
 
 
 def migrate_to(arguments: argparse.Namespace) -> None:

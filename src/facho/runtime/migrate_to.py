@@ -23,7 +23,8 @@ from facho.runtime import checks
 from facho.runtime.commands.screen import ProgressBar, out, table
 from facho.runtime.config import Config, ConfigError
 from facho.runtime.lock import EngineLock, roles_at_work
-from facho.store import history_upgrade, sql
+from facho.runtime.upgrade import HOW_TO_UPGRADE, TOO_OLD, is_too_old
+from facho.store import sql
 from facho.store.engine_lock import take_for_engine
 
 SOURCE = "source"
@@ -255,8 +256,10 @@ def _locked_source(source: Config) -> Iterator[None]:
 
 
 def _refuse_source() -> None:
+    if is_too_old(connections[SOURCE]):
+        raise ConfigError(f"{TOO_OLD} {HOW_TO_UPGRADE}")
     executor = MigrationExecutor(connections[SOURCE])
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()) or history_upgrade.is_pending(connections[SOURCE]):
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise ConfigError("The source is not up to date. Run `facho migrate` on it first.")
     for message in checks.secrets(SOURCE):
         raise ConfigError(f"{message.msg} With other keys the secrets would be lost.")

@@ -1,44 +1,33 @@
-"""Database upgrade: migrations, then steps that are too long for one transaction."""
+"""Upgrade of the database."""
 
-import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
+from typing import Any
 
 from django.core.management import call_command
 from django.db import connection
 
 from facho.apps.telemetry.search_index import create_index
-from facho.runtime.commands.screen import ProgressBar, out
-from facho.runtime.config import Config, ConfigError
-from facho.runtime.lock import EngineLock
-from facho.store import history_upgrade
+from facho.runtime.config import ConfigError
+
+# The table of readings. Version 0.5 dropped it after converting the history.
+BEFORE_0_5 = "onu_history"
+TOO_OLD = "This version of Facho can only upgrade a database of version 0.5 or later."
+HOW_TO_UPGRADE = "Install Facho 0.5.0, run `facho migrate` with it, then install this version again."
 
 
-def upgrade(config: Config, *, verbosity: int, is_locked: bool) -> None:
-    """Migrate, and convert the history of earlier versions. `is_locked`: the caller holds the lock of the engine."""
+def upgrade(*, verbosity: int) -> None:
+    """Migrate the database."""
+    if is_too_old(connection):
+        raise ConfigError(f"{TOO_OLD} {HOW_TO_UPGRADE}")
     with without_idle_limit():
         call_command("migrate", verbosity=verbosity, interactive=False)
         # It may have been impossible before: see `checks.search`.
         create_index(connection)
-    if not history_upgrade.is_pending():
-        return
-    lock: AbstractContextManager[object] = nullcontext() if is_locked else EngineLock(config)
-    progress = ProgressBar()
 
-    def report(step: str, done: int, readings: int) -> None:
-        if progress.is_shown:
-            progress.show(step, done, readings, "readings")
-        else:
-            # The journal of a service needs lines.
-            out(f"{step}, {done:,} of {readings:,} readings")
-            sys.stdout.flush()
 
-    with lock, progress:
-        try:
-            summary = history_upgrade.convert(report)
-        except history_upgrade.NotConverted as error:
-            raise ConfigError(str(error)) from error
-    out(summary)
+def is_too_old(using: Any) -> bool:
+    return BEFORE_0_5 in using.introspection.table_names()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import facho.apps.rest.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("alerts", "0002_rules_about_chosen_olts"),
+        ("alerts", "0001_version_0_5"),
     ]
 
     operations = [

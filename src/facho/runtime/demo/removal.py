@@ -21,7 +21,7 @@ def run(*, data: Path, olts: int, port: int, prepare: Callable[[], Config]) -> N
 
     logs.configure(config)
     with EngineLock(config):
-        upgrade(config, verbosity=0, is_locked=True)
+        upgrade(verbosity=0)
         remove([spec.name for spec in demo_fleet(olts)])
 
 

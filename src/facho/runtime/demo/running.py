@@ -36,7 +36,7 @@ def run(*, port: int, data: Path, olts: int, onus: int, prepare: Callable[[], Co
     with EngineLock(config):
         # Fail before the setup if the port is in use.
         listen(config.host, config.port).close()
-        upgrade(config, verbosity=0, is_locked=True)
+        upgrade(verbosity=0)
         began = first_start()
         with simulated(olts, onus, began) as fleet:
             specs = demo_fleet(olts, onus, dark_since=began.timestamp() - DARK)

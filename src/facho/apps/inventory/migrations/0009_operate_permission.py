@@ -20,7 +20,7 @@ def give(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inventory', '0008_inventory_version'),
+        ('inventory', '0001_version_0_5'),
         ('auth', '0012_alter_user_first_name_max_length'),
         ('contenttypes', '0002_remove_content_type_name'),
     ]

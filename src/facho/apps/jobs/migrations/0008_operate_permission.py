@@ -24,7 +24,7 @@ def give(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0007_keep_followers'),
+        ('jobs', '0001_version_0_5'),
         ('auth', '0012_alter_user_first_name_max_length'),
         ('contenttypes', '0002_remove_content_type_name'),
     ]

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('polling', '0010_free_and_started'),
+        ('polling', '0001_version_0_5'),
     ]
 
     operations = [

@@ -9,8 +9,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inventory', '0008_inventory_version'),
-        ('telemetry', '0008_history_chunks'),
+        ('inventory', '0001_version_0_5'),
+        ('telemetry', '0001_version_0_5'),
     ]
 
     operations = [

@@ -1,7 +1,9 @@
+"""The tables of version 0.5."""
+
 import django.core.validators
 import django.db.models.deletion
 import facho.apps.inventory.models
-import facho.apps.jobs.models
+import facho.apps.jobs.columns
 from django.db import migrations, models
 
 
@@ -9,8 +11,18 @@ class Migration(migrations.Migration):
 
     initial = True
 
+    replaces = [
+        ('jobs', '0001_initial'),
+        ('jobs', '0002_identification'),
+        ('jobs', '0003_durations_and_retries'),
+        ('jobs', '0004_blank_runs'),
+        ('jobs', '0005_default_priority_by_kind'),
+        ('jobs', '0006_run_permission'),
+        ('jobs', '0007_keep_followers'),
+    ]
+
     dependencies = [
-        ('inventory', '0001_initial'),
+        ('inventory', '0001_version_0_5'),
     ]
 
     operations = [
@@ -33,17 +45,17 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=100, verbose_name='name')),
                 ('brand', models.CharField(choices=facho.apps.inventory.models.brand_choices, max_length=40, verbose_name='brand')),
-                ('kind', models.CharField(choices=[('discovery', 'discovery'), ('get', 'get'), ('walk', 'walk'), ('table', 'table')], max_length=12, verbose_name='type')),
+                ('kind', models.CharField(choices=[('discovery', 'discovery'), ('get', 'get'), ('walk', 'walk'), ('table', 'table'), ('identify', 'identification')], max_length=12, verbose_name='type')),
                 ('columns', models.JSONField(blank=True, default=list, help_text='Names of columns of the brand, such as rx_dbm.', verbose_name='columns')),
                 ('interval_seconds', models.PositiveIntegerField(default=300, validators=[django.core.validators.MinValueValidator(10), django.core.validators.MaxValueValidator(604800)], verbose_name='interval (s)')),
-                ('priority', models.PositiveSmallIntegerField(default=40, help_text='Higher is more urgent.', validators=[django.core.validators.MaxValueValidator(100)], verbose_name='priority')),
+                ('priority', models.PositiveSmallIntegerField(blank=True, default=None, help_text='Higher is more urgent. Empty: 90 for a discovery, 40 for other jobs.', validators=[django.core.validators.MaxValueValidator(100)], verbose_name='priority')),
                 ('timeout_seconds', models.PositiveIntegerField(default=300, help_text='A run stops after this time, in seconds, and keeps the values read until then.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='time limit (s)')),
-                ('retries', models.PositiveSmallIntegerField(default=2, help_text='Kept for later: today a run that failed waits for its next slot.', validators=[django.core.validators.MaxValueValidator(10)], verbose_name='retries')),
-                ('retry_delay_seconds', models.PositiveIntegerField(default=120, help_text='Kept for later: today a run that failed waits for its next slot.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='delay between retries (s)')),
+                ('retries', models.PositiveSmallIntegerField(default=2, help_text='Additional attempts after a failed run, before the next slot.', validators=[django.core.validators.MaxValueValidator(10)], verbose_name='retries')),
+                ('retry_delay_seconds', models.PositiveIntegerField(default=120, help_text='The poller and the OLT are free during this time.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)], verbose_name='delay between retries (s)')),
                 ('enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('updated_at', models.DateTimeField(auto_now=True, verbose_name='changed')),
-                ('follows', models.ForeignKey(blank=True, help_text='Runs right after this job, in the same poller, without its own schedule.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='followers', to='jobs.snmpjob', verbose_name='follows')),
+                ('follows', models.ForeignKey(blank=True, help_text='Runs right after this job, in the same poller, without its own schedule.', null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='followers', to='jobs.snmpjob', verbose_name='follows')),
             ],
             options={
                 'verbose_name': 'job',
@@ -57,8 +69,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=60, validators=[django.core.validators.RegexValidator('^[a-z][a-z0-9_]*$', 'Lowercase letters, digits and _, beginning with a letter.')], verbose_name='name')),
-                ('oid', models.CharField(max_length=400, validators=[facho.apps.jobs.models.validate_oid], verbose_name='OID')),
-                ('decode', models.CharField(choices=facho.apps.jobs.models.raw_decoder_choices, max_length=20, verbose_name='read as')),
+                ('oid', models.CharField(max_length=400, validators=[facho.apps.jobs.columns.validate_oid], verbose_name='OID')),
+                ('decode', models.CharField(choices=facho.apps.jobs.columns.raw_decoder_choices, max_length=20, verbose_name='read as')),
                 ('scalar', models.BooleanField(default=False, help_text='One value of the OLT itself, not a column with one value per ONU.', verbose_name='scalar')),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='oids', to='jobs.snmpjob')),
             ],
@@ -80,6 +92,8 @@ class Migration(migrations.Migration):
                 ('last_run_at', models.DateTimeField(editable=False, null=True, verbose_name='last run')),
                 ('run_requested_at', models.DateTimeField(editable=False, null=True, verbose_name='run requested')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
+                ('durations', models.JSONField(default=dict, editable=False)),
+                ('blank_runs', models.JSONField(default=dict, editable=False)),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='nodes', to='jobs.snmpjob', verbose_name='job')),
                 ('master', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='chain', to='jobs.workflownode', verbose_name='master')),
                 ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='nodes', to='inventory.olt', verbose_name='OLT')),
@@ -89,6 +103,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'nodes',
                 'db_table': 'snmp_job_hosts',
                 'ordering': ['olt', 'job'],
+                'permissions': [('run_workflownode', 'Can run node now')],
             },
         ),
         migrations.AddConstraint(

@@ -1,5 +1,6 @@
+"""The tables of version 0.5."""
+
 import django.db.models.deletion
-import django.db.models.expressions
 import facho.engine.model
 from django.db import migrations, models
 
@@ -8,12 +9,41 @@ class Migration(migrations.Migration):
 
     initial = True
 
+    replaces = [
+        ('polling', '0001_initial'),
+        ('polling', '0002_what_a_run_covered'),
+        ('polling', '0003_coordinator_moves_out'),
+        ('polling', '0004_retries'),
+        ('polling', '0005_leases'),
+        ('polling', '0006_database_away'),
+        ('polling', '0007_device'),
+        ('polling', '0008_database_unavailable'),
+        ('polling', '0009_clock_set'),
+        ('polling', '0010_free_and_started'),
+    ]
+
     dependencies = [
-        ('inventory', '0001_initial'),
-        ('jobs', '0001_initial'),
+        ('inventory', '0001_version_0_5'),
+        ('jobs', '0001_version_0_5'),
     ]
 
     operations = [
+        migrations.CreateModel(
+            name='Lease',
+            fields=[
+                ('key', models.CharField(max_length=270, primary_key=True, serialize=False, verbose_name='what')),
+                ('holder', models.CharField(max_length=200, verbose_name='holder')),
+                ('token', models.BigIntegerField(verbose_name='token')),
+                ('expires_at', models.DateTimeField(verbose_name='expires')),
+                ('revoked', models.BooleanField(default=False, verbose_name='revoked')),
+            ],
+            options={
+                'verbose_name': 'lease',
+                'verbose_name_plural': 'leases',
+                'db_table': 'leases',
+                'ordering': ['key'],
+            },
+        ),
         migrations.CreateModel(
             name='Poller',
             fields=[
@@ -31,6 +61,8 @@ class Migration(migrations.Migration):
                 ('tasks_completed', models.PositiveBigIntegerField(default=0, verbose_name='composites run')),
                 ('tasks_delayed', models.PositiveBigIntegerField(default=0, verbose_name='of these late')),
                 ('updated_at', models.DateTimeField(verbose_name='reported')),
+                ('host', models.CharField(blank=True, max_length=200, verbose_name='machine')),
+                ('created_at', models.DateTimeField(null=True, verbose_name='started')),
             ],
             options={
                 'verbose_name': 'poller',
@@ -52,6 +84,7 @@ class Migration(migrations.Migration):
                 ('is_saturated', models.BooleanField(verbose_name='saturated')),
                 ('total_tasks_completed', models.PositiveBigIntegerField(verbose_name='composites run')),
                 ('total_tasks_delayed', models.PositiveBigIntegerField(verbose_name='of these late')),
+                ('free_pollers', models.PositiveIntegerField(verbose_name='free')),
             ],
             options={
                 'verbose_name': 'pool statistics',
@@ -70,7 +103,7 @@ class Migration(migrations.Migration):
                 ('slot', models.DateTimeField(verbose_name='due')),
                 ('slots', models.PositiveIntegerField(default=1, verbose_name='slots')),
                 ('status', models.CharField(choices=[('PENDING', 'pending'), ('RUNNING', 'running'), ('SUCCESS', 'success'), ('PARTIAL', 'partial'), ('FAILED', 'failed'), ('INTERRUPTED', 'interrupted'), ('SKIPPED', 'skipped')], default=facho.engine.model.Status['PENDING'], max_length=12, verbose_name='status')),
-                ('cause', models.CharField(blank=True, choices=[('olt_busy', 'the OLT was busy'), ('no_free_poller', 'no poller was free'), ('scheduler_late', 'the scheduler was late'), ('engine_down', 'the engine was down'), ('stopped', 'the engine was stopped'), ('disabled', 'it was disabled'), ('unreachable', 'the OLT is unreachable'), ('lease_lost', 'the lease of the OLT was lost')], max_length=20, verbose_name='cause')),
+                ('cause', models.CharField(blank=True, choices=[('olt_busy', 'the OLT was busy'), ('no_free_poller', 'no poller was free'), ('breaker_open', 'the breaker of the OLT was open'), ('scheduler_late', 'the scheduler was late'), ('engine_down', 'the engine was down'), ('stopped', 'the engine was stopped'), ('disabled', 'it was disabled'), ('unreachable', 'the OLT is unreachable'), ('lease_lost', 'the lease of the OLT was lost'), ('database_unavailable', 'the database was unavailable'), ('broker_unavailable', 'Redis was unavailable'), ('clock_set', 'the clock was set forward')], max_length=20, verbose_name='cause')),
                 ('error', models.TextField(blank=True, verbose_name='error')),
                 ('error_class', models.CharField(blank=True, max_length=60, verbose_name='error type')),
                 ('waits', models.JSONField(default=dict, verbose_name='waited')),
@@ -87,6 +120,13 @@ class Migration(migrations.Migration):
                 ('bytes_received', models.PositiveBigIntegerField(default=0, verbose_name='octets received')),
                 ('rtt_p50', models.FloatField(null=True, verbose_name='round trip, median (s)')),
                 ('rtt_p95', models.FloatField(null=True, verbose_name='round trip, 95 % (s)')),
+                ('coverage', models.JSONField(default=dict, verbose_name='coverage')),
+                ('failed_onus', models.JSONField(default=list, verbose_name='failed ONUs')),
+                ('peak_in_flight', models.PositiveIntegerField(default=0, verbose_name='maximum in flight')),
+                ('rtt_p99', models.FloatField(null=True, verbose_name='round trip, 99 % (s)')),
+                ('sizes', models.JSONField(default=dict, verbose_name='request sizes')),
+                ('retry_at', models.DateTimeField(null=True, verbose_name='tried again')),
+                ('device', models.CharField(max_length=260, null=True, verbose_name='device')),
                 ('master_execution', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='links', to='polling.execution', verbose_name='master')),
                 ('node', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='executions', to='jobs.workflownode', verbose_name='node')),
                 ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='executions', to='inventory.olt', verbose_name='OLT')),
@@ -118,90 +158,6 @@ class Migration(migrations.Migration):
                 'ordering': ['execution', 'number'],
             },
         ),
-        migrations.CreateModel(
-            name='ExecutionPlan',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('period_start', models.DateTimeField(verbose_name='from')),
-                ('period_end', models.DateTimeField(verbose_name='to')),
-                ('plan_data', models.JSONField(default=list, verbose_name='plan')),
-                ('status', models.CharField(default='ACTIVE', max_length=12, verbose_name='status')),
-                ('total_tasks', models.PositiveIntegerField(default=0)),
-                ('completed_tasks', models.PositiveIntegerField(default=0)),
-                ('failed_tasks', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='plans', to='inventory.olt')),
-            ],
-            options={
-                'verbose_name': 'plan',
-                'verbose_name_plural': 'plans',
-                'db_table': 'execution_plans',
-                'ordering': ['-period_start'],
-            },
-        ),
-        migrations.CreateModel(
-            name='QuotaTracker',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('task_type', models.CharField(max_length=100, verbose_name='job')),
-                ('period_start', models.DateTimeField(verbose_name='from')),
-                ('period_end', models.DateTimeField(verbose_name='to')),
-                ('quota_required', models.PositiveIntegerField(default=0, verbose_name='required')),
-                ('quota_completed', models.PositiveIntegerField(default=0, verbose_name='completed')),
-                ('quota_failed', models.PositiveIntegerField(default=0, verbose_name='failed')),
-                ('quota_skipped', models.PositiveIntegerField(default=0, verbose_name='skipped')),
-                ('quota_pending', models.PositiveIntegerField(default=0, verbose_name='pending')),
-                ('total_duration_ms', models.PositiveBigIntegerField(default=0, verbose_name='total time (ms)')),
-                ('status', models.CharField(default='IN_PROGRESS', max_length=20, verbose_name='status')),
-                ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='quotas', to='inventory.olt')),
-            ],
-            options={
-                'verbose_name': 'quota',
-                'verbose_name_plural': 'quotas',
-                'db_table': 'quota_tracker',
-                'ordering': ['-period_start', 'olt', 'task_type'],
-            },
-        ),
-        migrations.CreateModel(
-            name='QuotaViolation',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('period_start', models.DateTimeField(verbose_name='from')),
-                ('period_end', models.DateTimeField(verbose_name='to')),
-                ('report', models.JSONField(default=dict, verbose_name='report')),
-                ('severity', models.CharField(max_length=10, verbose_name='severity')),
-                ('notified', models.BooleanField(default=False, verbose_name='notified')),
-                ('notified_at', models.DateTimeField(null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='violations', to='inventory.olt')),
-            ],
-            options={
-                'verbose_name': 'quota violation',
-                'verbose_name_plural': 'quota violations',
-                'db_table': 'quota_violations',
-                'ordering': ['-period_start'],
-            },
-        ),
-        migrations.CreateModel(
-            name='CoordinatorLog',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event_type', models.CharField(max_length=30, verbose_name='event')),
-                ('level', models.CharField(max_length=10, verbose_name='level')),
-                ('message', models.TextField(verbose_name='message')),
-                ('details', models.JSONField(default=dict, verbose_name='details')),
-                ('timestamp', models.DateTimeField(verbose_name='time')),
-                ('olt', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='logs', to='inventory.olt', verbose_name='OLT')),
-            ],
-            options={
-                'verbose_name': 'log entry',
-                'verbose_name_plural': 'log',
-                'db_table': 'coordinator_logs',
-                'ordering': ['-id'],
-                'indexes': [models.Index(fields=['olt', 'timestamp'], name='log_by_olt'), models.Index(fields=['event_type', 'timestamp'], name='log_by_event'), models.Index(fields=['level', 'timestamp'], name='log_by_level')],
-            },
-        ),
         migrations.AddIndex(
             model_name='execution',
             index=models.Index(fields=['olt', '-slot'], name='execution_by_olt'),
@@ -227,35 +183,11 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'RUNNING'), _negated=True), ('started_at__isnull', False), _connector='OR'), name='a_running_execution_has_started'),
         ),
         migrations.AddConstraint(
+            model_name='execution',
+            constraint=models.UniqueConstraint(condition=models.Q(('status', 'RUNNING')), fields=('device',), name='one_running_execution_per_device'),
+        ),
+        migrations.AddConstraint(
             model_name='executionattempt',
             constraint=models.UniqueConstraint(fields=('execution', 'number'), name='attempt_once'),
-        ),
-        migrations.AddIndex(
-            model_name='executionplan',
-            index=models.Index(fields=['olt', 'period_start'], name='plan_by_olt'),
-        ),
-        migrations.AddIndex(
-            model_name='executionplan',
-            index=models.Index(fields=['status'], name='plan_status'),
-        ),
-        migrations.AddIndex(
-            model_name='quotatracker',
-            index=models.Index(fields=['status'], name='quota_status'),
-        ),
-        migrations.AddConstraint(
-            model_name='quotatracker',
-            constraint=models.UniqueConstraint(fields=('olt', 'task_type', 'period_start'), name='one_quota_per_hour'),
-        ),
-        migrations.AddConstraint(
-            model_name='quotatracker',
-            constraint=models.CheckConstraint(condition=models.Q(('quota_required', django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(models.F('quota_completed'), '+', models.F('quota_failed')), '+', models.F('quota_skipped')), '+', models.F('quota_pending')))), name='quota_balances'),
-        ),
-        migrations.AddIndex(
-            model_name='quotaviolation',
-            index=models.Index(fields=['olt', 'created_at'], name='violation_by_olt'),
-        ),
-        migrations.AddIndex(
-            model_name='quotaviolation',
-            index=models.Index(fields=['severity'], name='violation_severity'),
         ),
     ]
