@@ -315,3 +315,9 @@ def test_any_other_job_needs_a_brand(api, db):
     )
 
     assert (answer.status_code, answer.data) == (400, {"brand": ["This field cannot be blank."]})
+
+
+@pytest.mark.parametrize("path", ["pollers/queue/?limit", "search/?q=rosa&limit"])
+@pytest.mark.parametrize(("limit", "status"), [("1", 200), ("1.0", 400), ("1.", 400), ("one", 400)])
+def test_a_limit_is_a_whole_number(api, db, path, limit, status):
+    assert api.get(f"/api/v1/{path}={limit}").status_code == status

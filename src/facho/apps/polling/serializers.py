@@ -14,6 +14,7 @@ from rest_framework import serializers
 from facho.apps.polling import olt_stats
 from facho.apps.polling.models import STATUS_CHOICES, TRIGGER_CHOICES, Execution, ExecutionAttempt
 from facho.apps.polling.pool_history import LONGEST
+from facho.apps.rest.strict import WholeNumber
 from facho.engine.scheduling.snapshot import QUEUE_SHOWN
 
 DAY = timedelta(days=1)
@@ -241,9 +242,7 @@ class QueuedSerializer(serializers.Serializer[Any]):
 class QueueQuerySerializer(serializers.Serializer[Any]):
     """Parameters of the queue."""
 
-    limit = serializers.IntegerField(
-        default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="Number of entries in `next_nodes`."
-    )
+    limit = WholeNumber(default=10, min_value=1, max_value=QUEUE_SHOWN, help_text="Number of entries in `next_nodes`.")
 
 
 class QueueSerializer(NewsSerializer):

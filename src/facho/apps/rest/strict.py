@@ -1,5 +1,6 @@
 """Strict requests: unknown parameters and fields are refused, because an ignored one looks like one that works."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -80,6 +81,12 @@ class StrictView(APIView):
         names = {name for name, field in fields.items() if isinstance(field, serializers.ListField)}
         filters = getattr(getattr(self, "filterset_class", None), "base_filters", {})
         return names | {name for name, each in filters.items() if isinstance(each, MultipleChoiceFilter)}
+
+
+class WholeNumber(serializers.IntegerField):
+    """An integer in a query: 1, but not 1.0, which is a number of another type there."""
+
+    re_decimal = re.compile(r"(?!)")
 
 
 def _validated(serializer: type[serializers.Serializer[Any]] | None, data: Any) -> dict[str, Any]:

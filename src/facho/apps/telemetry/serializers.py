@@ -13,7 +13,7 @@ from rest_framework import serializers
 from facho.apps.inventory.models import Olt
 from facho.apps.rest.filters import MOST_SEARCH_CHARACTERS, search_problem
 from facho.apps.rest.spreadsheets import MOST_ROWS
-from facho.apps.rest.strict import StrictSerializer
+from facho.apps.rest.strict import StrictSerializer, WholeNumber
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote, PonPort
 from facho.apps.telemetry.search import MOST_FOUND
 from facho.engine.brand import ONU_FIELDS
@@ -313,9 +313,7 @@ class SearchWish(serializers.Serializer[Any]):
         max_length=MOST_SEARCH_CHARACTERS,
         help_text="Words in any order: name, description, serial, MAC or place of an ONU, name or address of an OLT.",
     )
-    limit = serializers.IntegerField(
-        default=10, min_value=1, max_value=100, help_text="Maximum number of results of each kind."
-    )
+    limit = WholeNumber(default=10, min_value=1, max_value=100, help_text="Maximum number of results of each kind.")
 
     def validate_q(self, text: str) -> str:
         if problem := search_problem(text):
