@@ -29,7 +29,7 @@ def network(db):
     make_port(made["D-WORSE"], 0, 3, los=12)
     make_port(made["D-WORSE"], 0, 4, los=5)
     type(made["F-SUSPECT"]).objects.filter(name="F-SUSPECT").update(suspect_since=timezone.now())
-    return network_of(BOSS)
+    return network_of(BOSS, most=6)
 
 
 def test_olts_in_trouble_come_first_each_with_its_worst_port(network):
@@ -43,6 +43,23 @@ def test_olts_in_trouble_come_first_each_with_its_worst_port(network):
         ("A-GOOD", "ok", None),
         ("F-SUSPECT", "warn", None),
     ]
+
+
+def test_only_the_worst_get_a_tile_and_totals_are_those_of_all(network):
+    short = network_of(BOSS, most=2)
+
+    assert [(tile.olt.name, tile.onus.dark) for tile in short.tiles] == [("E-SILENT", 1), ("D-WORSE", 26)]
+    assert (short.olts, short.other_olts, short.onus) == (6, 4, network.onus)
+
+
+def test_open_breakers_are_those_of_enabled_olts(db):
+    for name, enabled in (("B", True), ("A", True), ("C", False)):
+        make_olt(name, enabled=enabled, reachability="unreachable", breaker_opened_at=timezone.now())
+
+    found = network_of(BOSS, most=1)
+
+    assert [olt.name for olt in found.breakers] == ["A", "B"]
+    assert (found.enabled, found.unreachable, [tile.olt.name for tile in found.tiles]) == (2, 2, ["A"])
 
 
 def test_totals_are_those_of_all_olts_and_ports(network):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, QuerySet, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from facho.apps.coordinator.models import ExecutionPlan, QuotaTracker, QuotaViolation
@@ -52,20 +52,20 @@ class FleetHour:
 
 
 def fleet_hour(now: datetime, user: Any, worst: int = 6) -> FleetHour:
-    """Return the current hour of the OLTs that a user sees in numbers, with two queries."""
+    """Return the current hour of the OLTs that a user sees in numbers, with three queries."""
     start = hour_of(now)
     quotas = restrict(QuotaTracker.objects.filter(period_start=start).order_by(), user)
     excused: Counter[int] = Counter()
     for olt_id, causes in quotas.filter(quota_skipped__gt=0).values_list("olt_id", "causes"):
         excused[olt_id] += unwanted(causes)
-    rows = quotas.values_list("olt_id", "olt__name", "olt__breaker_opened_at").annotate(**SUMS)
-    hours = [
-        OltHour(olt_id, name, replace(QuotaProgress(*sums), unwanted=excused[olt_id]), since)
-        for olt_id, name, since, *sums in rows
+    sums = quotas.aggregate(**SUMS, olts=Count("olt_id", distinct=True))
+    progress = replace(QuotaProgress(*(sums[name] or 0 for name in SUMS)), unwanted=excused.total())
+    by_olt = quotas.values_list("olt_id", "olt__name", "olt__breaker_opened_at").annotate(**SUMS)
+    troubled = [
+        OltHour(olt_id, name, QuotaProgress(*parts, unwanted=excused[olt_id]), since)
+        for olt_id, name, since, *parts in by_olt.filter(Q(failed__gt=0) | Q(skipped__gt=0))
     ]
-    troubled = [each for each in hours if each.progress.failed or each.progress.skipped]
-    troubled.sort(key=_worst_first)
-    return FleetHour(start, QuotaProgress.total(each.progress for each in hours), troubled[:worst], len(hours))
+    return FleetHour(start, progress, sorted(troubled, key=_worst_first)[:worst], sums["olts"])
 
 
 def _worst_first(each: OltHour) -> tuple[float, int, str]:

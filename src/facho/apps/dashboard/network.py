@@ -1,17 +1,23 @@
 """The network on one page: its OLTs with the worst port of each, and the totals."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from heapq import nsmallest
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from facho.apps.dashboard.queries import REACHABILITY_ORDER, OnuCounts, olt_rows, total
+from facho.apps.dashboard.queries import OF_ROWS, REACHABILITY_ORDER, OnuCounts, onu_counts, total
 from facho.apps.inventory.models import Olt
-from facho.apps.inventory.scopes import restrict
+from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.telemetry.models import PonPort
 from facho.apps.telemetry.port_levels import DARK, Level, level, total_of
 
 TONES = {"unreachable": "bad", "slow": "warn", "reachable": "ok"}
 TONES_OF_PORTS = {Level.DARK: "bad", Level.DEGRADED: "warn"}
+
+# Columns of an OLT that its rank and the totals need.
+RANKED_BY = ("pk", "name", "enabled", "reachability", "breaker_opened_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,54 +39,78 @@ class OltTile:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The OLTs that a user sees, the worst first, and their totals."""
+    """The totals of the OLTs that a user sees, and the worst of them."""
 
     tiles: Sequence[OltTile]
+    olts: int
+    enabled: int
+    answering: int
+    unreachable: int
+    breakers: Sequence[Olt]
     onus: OnuCounts
     ports_down: int
     ports_degraded: int
 
     @property
-    def enabled(self) -> int:
-        return sum(tile.olt.enabled for tile in self.tiles)
-
-    @property
-    def answering(self) -> int:
-        return sum(tile.olt.state in ("reachable", "slow") for tile in self.tiles)
-
-    @property
-    def unreachable(self) -> int:
-        return sum(tile.olt.state == "unreachable" for tile in self.tiles)
-
-    @property
-    def breakers(self) -> list[Olt]:
-        """Return the OLTs that are only probed."""
-        return [tile.olt for tile in self.tiles if tile.olt.enabled and tile.olt.breaker_opened_at]
+    def other_olts(self) -> int:
+        """Return how many OLTs have no tile."""
+        return self.olts - len(self.tiles)
 
 
-def network_of(user: Any) -> Network:
-    """Return the network that a user sees, with three queries."""
-    worst: dict[int, PonPort] = {}
-    down = degraded = 0
-    for port in _bad_ports(user):
-        worst.setdefault(port.olt_id, port)
-        down += port.level == Level.DARK
-        degraded += port.level == Level.DEGRADED
-    tiles = [OltTile(row.olt, row.onus, worst.get(row.olt.pk)) for row in olt_rows(user)]
-    return Network(sorted(tiles, key=_worst_first), total(tile.onus for tile in tiles), down, degraded)
+class _BadPort(NamedTuple):
+    olt: int
+    port: int
+    level: str
+    dark: int
 
 
-def _bad_ports(user: Any) -> Any:
-    """Return the ports that are down or degraded, those with most ONUs down first."""
+def network_of(user: Any, most: int) -> Network:
+    """Return the network that a user sees, with at most so many tiles.
+
+    There may be a thousand OLTs with as many bad ports: they are compared as tuples, and only those with a tile
+    become objects.
+    """
+    worst: dict[int, _BadPort] = {}
+    levels: Counter[str] = Counter()
+    for found in _bad_ports(user):
+        worst.setdefault(found.olt, found)
+        levels[found.level] += 1
+    counts = onu_counts(user)
+    states, open_breakers, ranks = Counter[str](), [], []
+    for olt_id, name, is_enabled, reachability, breaker in visible_olts(user).order_by().values_list(*RANKED_BY):
+        state = reachability if is_enabled else "disabled"
+        states[state] += 1
+        if is_enabled and breaker:
+            open_breakers.append(olt_id)
+        port = worst.get(olt_id)
+        rank = (False, port.level, -port.dark) if port else (True, "", 0)
+        ranks.append((REACHABILITY_ORDER[state], *rank, name, olt_id))
+    shown = [olt_id for *_rank, olt_id in nsmallest(most, ranks)]
+    olts = visible_olts(user).select_related("site").only(*OF_ROWS).in_bulk([*shown, *open_breakers])
+    shown_ports = PonPort.objects.filter(pk__in=[worst[olt_id].port for olt_id in shown if olt_id in worst])
+    ports = {port.olt_id: port for port in shown_ports}
+    return Network(
+        tiles=[
+            OltTile(olts[olt_id], counts.get(olt_id, OnuCounts()), ports.get(olt_id))
+            for olt_id in shown
+            if olt_id in olts
+        ],
+        olts=len(ranks),
+        enabled=len(ranks) - states["disabled"],
+        answering=states["reachable"] + states["slow"],
+        unreachable=states["unreachable"],
+        breakers=sorted((olts[olt_id] for olt_id in open_breakers if olt_id in olts), key=attrgetter("name")),
+        onus=total(counts.values()),
+        ports_down=levels[Level.DARK],
+        ports_degraded=levels[Level.DEGRADED],
+    )
+
+
+def _bad_ports(user: Any) -> Iterator[_BadPort]:
+    """Return the ports that are down or degraded, the worst first."""
     # As a dictionary: the type checker takes keywords for attributes, which exist.
     numbers: dict[str, Any] = {"level": level(), "dark": total_of(DARK)}
-    ports: Any = PonPort.objects.alias(**numbers)
+    ports: Any = PonPort.objects.annotate(**numbers)
     # In alphabetical order, "dark" comes before "degraded".
     found = ports.filter(level__in=(Level.DARK, Level.DEGRADED)).order_by("level", "-dark", "slot", "port")
-    return restrict(found, user)
-
-
-def _worst_first(tile: OltTile) -> tuple[int, bool, str, int, str]:
-    worst = tile.worst
-    rank = (False, worst.level.value, -worst.dark) if worst else (True, "", 0)
-    return (REACHABILITY_ORDER[tile.olt.state], *rank, tile.olt.name)
+    return map(_BadPort._make, restrict(found, user).values_list("olt_id", "pk", "level", "dark"))

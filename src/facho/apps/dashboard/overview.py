@@ -41,7 +41,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     if "tv" in request.GET:
         return tv.wall(request)
     now = timezone.now()
-    network = network_of(request.user)
+    network = network_of(request.user, MOST_OLTS)
     masters, _older = queries.composites(request.user, limit=COMPOSITES_ON_PAGE)
     minutes = queries.busy_minutes(now - timedelta(minutes=BUSY_MINUTES))
     busy = {
@@ -56,8 +56,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "active": "overview",
         "problems": open_problems(request.user, MOST_PROBLEMS),
         "network": network,
-        "tiles": network.tiles[:MOST_OLTS],
-        "more_olts": max(len(network.tiles) - MOST_OLTS, 0),
+        "tiles": network.tiles,
+        "more_olts": network.other_olts,
         "outcomes": {"total": sum(counts.values()), "shown": outcomes},
         "composites": masters,
         "weakest": queries.weakest_onus(request.user),

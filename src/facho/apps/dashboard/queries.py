@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from heapq import nlargest
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -89,14 +90,19 @@ class NodeRow:
         return self.node.enabled and self.scheduled.enabled and self.node.olt.enabled
 
 
-def olt_rows(user: Any) -> list[OltRow]:
-    """Return every OLT that a user sees with its ONU counters, the worst first."""
+def onu_counts(user: Any) -> dict[int, OnuCounts]:
+    """Return the ONU counters of each OLT that a user sees, unless it has no ports."""
     sums = {f"sum_of_{name}": Sum(number) for name, number in NUMBERS.items()}
     ports = restrict(PonPort.objects.order_by(), user).values_list("olt_id")
-    counts = {
+    return {
         olt_id: OnuCounts(**dict(zip(NUMBERS, numbers, strict=True)), read_at=read_at)
         for olt_id, *numbers, read_at in ports.annotate(**sums, newest=Max("read_at"))
     }
+
+
+def olt_rows(user: Any) -> list[OltRow]:
+    """Return every OLT that a user sees with its ONU counters, the worst first."""
+    counts = onu_counts(user)
     olts = visible_olts(user).select_related("site").only(*OF_ROWS)
     rows = [OltRow(olt, counts.get(olt.pk, OnuCounts())) for olt in olts]
     return sorted(rows, key=lambda row: (REACHABILITY_ORDER[row.olt.state], row.olt.name))
@@ -122,9 +128,10 @@ def weakest_onus(user: Any, limit: int = 6) -> QuerySet[Onu]:
 
 def latest_dark_onus(user: Any, limit: int = 6) -> list[Onu]:
     """Return the ONUs that went dark last. A query for each state finds them by its index."""
-    dark = for_lists(restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user))
-    latest = chain(*(dark.filter(state=state).order_by("-state_since", "-id")[:limit] for state in Onu.DARK))
-    return sorted(latest, key=attrgetter("state_since", "id"), reverse=True)[:limit]
+    dark = restrict(Onu.objects.filter(~IS_MISSING, state_since__isnull=False), user).order_by("-state_since", "-id")
+    latest = chain(*(dark.filter(state=state).values_list("state_since", "pk")[:limit] for state in Onu.DARK))
+    ids = [pk for _since, pk in nlargest(limit, latest)]
+    return sorted(for_lists(Onu.objects.filter(pk__in=ids)), key=attrgetter("state_since", "id"), reverse=True)
 
 
 def onus_of_problem(user: Any, problem: Problem) -> OnuQuerySet:

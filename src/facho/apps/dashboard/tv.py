@@ -26,12 +26,12 @@ def wall(request: HttpRequest) -> HttpResponse:
     """Show the overview for a screen on the wall."""
     now, user = timezone.now(), request.user
     session: Any = request.session
-    network = network_of(user)
+    network = network_of(user, MOST_OLTS)
     critical = problems_of(user).shown(now).filter(severity=Problem.Severity.CRITICAL)
     context = {
         "network": network,
         "problem_panels": pages(open_problems(user, MOST_PROBLEMS), PROBLEMS_PER_PANEL),
-        "tile_panels": pages(network.tiles[:MOST_OLTS], OLTS_PER_PANEL),
+        "tile_panels": pages(network.tiles, OLTS_PER_PANEL),
         "critical": list(critical.values_list("pk", flat=True)),
         "dark": latest_dark_onus(user, ONUS_PER_PANEL),
         "weakest": weakest_onus(user, ONUS_PER_PANEL),
