@@ -1,7 +1,7 @@
 """Queries on quotas, violations and plans for pages and the API, a few for any number of rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -59,13 +59,17 @@ def fleet_hour(now: datetime, user: Any, worst: int = 6) -> FleetHour:
     for olt_id, causes in quotas.filter(quota_skipped__gt=0).values_list("olt_id", "causes"):
         excused[olt_id] += unwanted(causes)
     sums = quotas.aggregate(**SUMS, olts=Count("olt_id", distinct=True))
-    progress = replace(QuotaProgress(*(sums[name] or 0 for name in SUMS)), unwanted=excused.total())
+    progress = _progress((sums[name] or 0 for name in SUMS), excused.total())
     by_olt = quotas.values_list("olt_id", "olt__name", "olt__breaker_opened_at").annotate(**SUMS)
     troubled = [
-        OltHour(olt_id, name, QuotaProgress(*parts, unwanted=excused[olt_id]), since)
+        OltHour(olt_id, name, _progress(parts, excused[olt_id]), since)
         for olt_id, name, since, *parts in by_olt.filter(Q(failed__gt=0) | Q(skipped__gt=0))
     ]
     return FleetHour(start, progress, sorted(troubled, key=_worst_first)[:worst], sums["olts"])
+
+
+def _progress(sums: Iterable[int], excused: int) -> QuotaProgress:
+    return QuotaProgress(**dict(zip(SUMS, sums, strict=True)), unwanted=excused)
 
 
 def _worst_first(each: OltHour) -> tuple[float, int, str]:
