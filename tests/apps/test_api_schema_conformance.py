@@ -48,6 +48,8 @@ SCHEMA.app = get_wsgi_application()
 OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
 # Of a request without parameters and body, nothing can be wrong.
 CAN_BE_WRONG = [label for label, each in OPERATIONS.items() if any((each.path_parameters, each.query, each.body))]
+# Without an engine these would wait for an answer.
+WAITING = ("POST /api/v1/onus/{id}/read/",)
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 MODES = {"valid": schemathesis.GenerationMode.POSITIVE, "invalid": schemathesis.GenerationMode.NEGATIVE}
 
@@ -121,6 +123,8 @@ def test_every_answer_is_as_the_schema_says(label, mode, ids, token):
         # Mostly a row that exists: the others are only not found.
         for name in case.path_parameters if exists else ():
             case.path_parameters[name] = known[resource]
+        if mode == "valid" and label in WAITING:
+            case.query["wait"] = 0
         with transaction.atomic():
             response = case.call(headers={"Authorization": f"Token {key}"})
             transaction.set_rollback(True)

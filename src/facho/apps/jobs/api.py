@@ -162,6 +162,7 @@ class NodeViewSet(ScopedView, viewsets.ModelViewSet[WorkflowNode]):
     # No PUT: all editable fields are optional.
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
 
+    @extend_schema(responses={204: None, 409: OpenApiResponse(description="It follows another node; see `detail`.")})
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Remove a job and its followers from an OLT. Readings and executions are kept."""
         node = self.get_object()
