@@ -34,7 +34,7 @@ from facho.store.runs import write_collected
 
 DAYS = timedelta(days=30)
 # Readings are denser in the last days.
-SPARSE, DENSE, DENSE_FOR = timedelta(hours=4), timedelta(minutes=45), timedelta(days=2)
+SPARSE, DENSE, DENSE_FOR = timedelta(hours=6), timedelta(hours=1), timedelta(days=2)
 # Readings of ONUs. With more ONUs than usual they are less dense, so that the first start does not take minutes.
 MOST_READINGS = 800_000
 
