@@ -123,7 +123,7 @@ def test_every_answer_is_as_the_schema_says(label, mode, ids, token):
         # Mostly a row that exists: the others are only not found.
         for name in case.path_parameters if exists else ():
             case.path_parameters[name] = known[resource]
-        if mode == "valid" and label in WAITING:
+        if label in WAITING and (mode == "valid" or "wait" not in case.query):
             case.query["wait"] = 0
         with transaction.atomic():
             response = case.call(headers={"Authorization": f"Token {key}"})
