@@ -3,16 +3,17 @@
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from installation import MAKE_USER, SOON, Installation
+from installation import MAKE_USER, Installation
 from psycopg import sql
 from redis import Redis
 
@@ -81,8 +82,10 @@ class ScaledInstallation(Installation):
         return self._web, self._scheduler, self._worker
 
     def start(self) -> "ScaledInstallation":
+        launched = time.monotonic()
         for role, begin in [(role, role.launch()) for role in self.roles]:
             role.await_ready(begin)
+        self.start_time = timedelta(seconds=time.monotonic() - launched)
         return self
 
     @property
@@ -102,7 +105,7 @@ class ScaledInstallation(Installation):
     def due_soon(self) -> None:
         """Let only the scheduler look away: nobody else reads the grid."""
         self._scheduler.stop()
-        self.rows("UPDATE snmp_job_hosts SET next_run_at = %s", datetime.now(UTC) + SOON)
+        self.rows("UPDATE snmp_job_hosts SET next_run_at = %s", self.soon())
         self._scheduler.start()
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
