@@ -34,9 +34,11 @@ def installed(folder: str, database: str | None = None) -> None:
     from django.core.management import call_command
 
     from facho.runtime import config
+    from facho.runtime.garbage import collect_rarely
 
     config.prepare(config.load())
     django.setup()
+    collect_rarely()
     call_command("migrate", verbosity=0)
 
 

@@ -143,7 +143,9 @@ def prepare(*, is_check: bool = False) -> "Config":
 
     django.setup()
     from facho.runtime import checks  # noqa: F401 - registers them
+    from facho.runtime.garbage import collect_rarely
 
+    collect_rarely()
     return facho_config.load()
 
 

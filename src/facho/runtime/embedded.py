@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import socket
 from collections.abc import Callable
@@ -21,15 +20,9 @@ from facho.runtime.serving import listen, make_server, stop_on_signals
 
 logger = logging.getLogger(__name__)
 
-# New objects after which cycles are looked for. With Python's own 700 that takes a twentieth of all CPU.
-GARBAGE_THRESHOLD = 50_000
-
 
 def serve(config: Config, on_ready: Callable[[], None] = lambda: None, lock: EngineLock | None = None) -> None:
     """Run until SIGINT or SIGTERM, or until the lock is lost. `on_ready` is called when the port is open."""
-    # A fleet is millions of objects, and hardly any of them is ever part of a cycle.
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD)
     with contextlib.closing(listen(config.host, config.port)) as listener:
         uvloop.run(_serve(config, listener, on_ready, lock))
 
