@@ -9,6 +9,7 @@ import django
 import pytest
 from django.conf import settings as django_settings
 from hypothesis import settings
+from servestatic.middleware import ServeStaticMiddleware
 
 from examples import examples
 from facho.runtime.garbage import collect_rarely
@@ -31,6 +32,19 @@ django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHash
 # A test is one transaction, and on a busy machine it may be idle for longer than the 5 s of an installation.
 if "options" in django_settings.DATABASES["default"].get("OPTIONS", {}):
     django_settings.DATABASES["default"]["OPTIONS"]["options"] = "-c idle_in_transaction_session_timeout=60000"
+
+# Each test has clients of its own, and each of them would look at all static files again.
+_list_files, _files = ServeStaticMiddleware.add_files_from_finders, {}
+
+
+def _list_files_once(middleware):
+    if not _files:
+        _list_files(middleware)
+        _files.update(middleware.files)
+    middleware.files.update(_files)
+
+
+ServeStaticMiddleware.add_files_from_finders = _list_files_once
 
 # Who asks for one of these waits for migrations or for a server.
 SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres"}

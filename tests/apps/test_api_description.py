@@ -1,6 +1,7 @@
 """What the API says of itself: brands, decoders, the schema and its page."""
 
 import re
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -17,6 +18,16 @@ from facho.brands.decode import RAW_DECODERS
 # How large a number may be follows from the database; the schema is that of the default one.
 of_the_default_database = pytest.mark.skipif(connection.vendor != "sqlite", reason="the limits of numbers are SQLite's")
 SCHEMA = Path(__file__).parents[2] / "docs" / "openapi.yaml"
+
+
+def parsed(text):
+    # The parser in Python takes seconds for it.
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
+@cache
+def schema():
+    return parsed(SCHEMA.read_text())
 
 
 def test_brands_say_which_columns_a_job_can_name(reader_api):
@@ -48,14 +59,14 @@ def test_the_schema_in_the_repository_is_current():
 
 @of_the_default_database
 def test_the_schema_is_served_as_it_is_in_the_repository(db):
-    served = yaml.safe_load(Client().get("/api/v1/schema/").content)
+    served = parsed(Client().get("/api/v1/schema/").content)
 
-    assert served == yaml.safe_load(SCHEMA.read_text())
+    assert served == schema()
 
 
 def empty_parameters():
     """Yield each parameter of a list, and whether it may be empty according to the schema."""
-    for path, operations in yaml.safe_load(SCHEMA.read_text())["paths"].items():
+    for path, operations in schema()["paths"].items():
         parameters = operations["get"].get("parameters", ()) if "get" in operations and "{" not in path else ()
         for parameter in () if any(each.get("required") for each in parameters) else parameters:
             yield path, parameter["name"], parameter.get("allowEmptyValue", False)
@@ -75,7 +86,7 @@ def test_the_schema_describes_which_parameters_may_be_empty(api, db):
     ["/auth/token/", "/pollers/", "/pollers/queue/", "/pollers/stats/", "/pollers/nodes/{node_id}/run/", "/olts/"],
 )
 def test_the_schema_describes_what_people_come_for(path):
-    assert f"/api/v1{path}" in yaml.safe_load(SCHEMA.read_text())["paths"]
+    assert f"/api/v1{path}" in schema()["paths"]
 
 
 def test_the_page_of_the_schema_loads_nothing_from_elsewhere(db):
