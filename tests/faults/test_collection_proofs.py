@@ -46,7 +46,7 @@ BAD_AGENTS = [
 ]
 
 
-@pytest.mark.parametrize("window", [pytest.param(1, marks=pytest.mark.long), 8])
+@pytest.mark.parametrize("window", [1, 8])
 @pytest.mark.parametrize(
     ("kind", "is_known"),
     [
@@ -158,7 +158,6 @@ def test_a_poisoned_onu_does_not_hide_who_left_its_port():
 # --- Loss is not failure -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_loss_costs_its_own_repetition_and_nothing_else():
     walks, more, sent = 0, 0, 0
     for seed in range(40):

@@ -93,13 +93,7 @@ def run_again_and_again(faults, runs, *, onus=2000, **settings):
         yield olt, collected
 
 
-# All of them take half a minute of the processor; the three of this list stand for the others every time.
-SELECTED = [
-    each if each not in AGENTS else pytest.param(*each.values, id=each.id, marks=pytest.mark.long) for each in AUTOMATIC
-]
-
-
-@pytest.mark.parametrize("faults", SELECTED)
+@pytest.mark.parametrize("faults", AUTOMATIC)
 def test_an_automatic_window_comes_near_the_best_after_the_first_run(monkeypatch, faults):
     best = best_fixed(monkeypatch, faults)
 
