@@ -7,7 +7,7 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from facho.apps.dashboard.queries import OF_ROWS, REACHABILITY_ORDER, OnuCounts, onu_counts, total
+from facho.apps.dashboard.queries import OF_ROWS, REACHABILITY_ORDER, OnuCounts, onu_counts, onu_totals
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import restrict, visible_olts
 from facho.apps.telemetry.models import PonPort
@@ -75,7 +75,6 @@ def network_of(user: Any, most: int) -> Network:
     for found in _bad_ports(user):
         worst.setdefault(found.olt, found)
         levels[found.level] += 1
-    counts = onu_counts(user)
     states, open_breakers, ranks = Counter[str](), [], []
     for olt_id, name, is_enabled, reachability, breaker in visible_olts(user).order_by().values_list(*RANKED_BY):
         state = reachability if is_enabled else "disabled"
@@ -86,6 +85,7 @@ def network_of(user: Any, most: int) -> Network:
         rank = (False, port.level, -port.dark) if port else (True, "", 0)
         ranks.append((REACHABILITY_ORDER[state], *rank, name, olt_id))
     shown = [olt_id for *_rank, olt_id in nsmallest(most, ranks)]
+    counts = onu_counts(user, shown)
     olts = visible_olts(user).select_related("site").only(*OF_ROWS).in_bulk([*shown, *open_breakers])
     shown_ports = PonPort.objects.filter(pk__in=[worst[olt_id].port for olt_id in shown if olt_id in worst])
     ports = {port.olt_id: port for port in shown_ports}
@@ -100,7 +100,7 @@ def network_of(user: Any, most: int) -> Network:
         answering=states["reachable"] + states["slow"],
         unreachable=states["unreachable"],
         breakers=sorted((olts[olt_id] for olt_id in open_breakers if olt_id in olts), key=attrgetter("name")),
-        onus=total(counts.values()),
+        onus=onu_totals(user),
         ports_down=levels[Level.DARK],
         ports_degraded=levels[Level.DEGRADED],
     )

@@ -1,6 +1,6 @@
 """Queries of the pages, a few for any number of rows."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
@@ -62,6 +62,8 @@ class OnuCounts:
 
 # Counters of `OnuCounts` on a port.
 NUMBERS = {**{name: F(name) for name in ("total", "online", "weak", "missing", "held")}, "dark": DARK_ONUS}
+SUMS: dict[str, Any] = {f"sum_of_{name}": Sum(number) for name, number in NUMBERS.items()}
+NEWEST = Max("read_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +92,21 @@ class NodeRow:
         return self.node.enabled and self.scheduled.enabled and self.node.olt.enabled
 
 
-def onu_counts(user: Any) -> dict[int, OnuCounts]:
-    """Return the ONU counters of each OLT that a user sees, unless it has no ports."""
-    sums = {f"sum_of_{name}": Sum(number) for name, number in NUMBERS.items()}
-    ports = restrict(PonPort.objects.order_by(), user).values_list("olt_id")
+def onu_counts(user: Any, olt_ids: Collection[int] | None = None) -> dict[int, OnuCounts]:
+    """Return the ONU counters of each OLT that a user sees, or of some of them, unless it has no ports."""
+    ports = restrict(PonPort.objects.order_by(), user)
+    if olt_ids is not None:
+        ports = ports.filter(olt_id__in=olt_ids)
     return {
         olt_id: OnuCounts(**dict(zip(NUMBERS, numbers, strict=True)), read_at=read_at)
-        for olt_id, *numbers, read_at in ports.annotate(**sums, newest=Max("read_at"))
+        for olt_id, *numbers, read_at in ports.values_list("olt_id").annotate(**SUMS, newest=NEWEST)
     }
+
+
+def onu_totals(user: Any) -> OnuCounts:
+    """Return the sum of the ONU counters of all OLTs that a user sees."""
+    sums = restrict(PonPort.objects.order_by(), user).aggregate(**SUMS, newest=NEWEST)
+    return OnuCounts(**{name: sums[f"sum_of_{name}"] or 0 for name in NUMBERS}, read_at=sums["newest"])
 
 
 def olt_rows(user: Any) -> list[OltRow]:
