@@ -1,6 +1,7 @@
 """The past of the demo: 30 days that were not polled, as if they had been."""
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from django.utils import timezone
 
 from facho.apps.coordinator.models import QuotaViolation
 from facho.apps.inventory.models import Olt
+from facho.apps.polling.models import Execution
 from facho.apps.telemetry.history import series
 from facho.apps.telemetry.models import HistoryRun, Onu, OnuEvent, OnuPosition
 from facho.brands import brand
@@ -58,6 +60,18 @@ def test_there_are_30_days_one_open_outage_one_violation_and_one_past_cut(past):
     assert (dark.rx_dbm, dark.distance_m) == (None, None)
     for at in (dark.last_rx_at, dark.last_distance_at):
         assert timedelta(0) < dark.state_since - at < timedelta(minutes=5)
+
+
+def test_the_violation_is_explained_by_the_executions_of_its_hour(past):
+    violation = QuotaViolation.objects.get()
+    ran = Execution.objects.filter(olt=violation.olt_id, node_name=violation.task_type)
+    statuses = Counter(ran.values_list("status", flat=True))
+
+    slowest, *_others = violation.report["slowest"]
+    assert (slowest["task"], slowest["mean_seconds"]) == (violation.task_type, 50.0)
+    assert violation.report["worst_lateness"]["parts"]
+    assert statuses == {"SUCCESS": violation.report["completed"], "SKIPPED": violation.report["skipped"]}
+    assert all(each.lateness >= 0 for each in ran.filter(status="SUCCESS"))
 
 
 def test_every_onu_has_a_position_near_its_site(past):

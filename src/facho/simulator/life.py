@@ -6,6 +6,7 @@ Everything is a function of time, so a restarted simulator continues, and two in
 from dataclasses import dataclass
 from enum import Enum
 from math import pi, sin
+from typing import NamedTuple
 
 from facho.engine.brand import Position
 
@@ -97,8 +98,7 @@ class Onu:
     incidents: tuple[Incident, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Optics:
+class Optics(NamedTuple):
     """Optical values of an ONU that is up."""
 
     rx_dbm: float
@@ -108,8 +108,7 @@ class Optics:
     voltage_v: float
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(NamedTuple):
     """State of an ONU at one moment. `optics` is None while it is down; times that never were are None."""
 
     up: bool
@@ -173,7 +172,9 @@ def _fate(onu: Onu, now: float) -> tuple[bool, float, float, Down]:
 
 def _optics(onu: Onu, now: float) -> Optics:
     drift = DRIFT_DB * sin(2 * pi * (now / DRIFT_SECONDS + onu.phase))
-    drift -= sum(each.loss_db for each in onu.incidents if each.start <= now < each.end)
+    for each in onu.incidents:
+        if each.start <= now < each.end:
+            drift -= each.loss_db
     fade = onu.fade_per_hour * max(now - onu.fade_from, 0.0) / 3600
     return Optics(
         rx_dbm=onu.rx_dbm + drift + fade,

@@ -7,11 +7,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from facho.adapters.clock import SystemClock
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import WorkflowNode
+from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.brands import brand
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.batch import Batch, BatchLayout
@@ -33,8 +35,8 @@ from facho.store.inventory import Inventory
 from facho.store.runs import write_collected
 
 DAYS = timedelta(days=30)
-# Readings are denser in the last days.
-SPARSE, DENSE, DENSE_FOR = timedelta(hours=6), timedelta(hours=1), timedelta(days=2)
+# Readings are denser on the last day.
+SPARSE, DENSE, DENSE_FOR = timedelta(hours=8), timedelta(hours=1), timedelta(days=1)
 # Readings of ONUs. With more ONUs than usual they are less dense, so that the first start does not take minutes.
 MOST_READINGS = 800_000
 
@@ -45,6 +47,8 @@ BEFORE = timedelta(minutes=2)
 
 # Hours with quotas; in the last one, the optics of the slow OLT got only this share of their runs.
 QUOTA_HOURS, SHARE_LATE = 24, 0.55
+# Duration of a run, and of one of those optics: longer than their interval, so slots are lost.
+SECONDS, SECONDS_LATE = 1.5, 50.0
 
 STATES = {Down.LOS: "los", Down.DYING_GASP: "dying_gasp", Down.OFFLINE: "offline", Down.DEACTIVATED: "disabled"}
 # Words of each brand for causes that are no states.
@@ -105,13 +109,43 @@ class Past:
             for back in range(1, QUOTA_HOURS + 1) if slots else ():
                 is_late = back == 1 and node.olt.name in self._slow and "rx_dbm" in node.job.columns
                 hour, done = hour_of(now) - back * HOUR, int(slots * SHARE_LATE) if is_late else slots
+                seconds = SECONDS_LATE if is_late else SECONDS
+                if back == 1 and node.olt.name in self._slow and node.master is None:
+                    _add_runs(node, hour, slots, done, seconds)
                 run = quotas.Ended(node.olt_id, node.pk, node.job.name, hour, Status.SUCCESS, done)
-                ended.append(replace(run, milliseconds=done * 1500))
+                ended.append(replace(run, milliseconds=int(done * seconds * 1000)))
                 if is_late:
                     skipped = replace(run, status=Status.SKIPPED, slots=slots - done, cause=Cause.OLT_BUSY)
                     ended.append(skipped)
         quotas.count(ended)
         quotas.settle(now)
+
+
+def _add_runs(node: WorkflowNode, hour: datetime, slots: int, done: int, seconds: float) -> None:
+    """Add the executions of an hour with a violation, from which its report names the slowest jobs.
+
+    Runs that are longer than their interval follow each other; the slots between them are skipped.
+    """
+    onus, interval = node.olt.onus.count(), HOUR / slots
+    ran: dict[int, datetime] = {number * slots // done: hour + number * HOUR / done for number in range(done)}
+    common = {"olt_id": node.olt_id, "node": node, "node_name": node.job.name}
+    executions = Execution.objects.bulk_create(
+        Execution(
+            **common, slot=hour + number * interval, status=Status.SUCCESS, claimed_at=at, started_at=at,
+            ended_at=at + timedelta(seconds=seconds), completeness=Completeness.COMPLETE, readings=onus,
+            waits={Cause.OLT_BUSY: late} if (late := (at - hour - number * interval).total_seconds()) else {},
+        )
+        for number, at in ran.items()
+    )  # fmt: skip
+    ExecutionAttempt.objects.bulk_create(
+        ExecutionAttempt(execution=each, number=1, status=Status.SUCCESS, started_at=at, ended_at=each.ended_at)
+        for each, at in zip(executions, ran.values(), strict=True)
+    )
+    Execution.objects.bulk_create(
+        Execution(**common, slot=hour + number * interval, status=Status.SKIPPED, cause=Cause.OLT_BUSY)
+        for number in range(slots)
+        if number not in ran
+    )
 
 
 class OltPast:
@@ -169,6 +203,8 @@ def _values(seen: Sequence[Observed]) -> dict[str, list[Any]]:
     }
 
 
+# Most ONUs go up and down rarely, so they have the same times in all readings.
+@lru_cache(maxsize=10_000)
 def _moment(seconds: float | None) -> datetime | None:
     """Return a time as an OLT reports it, in whole seconds."""
     return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC)
