@@ -158,11 +158,18 @@ def sync_groups(sender: AppConfig, using: str, apps: Any = installed, **_signal:
     granted = groups.permissions.through.objects.using(using).filter(group__name__in=Role, permission__in=found)
     current = set(granted.values_list("group__name", "permission__codename"))
     wanted = {(role, code) for role in Role for code in _codenames(permissions_of(role), sender.label)}
-    for role in Role if wanted != current else ():
-        group, _created = groups.objects.using(using).get_or_create(name=role)
-        codes = [code for name, code in wanted if name == role]
-        group.permissions.remove(*found.filter(group=group).exclude(codename__in=codes))
-        group.permissions.add(*found.filter(codename__in=codes))
+    if wanted == current:
+        return
+    ids = dict(found.values_list("codename", "pk"))
+    ours = groups.objects.using(using).filter(name__in=Role)
+    there = set(ours.values_list("name", flat=True))
+    groups.objects.using(using).bulk_create([groups(name=role) for role in Role if role not in there])
+    for group in ours.all():
+        has, wants = ({code for name, code in pairs if name == group.name} for pairs in (current, wanted))
+        if has - wants:
+            group.permissions.remove(*(ids[code] for code in has - wants))
+        if wants - has:
+            group.permissions.add(*(ids[code] for code in wants - has if code in ids))
 
 
 def _codenames(permissions: Iterable[str], app: str) -> list[str]:
