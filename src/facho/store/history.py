@@ -9,7 +9,7 @@ import logging
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -98,7 +98,7 @@ def due(now: datetime) -> Iterator[tuple[Level, int, datetime]]:
     limits = (RAW, start_of_day(now - DAY_GRACE)), (DAYS, start_of_month(now - MONTH_GRACE))
     for level, limit in limits:
         runs = level.open._default_manager.filter(at__lt=limit)
-        days = runs.annotate(day=TruncDay("at")).order_by().values_list("day", "olt_id").distinct()
+        days = runs.annotate(day=TruncDay("at", tzinfo=UTC)).order_by().values_list("day", "olt_id").distinct()
         yield from sorted(
             {(level, olt_id, level.start(day)) for day, olt_id in days}, key=lambda each: (each[2], each[1])
         )
