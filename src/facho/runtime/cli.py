@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from facho.runtime.config import Config
 
-# Commands without a database, by their module in `runtime/commands`. A module is loaded only for its command: these are
-# used in shell loops and start much faster than Django.
+# Commands by their module in `runtime/commands`. A module is loaded only for its command: most of them need no
+# database, are used in shell loops, and start much faster than Django.
 LIGHT_COMMANDS = {
     "collect": "read the ONUs of one OLT and print them",
     "probe": "identify an OLT, list the tables it answers and estimate how often they can be read",
@@ -25,6 +25,7 @@ LIGHT_COMMANDS = {
     "sim": "simulate an OLT",
     "brands": "list the supported brands, or check a profile",
     "forecast": "predict whether the pollers can run all jobs on time",
+    "export": "write the history of ONUs as CSV or Parquet files, one for each OLT and day",
 }
 
 
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from facho.runtime.config import ConfigError
 
     try:
-        # Commands without a database return their exit status.
+        # Commands with a module of their own return their exit status.
         status = arguments.command(arguments)
         sys.stdout.flush()
     except CommandError as error:
