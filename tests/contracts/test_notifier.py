@@ -42,6 +42,7 @@ MESSAGE = Message(
     opened_at=T0,
     details={"kind": "olt_unreachable"},
     url="https://noc.example.net/olts/3/",
+    key="0b6c9a1e-5a0f-5f55-8a3b-4a0f4a3a7f6e",
 )
 
 
@@ -329,6 +330,7 @@ def test_a_webhook_gets_all_there_is_to_know(webhook):
 
     assert webhook.server.json == [
         {
+            "id": MESSAGE.key,
             "event": "recovered",
             "alert_id": 7,
             "rule": "OLTs that are gone",
@@ -354,6 +356,7 @@ def test_a_webhook_is_signed_over_its_time_and_its_body(webhook):
     assert received.headers["X-Facho-Timestamp"] == str(NOON)
     assert received.headers["X-Facho-Signature"] == f"sha256={expected}"
     assert received.headers["X-Facho-Delivery"] == "42"
+    assert received.headers["Idempotency-Key"] == json.loads(received.body)["id"] == MESSAGE.key
     assert received.headers["Content-Type"] == "application/json"
 
 
@@ -487,7 +490,7 @@ def test_a_mail_goes_to_all_with_the_headers_of_a_machine(mail):
     [received] = mail.server.received
     assert received.headers["To"] == "noc@example.net, boss@example.net"
     assert received.headers["From"] == "facho@example.net"
-    assert received.headers["Message-ID"] == "<facho.42@example.net>"
+    assert received.headers["Message-ID"] == f"<facho.{MESSAGE.key}@example.net>"
     assert received.headers["Auto-Submitted"] == "auto-generated"
     assert "Bcc" not in received.headers
     assert mail.server.logins == [["facho", SECRET]]

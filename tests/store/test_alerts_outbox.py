@@ -192,6 +192,41 @@ async def test_a_message_that_is_sent_again_is_the_same_message(desk):
     assert await desk.rows("status", "attempts") == [("SENT", 2)] * 2
 
 
+async def test_each_attempt_of_a_message_has_the_same_key_and_no_other_message_has_it(desk):
+    noc = await desk.channel()
+    await desk.put(noc, "OLT-CENTRAL-01", "OLT-NORTE-02")
+    keys = []
+
+    def send(self, message):
+        keys.append(message.key)
+        raise DEAD
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recipient, "send", send)
+        for _ in range(2):
+            await desk.step(after=MIN)
+    await desk.step(after=5 * MIN)
+    sent = [message.key for _name, message in desk.post.sent]
+
+    assert keys == [sent[0]] * 2
+    assert len(set(sent)) == 2
+
+
+async def test_a_number_that_is_used_again_after_a_restore_has_another_key(desk):
+    noc = await desk.channel()
+    await desk.put(noc, "OLT-CENTRAL-01", id=7)
+    await desk.step()
+    # The backup was made before that message.
+    await desk.do(Alert.objects.all().delete)
+    desk.clock.time += MIN
+    await desk.put(noc, "OLT-NORTE-02", id=7)
+    await desk.step()
+
+    first, second = (message for _name, message in desk.post.sent)
+    assert first.delivery_id == second.delivery_id == "7"
+    assert first.key != second.key
+
+
 async def test_a_critical_message_does_not_wait_behind_warnings(desk):
     noc = await desk.channel()
     await desk.put(noc, "OLT-CENTRAL-01", "OLT-NORTE-02", severity="warning")

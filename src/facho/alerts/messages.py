@@ -1,8 +1,10 @@
 """Messages of deliveries, in the language and time zone of their channel, with links to the pages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
+from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from django.urls import reverse
@@ -14,6 +16,9 @@ from facho.alerts.models import Alert, Channel, Delivery
 from facho.alerts.rules import AlertSeverity, Message, News
 from facho.apps.inventory.formats import decimal, moment_and_zone
 
+# Namespace of the keys of messages.
+KEYS = UUID("6f5b1b1e-0d0c-4d5e-9a55-0a8f6c1f6d2b")
+
 # Alerts listed in the text of a message. Programs get all of them.
 MOST_LISTED = 20
 
@@ -22,8 +27,10 @@ def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = 
     """Return the message of deliveries that are sent together. `public_url` is the URL of Facho, if set."""
     first, zone, public_url = deliveries[0], ZoneInfo(channel.zone), public_url.rstrip("/")
     alerts = [each.alert for each in deliveries if each.alert is not None]
+    key = str(uuid5(KEYS, f"{first.pk} {first.created_at.isoformat()}"))
     if alerts:
-        return compose(News(first.news), str(first.pk), alerts, channel.language, zone, public_url)
+        message = compose(News(first.news), str(first.pk), alerts, channel.language, zone, public_url)
+        return replace(message, key=key)
     with translation.override(channel.language):
         return Message(
             news=News.TEST,
@@ -31,6 +38,7 @@ def message(deliveries: Sequence[Delivery], channel: Channel, public_url: str = 
             subject=gettext("[test] Facho can send to %(channel)s") % {"channel": channel.name},
             text=gettext("This is a test message. There is no problem."),
             url=public_url,
+            key=key,
         )
 
 

@@ -326,7 +326,7 @@ class Message:
     """A message for a channel, in its language. The details are for programs."""
 
     news: News
-    # The same for every attempt of a delivery, so that a receiver can detect duplicates.
+    # Number of the first delivery.
     delivery_id: str
     subject: str
     text: str
@@ -341,3 +341,6 @@ class Message:
     alerts: Sequence[Mapping[str, Any]] = ()
     # Page with details; empty if the URL of Facho is not set.
     url: str = ""
+    # The same for every attempt, so that a receiver can detect duplicates. No other message has it, also not one of
+    # another installation, or after a backup was restored, when numbers are used again.
+    key: str = ""

@@ -74,7 +74,7 @@ class Email:
         )
         headers = {
             # The same for every attempt, so that mail clients show a duplicate once.
-            "Message-ID": f"<facho.{message.delivery_id}@{self.sender.rpartition('@')[2]}>",
+            "Message-ID": f"<facho.{message.key}@{self.sender.rpartition('@')[2]}>",
             "Auto-Submitted": "auto-generated",
         }
         # A line break in a header would start another header.

@@ -31,6 +31,7 @@ class Webhook:
             "X-Facho-Timestamp": timestamp,
             "X-Facho-Signature": f"sha256={signature(self.secret, timestamp, body)}",
             "X-Facho-Delivery": message.delivery_id,
+            "Idempotency-Key": message.key,
         }
         return post(self.url, body, headers, hidden=[self.secret, self.url], timeout=self.timeout)
 
@@ -43,6 +44,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 def payload(message: Message) -> dict[str, Any]:
     """Return the JSON for a receiver. Keys may be added but never change their meaning."""
     return {
+        "id": message.key,
         "event": message.news.value,
         "alert_id": message.alert_id,
         "rule": message.rule,
