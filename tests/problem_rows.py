@@ -59,7 +59,8 @@ def count(olt, at=NOW):
         states = Counter(Onu.objects.filter(pon_port=port, missing_since=None).values_list("state", flat=True))
         weak = Onu.objects.filter(pon_port=port, rx_dbm__lt=-27, state="online").count()
         total = Onu.objects.filter(pon_port=port).count()
-        PonPort.objects.filter(pk=port.pk).update(state_at=at, total=total, weak=weak, **states)
+        held = Onu.objects.filter(pon_port=port, missing_since=None, misses__gt=0).count()
+        PonPort.objects.filter(pk=port.pk).update(state_at=at, total=total, held=held, weak=weak, **states)
         absent = {state: 0 for state in Onu.State.values if state not in states}
         PonPort.objects.filter(pk=port.pk).update(missing=total - states.total(), **absent)
     Olt.objects.filter(pk=olt.pk).update(inventory_version=F("inventory_version") + 1)

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from facho.engine.presence import Suspicion
 from facho.engine.problems.branches import located
 from facho.engine.problems.flapping import flapping
 from facho.engine.problems.lasting import with_cause_of_peak
@@ -72,6 +73,36 @@ def seen(problems):
 OTHERS = [port("0/8", 30), port("1/1", 30), port("1/2", 30)]
 
 WITH_A_PROBLEM = [
+    pytest.param(
+        olt(port("0/1", 0, fell(28, "auth_failed", noticed=True)), *OTHERS),
+        ["port_down 0/1: probable not_authorised, 28"],
+        id="the OLT refuses all ONUs of a port: a profile, an allow list or RADIUS",
+    ),
+    pytest.param(
+        olt(*(port(f"0/{n}", 0, fell(20, "auth_failed", noticed=True)) for n in (1, 2)), port("1/1", 30)),
+        [f"port_down 0/{n}: probable not_authorised, 20" for n in (1, 2)],
+        id="it refuses all ONUs of a card: not the card, which works",
+    ),
+    pytest.param(
+        olt(port("0/1", 20, fell(10, "auth_failed", noticed=True)), *OTHERS),
+        ["port_degraded 0/1: probable not_authorised, 10"],
+        id="it refuses a third of a port: those with the same profile",
+    ),
+    pytest.param(
+        olt(port("0/1", 0, fell(16, "missing", noticed=True)), *OTHERS),
+        ["port_down 0/1: unknown disappeared, 16"],
+        id="an EPON OLT lists no ONU of a port any more: a cut fibre looks like this, and so does a removed port",
+    ),
+    pytest.param(
+        olt(port("0/1", 0, fell(12), fell(3, "missing", at="07:30:00", noticed=True)), *OTHERS),
+        ["port_down 0/1: probable fibre_cut, 12"],
+        id="the fibre is cut, and three ONUs had been removed before",
+    ),
+    pytest.param(
+        olt(*(port(f"0/{n}", 0, fell(8, "missing", noticed=True)) for n in (1, 2, 3)), port("1/1", 30)),
+        ["card_down 0: possible card, 24"],
+        id="all ONUs of a card are no longer listed: the card was removed or failed",
+    ),
     pytest.param(
         olt(port("0/1", 0, fell(28, within=6)), *OTHERS),
         ["port_down 0/1: probable fibre_cut, 28"],
@@ -589,7 +620,7 @@ def test_olts_of_one_site_that_stop_together_have_a_common_cause():
 
 
 def test_an_olt_in_doubt_is_a_problem_and_its_ports_are_not():
-    doubtful = olt(port("0/1", 20), suspect_since=NOW - MIN, suspect_reason="vanishing")
+    doubtful = olt(port("0/1", 20), suspect_since=NOW - MIN, suspect_reason=Suspicion.VANISHING)
 
     assert seen(suspects([doubtful])) == ["olt_suspect: probable mass_disappearance, 0"]
     assert outages(doubtful, {}, NOW) == []

@@ -172,6 +172,25 @@ def test_at_the_end_each_channel_gets_one_message_with_what_is_open(dark, noc, s
     ]
 
 
+def test_a_message_that_several_alerts_were_closed_says_why(dark, sur):
+    for port in (1, 2, 3):
+        cut(sur, port)
+    look(T0)
+    sent(T0)
+    maintain(sur, start=T0 + MIN, reason="New card")
+    look(T0 + MIN)
+
+    [channel_id] = due_channels(T0 + MIN)
+    text = take(channel_id, T0 + MIN, "").message.text
+
+    assert text.splitlines() == [
+        *(DARK.format(port) for port in (1, 2, 3)),
+        "Maintenance of OLT-SUR-03 until Mar 1, 2026, 11:01:00 UTC. New card",
+        "Since Mar 1, 2026, 10:00:00 UTC.",
+        "Rule: Dark ports.",
+    ]
+
+
 def test_what_was_summarised_is_resolved_like_any_other(dark, sur):
     maintain(sur)
     cut(sur, 1)

@@ -8,6 +8,7 @@ from facho.alerts import text
 from facho.alerts.sources import SOURCES, World, firings
 from facho.apps.coordinator.models import CoordinatorLog, QuotaViolation
 from facho.apps.polling.models import PollerStats
+from facho.apps.telemetry.models import Onu
 from facho.engine.events import Event
 
 pytestmark = pytest.mark.django_db
@@ -224,6 +225,25 @@ def test_neither_who_is_missing_nor_who_has_no_place_makes_a_port_dark(central):
     make_onus(central, 6, port=2, first=5, missing_since=T0)
 
     assert said("port_dark", fire(make_rule("port_dark"))) == ["OLT-CENTRAL-01: 4 of 4 ONUs on port 0/2 are down"]
+
+
+def test_an_open_alert_lasts_while_the_olt_no_longer_lists_its_dark_onus(central):
+    make_onus(central, 3, state="los", missing_since=T0 - HOUR)
+    make_onus(central, 1, first=4, state="offline")
+    make_onus(central, 2, first=5)
+    # They were up, and removed.
+    make_onus(central, 9, first=10, missing_since=T0 - HOUR)
+    rule = make_rule("port_dark")
+    key = f"port:{central.pk}:0/1"
+
+    [firing] = fire(rule, open_keys=[key])
+
+    assert said("port_dark", [firing]) == ["OLT-CENTRAL-01: 4 of 6 ONUs on port 0/1 are down"]
+    assert text.lines("port_dark", firing.params) == ["1 offline, 3 no longer listed by the OLT"]
+    assert fire(rule) == []
+    # Abandoned.
+    Onu.objects.filter(state="los").update(missing_since=T0 - 8 * 24 * HOUR)
+    assert fire(rule, open_keys=[key]) == []
 
 
 def test_low_power_is_one_alert_a_port_with_the_worst_of_it(central):

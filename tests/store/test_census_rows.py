@@ -65,6 +65,19 @@ def row(serial):
     return Onu.objects.get(serial=serial)
 
 
+def test_an_onu_that_is_absent_keeps_the_time_of_its_last_state(desk):
+    desk.write(*fleet())
+    read_at = desk.now
+
+    desk.write(*fleet(gone=[7]), absent=[index_of(7)])
+    first = row("S7").own_state_at
+    desk.write(*fleet(gone=[7]), absent=[index_of(7)])
+
+    assert first == row("S7").own_state_at == read_at
+    assert row("S7").missing_since == desk.now
+    assert row("S6").own_state_at is None
+
+
 def test_an_onu_that_moved_is_the_same_row_with_its_history(desk):
     desk.write(*fleet())
     before = row("S7")

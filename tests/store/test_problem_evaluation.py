@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from facho.apps.coordinator.models import QuotaViolation
+from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 from facho.problems.evaluation import ProblemWatch
@@ -85,14 +86,110 @@ def test_onus_that_were_down_when_they_were_found_are_no_outage(central):
     assert not Problem.objects.exists()
 
 
-def test_missing_onus_are_no_outage(central):
+def vanish(olt, place="0/1", *, at=CUT, misses=1, missing_since=None):
+    """Let the OLT list the ONUs of a port no more: they keep what was read last."""
+    slot, port = map(int, place.split("/"))
+    gone = Onu.objects.filter(olt=olt, slot=slot, port=port)
+    gone.update(own_state_at=at, own_read_at=at, misses=misses, missing_since=missing_since)
+    count(olt)
+
+
+@pytest.mark.parametrize(
+    ("misses", "missing_since"),
+    [pytest.param(1, None, id="one discovery"), pytest.param(2, NOW - MIN, id="missing by now")],
+)
+def test_onus_that_are_no_longer_listed_are_an_outage(central, misses, missing_since):
+    vanish(central, misses=misses, missing_since=missing_since)
+
+    evaluate()
+
+    problem = Problem.objects.get()
+    assert (problem.kind, problem.cause, problem.confidence) == ("port_down", "disappeared", "unknown")
+    assert (problem.since, problem.affected) == (CUT, 12)
+    assert problem.summary == "12 of 12 ONUs down: 12 no longer listed; within one poll interval"
+
+
+def test_a_part_of_a_port_that_is_no_longer_listed_degrades_it(central):
+    job = SnmpJob.objects.create(name="State", brand="huawei", kind="table", columns=["state"], interval_seconds=300)
+    job.apply_to([central])
+    vanish(central)
+    Onu.objects.filter(olt=central, slot=0, port=1, onu__gt=6).update(own_state_at=None, own_read_at=None, misses=0)
+    set_of(central, inventory_version=99)
+
+    evaluate()
+
+    problem = Problem.objects.get()
+    assert (problem.kind, problem.affected, problem.evidence["up"]) == ("port_degraded", 6, 6)
+
+
+def test_an_outage_goes_on_when_the_olt_no_longer_lists_its_onus(central):
     cut(central)
-    Onu.objects.filter(port=1, slot=0).update(missing_since=NOW)
-    count(central)
+    evaluate()
+    for number, (misses, missing_since) in enumerate([(1, None), (2, NOW + 2 * HOUR)], 1):
+        vanish(central, misses=misses, missing_since=missing_since)
+        for minutes in (0, 5):
+            evaluate(NOW + number * HOUR + minutes * MIN)
+
+    problem = Problem.objects.get()
+    assert (problem.until, problem.cause, problem.affected) == (None, "fibre_cut", 12)
+    assert problem.summary.startswith("12 of 12 ONUs down: 12 with loss of signal")
+
+
+def test_onus_that_are_on_another_olt_now_are_no_outage(central):
+    vanish(central, misses=2, missing_since=NOW)
+    norte = make_olt("OLT-NORTE-02")
+    fill_port(norte, "0/1", up=12)
+    for there, here in zip(onus_of(norte), onus_of(central), strict=True):
+        Onu.objects.filter(pk=there.pk).update(serial=here.serial)
 
     evaluate()
 
     assert not Problem.objects.exists()
+
+
+def test_onus_that_are_missing_for_a_week_are_an_outage_no_longer(central):
+    at = NOW - 7 * 24 * HOUR
+    vanish(central, at=at + MIN, misses=2, missing_since=at + HOUR)
+    evaluate(NOW)
+    assert Problem.objects.get().until is None
+
+    set_of(central, inventory_version=99)
+    for minutes in (2 * 60, 2 * 60 + 2):
+        evaluate(NOW + minutes * MIN)
+
+    assert Problem.objects.get().until is not None
+
+
+def test_a_mass_disappearance_that_is_not_confirmed_is_one_problem(central):
+    for place in ("0/1", "0/2", "1/1"):
+        vanish(central, place)
+    set_of(central, suspect_since=NOW, suspect_reason=Olt.Suspect.VANISHING)
+
+    evaluate()
+
+    assert [each.kind for each in Problem.objects.all()] == ["olt_suspect"]
+
+
+def test_onus_that_the_olt_refuses_are_an_outage(central):
+    take_down(onus_of(central), "auth_failed", at=CUT, is_exact=False)
+
+    evaluate()
+
+    problem = Problem.objects.get()
+    assert (problem.kind, problem.cause, problem.confidence) == ("port_down", "not_authorised", "probable")
+    assert problem.summary == "12 of 12 ONUs down: 12 not authorised; within one poll interval"
+
+
+def test_onus_that_are_refused_after_a_cut_are_an_outage_too(central):
+    cut(central)
+    evaluate()
+    take_down(onus_of(central), "auth_failed", at=NOW + 5 * MIN, is_exact=False)
+
+    for minutes in (6, 7, 8):
+        evaluate(NOW + minutes * MIN)
+
+    problem = Problem.objects.get()
+    assert (problem.until, problem.cause, problem.affected) == (None, "not_authorised", 12)
 
 
 def test_it_ends_a_minute_after_the_onus_are_back(central):
@@ -304,7 +401,7 @@ def test_a_violated_quota_and_a_late_job(central):
 
 
 def test_an_olt_in_doubt(central):
-    set_of(central, suspect_since=NOW, suspect_reason="vanishing")
+    set_of(central, suspect_since=NOW, suspect_reason=Olt.Suspect.VANISHING)
 
     evaluate()
 

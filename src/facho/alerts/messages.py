@@ -145,6 +145,8 @@ def _list(alerts: Sequence[Alert], news: News, public_url: str) -> list[str]:
         lines.append(f"{said}  {url_of(alert, public_url)}" if public_url else said)
     if more := len(alerts) - len(lines):
         lines.append(gettext("and %(count)d more") % {"count": more})
+    # Why they were closed; mostly it is the same.
+    lines += dict.fromkeys(said for alert in alerts if news is News.CLOSED and (said := text.closing(alert.params)))
     since = min(alert.opened_at for alert in alerts)
     return [*lines, gettext("Since %(time)s.") % {"time": moment_and_zone(since)}]
 

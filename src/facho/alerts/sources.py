@@ -61,21 +61,41 @@ def _present(onus: QuerySet[Onu]) -> QuerySet[Onu]:
     return onus.filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False, olt__enabled=True)
 
 
+# An OLT may list an ONU without light for some time only. For so long it counts for an alert that is open.
+GONE_COUNT_FOR = timedelta(days=7)
+
+
+def _gone_onus(rules: Sequence[Rule], world: World) -> Mapping[tuple[int, int, int], int]:
+    """Return the number of missing ONUs that were dark, of ports with an open alert: it is not over with them."""
+    if not any(world.open_keys.get(rule.pk) for rule in rules):
+        return {}
+    gone = Onu.objects.filter(missing_since__gte=world.now - GONE_COUNT_FOR, place_taken=False, state__in=Onu.DARK)
+    placed = gone.filter(slot__isnull=False, port__isnull=False).order_by().values("olt_id", "slot", "port")
+    ports = list(placed.annotate(gone=Count("id")))
+    return {_place(port): port["gone"] for port in ports if any(world.is_open(rule, port_key(port)) for rule in rules)}
+
+
 def dark_ports(rules: Sequence[Rule], world: World) -> Firings:
     """Return ports with enough dark ONUs."""
     fewest = min(rule.setting("dark_onus") for rule in rules)
+    gone = _gone_onus(rules, world)
     placed = PonPort.objects.filter(slot__isnull=False, port__isnull=False, olt__enabled=True).order_by("pk")
     counted = placed.annotate(down=DARK_ONUS, known=F("total") - F("missing"))
     counts = ("known", *(state.value for state in Onu.DARK))
-    ports = list(counted.filter(down__gte=fewest).values("olt_id", "slot", "port", "down", *counts))
+    wanted = Q(down__gte=fewest)
+    for olt_id, slot, number in gone:
+        wanted |= Q(olt=olt_id, slot=slot, port=number)
+    ports = list(counted.filter(wanted).values("olt_id", "slot", "port", "down", *counts))
     firings: Firings = {}
     for rule in rules:
         least, share = rule.setting("dark_onus"), rule.setting("dark_percent") / 100
-        firings[rule.pk] = [
-            _of_port(port, world, {"dark": port["down"], **{name: port[name] for name in counts}})
-            for port in ports
-            if port["down"] >= max(least, share * port["known"]) and world.watches(rule, port["olt_id"])
-        ]
+        found = firings[rule.pk] = []
+        for port in ports:
+            missing = gone.get(_place(port), 0) if world.is_open(rule, port_key(port)) else 0
+            down, known = port["down"] + missing, port["known"] + missing
+            if down >= max(least, share * known) and world.watches(rule, port["olt_id"]):
+                params = {name: port[name] for name in counts} | {"known": known, "dark": down}
+                found.append(_of_port(port, world, params | ({"gone": missing} if missing else {})))
     return firings
 
 

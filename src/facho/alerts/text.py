@@ -64,6 +64,7 @@ STATES = {
     "los": gettext_noop("%(count)s with loss of signal"),
     "dying_gasp": gettext_noop("%(count)s without electrical power"),
     "offline": gettext_noop("%(count)s offline"),
+    "gone": gettext_noop("%(count)s no longer listed by the OLT"),
 }
 HINTS = {
     "olt_unreachable": gettext_noop("Check its power, its uplink, the management network and the SNMP credentials."),

@@ -79,6 +79,8 @@ class Problem(models.Model):
         ADMIN = "admin", _("disabled or restarted by a command")
         DROP_CABLE = "drop_cable", _("drop cable or device of the customer")
         NOT_REPORTED = "not_reported", _("not reported by the OLT: fibre or power")
+        NOT_AUTHORISED = "not_authorised", _("authorisation by the OLT: profile, allow list or RADIUS")
+        DISAPPEARED = "disappeared", _("no longer listed by the OLT: fibre or power, or removed")
         ONE_BY_ONE = "one_by_one", _("none in common: the ONUs went down one after another")
         MASS_DISAPPEARANCE = "mass_disappearance", _("many ONUs disappeared at once")
         TOO_MANY_ONUS = "too_many_onus", _("more ONUs than the limit")

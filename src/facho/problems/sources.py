@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -54,6 +55,13 @@ class OnusOfOlt:
     drops: tuple[PowerDrop, ...] = ()
     falls: tuple[Falls, ...] = ()
     state_interval: timedelta | None = None
+
+
+class _Down(NamedTuple):
+    """An ONU that is down, and whether the counters of its port leave it out."""
+
+    onu: DownOnu
+    is_missing: bool
 
 
 class Network:
@@ -103,8 +111,9 @@ def _onus_of(
     ids: Collection[int], versions: Mapping[int, int], now: datetime, oldest: Mapping[int, datetime]
 ) -> dict[int, OnusOfOlt]:
     """Read the ports, the ONUs that are down, and the recent events of some OLTs, each with one query."""
-    down = _down_onus(ids, min([now - outages.NEWS_FOR, *(oldest[id_] for id_ in ids if id_ in oldest)]))
-    ports = _ports(ids, down)
+    since = min([now - outages.NEWS_FOR, *(oldest[id_] for id_ in ids if id_ in oldest)])
+    down, gone = _down_onus(ids, since, now - outages.NEWS_FOR), _gone_onus(ids, now - outages.NEWS_FOR)
+    ports = _ports(ids, down, gone)
     drops = _drops(ids, now - optics.DROP_LASTS)
     falls = _falls(ids, now - flapping.WITHIN)
     intervals = _state_intervals(ids)
@@ -120,39 +129,85 @@ def _onus_of(
     }
 
 
-def _ports(ids: Collection[int], down: Mapping[Place, Sequence[DownOnu]]) -> dict[int, list[PortState]]:
+def _ports(
+    ids: Collection[int], down: Mapping[Place, Sequence[_Down]], gone: Mapping[Place, Sequence[_Down]]
+) -> dict[int, list[PortState]]:
     watched = F("total") - F("missing") - F("disabled")
     # Without NULLs, which the types of a query do not know. The same below.
     rows: Any = (
         PonPort.objects.filter(olt__in=ids, slot__isnull=False, port__isnull=False)
-        .annotate(watched=watched, down=F("los") + F("dying_gasp") + F("offline"))
+        .annotate(watched=watched, down=F("los") + F("dying_gasp") + F("offline") + F("auth_failed"))
         .order_by("olt", "slot", "port")
     )
     found = defaultdict(list)
     for olt_id, slot, port, total, dark, weak, state_at in rows.values_list(
         "olt_id", "slot", "port", "watched", "down", "weak", "state_at"
     ):
-        onus = tuple(down.get((olt_id, slot, port), ()))
-        found[olt_id].append(PortState(slot, port, max(total, 0), dark, weak, state_at, onus))
+        fallen, lost = down.get((olt_id, slot, port), ()), gone.get((olt_id, slot, port), ())
+        # The counters do not have missing ONUs, and have those that the last discovery did not find as they were.
+        missing = sum(each.is_missing for each in (*fallen, *lost))
+        dark += missing + sum(not each.is_missing for each in lost)
+        onus = tuple(each.onu for each in (*fallen, *lost))
+        found[olt_id].append(PortState(slot, port, max(total, 0) + missing, dark, weak, state_at, onus))
     return found
 
 
-def _down_onus(ids: Collection[int], since: datetime) -> dict[Place, list[DownOnu]]:
-    """Return the ONUs that are down since a run saw them go down; not those that were down when they were found."""
+# Down: without light, or refused by the OLT.
+DOWN = (*Onu.DARK, Onu.State.AUTH_FAILED)
+
+
+def _down_onus(ids: Collection[int], since: datetime, missing_since: datetime) -> dict[Place, list[_Down]]:
+    """Return the ONUs that are down since a run saw them go down; not those that were down when they were found.
+
+    Some OLTs list an ONU that is down for a while only.
+    """
     seen = OnuEvent.objects.filter(onu=OuterRef("pk"), field=OnuEvent.Field.STATE, at__gte=OuterRef("state_since"))
+    refused = Onu.State.AUTH_FAILED
+    fell = Q(new__in=Onu.DARK) & ~Q(old__in=Onu.DARK) | Q(new=refused) & ~Q(old=refused)
     rows: Any = (
-        Onu.objects.filter(olt__in=ids, state__in=Onu.DARK, state_since__gte=since, misses=0)
-        .filter(missing_since__isnull=True, slot__isnull=False, port__isnull=False)
-        .filter(Exists(seen.exclude(old__in=Onu.DARK).filter(new__in=Onu.DARK)))
-        .order_by()
+        _placed(ids, missing_since).filter(state__in=DOWN, state_since__gte=since).filter(Exists(seen.filter(fell)))
     )
     found = defaultdict(list)
-    for olt_id, slot, port, id_, state, at, last_down, cause in rows.values_list(
-        "olt_id", "slot", "port", "pk", "state", "state_since", "last_down", "down_cause"
+    for olt_id, slot, port, id_, state, at, last_down, cause, missing in rows.values_list(
+        "olt_id", "slot", "port", "pk", "state", "state_since", "last_down", "down_cause", "missing_since"
     ):
         is_exact = last_down is not None and abs(last_down - at) <= EXACT
-        found[olt_id, slot, port].append(DownOnu(id_, state, at, is_exact, cause or ""))
+        found[olt_id, slot, port].append(_Down(DownOnu(id_, state, at, is_exact, cause or ""), missing is not None))
     return found
+
+
+def _gone_onus(ids: Collection[int], since: datetime) -> dict[Place, list[_Down]]:
+    """Return the ONUs that were up when the OLT listed them for the last time. They fell after that reading.
+
+    A mass disappearance that is not confirmed yet says nothing of its ONUs.
+    """
+    # Two statements, each with its index: of most OLTs nothing is absent.
+    held: Any = PonPort.objects.filter(olt__in=ids, held__gt=0).order_by().values_list("olt_id", flat=True)
+    absent = [
+        _placed(ids, since).filter(missing_since__isnull=False),
+        _placed(set(held), since).filter(missing_since__isnull=True, misses__gt=0),
+    ]
+    known = Q(own_state_at__gte=since) & ~Q(state__in=(*DOWN, Onu.State.DISABLED))
+    columns = ("olt_id", "slot", "port", "pk", "own_state_at", "missing_since")
+    rows: Any = chain.from_iterable(
+        each.filter(known).exclude(olt__suspect_reason=Olt.Suspect.VANISHING).values_list(*columns) for each in absent
+    )
+    found = defaultdict(list)
+    for olt_id, slot, port, id_, at, missing in rows:
+        found[olt_id, slot, port].append(_Down(DownOnu(id_, "missing", at, is_exact=False), missing is not None))
+    return found
+
+
+def _placed(ids: Collection[int], missing_since: datetime) -> QuerySet[Onu]:
+    """Return the ONUs of OLTs with a place, without those that are missing for long or are elsewhere now."""
+    elsewhere = Onu.objects.filter(serial=OuterRef("serial"), missing_since__isnull=True, misses=0)
+    moved_away = Exists(elsewhere.exclude(olt=OuterRef("olt")))
+    lost = Q(missing_since__gte=missing_since, place_taken=False) & ~Q(moved_away)
+    return (
+        Onu.objects.filter(olt__in=ids, slot__isnull=False, port__isnull=False)
+        .filter(Q(missing_since__isnull=True) | lost)
+        .order_by()
+    )
 
 
 def _events(ids: Collection[int], field: str, since: datetime) -> QuerySet[OnuEvent]:

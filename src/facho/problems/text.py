@@ -70,7 +70,7 @@ def summary(kind: str, evidence: Mapping[str, Any]) -> str:
     return gettext(SENTENCES[name]) % _Known(shown) if name in SENTENCES else ""
 
 
-STATES = ("los", "dying_gasp", "offline")
+STATES = ("los", "dying_gasp", "offline", "auth_failed", "missing")
 
 
 def _down(evidence: Mapping[str, Any]) -> str:
@@ -79,6 +79,8 @@ def _down(evidence: Mapping[str, Any]) -> str:
         "los": gettext("%(count)s with loss of signal"),
         "dying_gasp": gettext("%(count)s without power"),
         "offline": gettext("%(count)s offline"),
+        "auth_failed": gettext("%(count)s not authorised"),
+        "missing": gettext("%(count)s no longer listed"),
     }
     causes = ", ".join(words[state] % {"count": whole(count)} for state, count in counts.items() if count)
     down = whole(evidence["down"])
@@ -123,6 +125,11 @@ REASONS = {
     "olt_restart": gettext_noop("All ports in use failed within a minute, but the OLT answers."),
     "admin": gettext_noop("The OLT reports a command as the cause."),
     "not_reported": gettext_noop("The ONUs went down together. The OLT reports them as offline, without a cause."),
+    "not_authorised": gettext_noop("The OLT refuses these ONUs. They have light, but their customers have no service."),
+    "disappeared": gettext_noop(
+        "Discoveries that read the port to the end do not find these ONUs, and no other OLT has them. Some OLTs list "
+        "only ONUs that are up."
+    ),
     "one_by_one": gettext_noop("For example, customers switch off at night. A cut would take all of them together."),
     "drop_cable": gettext_noop("Other ONUs of the port are not concerned."),
     "site": gettext_noop("Other OLTs of the same site stopped answering at the same time."),

@@ -69,6 +69,10 @@ class ProbableCause(StrEnum):
     DROP_CABLE = "drop_cable"
     # The ONUs went down together, and their OLT does not report why.
     NOT_REPORTED = "not_reported"
+    # The OLT does not authorise them.
+    NOT_AUTHORISED = "not_authorised"
+    # The OLT does not list them any more: fibre, power, or removed from its configuration.
+    DISAPPEARED = "disappeared"
     # Slowly, as when customers switch off.
     ONE_BY_ONE = "one_by_one"
     MASS_DISAPPEARANCE = "mass_disappearance"
@@ -125,7 +129,7 @@ class DownOnu:
     """An ONU that was up, went down and still is, as a run of Facho saw."""
 
     id: int
-    # los, dying_gasp or offline.
+    # los, dying_gasp, offline, auth_failed, or missing: up when it was last listed by the OLT.
     state: str
     since: datetime
     # Whether the OLT reports the time. Otherwise it is that of the reading that noticed it.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from facho.engine.presence import Suspicion
 from facho.engine.problems.model import (
     Confidence,
     FoundProblem,
@@ -24,7 +25,10 @@ LATE_SHARE, LATE_AFTER = 0.5, timedelta(minutes=1)
 # More late jobs have a common cause: the pollers.
 MANY_LATE = 10
 
-SUSPICIONS = {"vanishing": ProbableCause.MASS_DISAPPEARANCE, "too_many": ProbableCause.TOO_MANY_ONUS}
+SUSPICIONS: Mapping[str, ProbableCause] = {
+    Suspicion.VANISHING: ProbableCause.MASS_DISAPPEARANCE,
+    Suspicion.TOO_MANY: ProbableCause.TOO_MANY_ONUS,
+}
 
 
 def olts_down(olts: Sequence[OltState]) -> list[FoundProblem]:

@@ -74,6 +74,14 @@ WITHOUT_CAPACITOR = timedelta(seconds=15)
 # Share of ONUs with loss of signal, from which on a cut is probable.
 LOS_PROBABLE = 0.8
 
+# Causes that follow from the state of nearly all ONUs. Those that the OLT does not list any more may have been removed
+# from its configuration.
+OF_STATE = {
+    "auth_failed": (ProbableCause.NOT_AUTHORISED, Confidence.PROBABLE),
+    "missing": (ProbableCause.DISAPPEARED, Confidence.UNKNOWN),
+}
+OF_STATE_SHARE = 0.8
+
 # ONUs of a cut that can be called probable: three may be one house.
 FEWEST_PROBABLE = 4
 
@@ -285,7 +293,7 @@ def _cards(ports: Sequence[PortState], found: Sequence[Outage]) -> dict[int, lis
     cards = {}
     for slot in sorted({each.port.slot for each in found}):
         outages_ = [each for each in found if each.port.slot == slot and each.is_whole]
-        if len(outages_) < 2 or any(each.gasps >= GASPS_POSSIBLE or _is_commanded(each.onus) for each in outages_):
+        if len(outages_) < 2 or any(_is_no_card(each) for each in outages_):
             continue
         start = min(each.first for each in outages_)
         end = max(each.first for each in outages_)
@@ -295,6 +303,12 @@ def _cards(ports: Sequence[PortState], found: Sequence[Outage]) -> dict[int, lis
         if not works and end - start <= TOGETHER and sum(len(each.onus) for each in outages_) >= FEWEST_ON_CARD:
             cards[slot] = outages_
     return cards
+
+
+def _is_no_card(outage: Outage) -> bool:
+    """Return whether its ONUs report something that a failed card does not explain."""
+    is_refused = _share(outage.onus, "auth_failed") >= OF_STATE_SHARE
+    return outage.gasps >= GASPS_POSSIBLE or is_refused or _is_commanded(outage.onus)
 
 
 def _of_card(olt: OltState, slot: int, card: Sequence[Outage]) -> FoundProblem:
@@ -385,6 +399,9 @@ def _cause(outage: Outage, beside: Collection[Outage], *, is_in_power_cut: bool)
     onus = outage.onus
     if _is_commanded(onus):
         return ProbableCause.ADMIN, Confidence.PROBABLE
+    for state, cause in OF_STATE.items():
+        if _share(onus, state) >= OF_STATE_SHARE:
+            return cause
     if outage.gasps >= GASPS_POSSIBLE:
         is_likely = outage.is_exact and outage.gasps >= GASPS_PROBABLE
         return ProbableCause.POWER_CUT, Confidence.PROBABLE if is_likely else Confidence.POSSIBLE
@@ -440,6 +457,7 @@ def _slowly(olt: OltState, port: PortState, open_: Mapping[str, OpenProblem], no
 def _evidence(olt: OltState, onus: Sequence[DownOnu], **more: object) -> dict[str, object]:
     """Return the values of the sentence: numbers by state, first and last time, and how exact the times are."""
     counts = {state: sum(onu.state == state for onu in onus) for state in ("los", "dying_gasp", "offline")}
+    counts |= {state: number for state in OF_STATE if (number := sum(onu.state == state for onu in onus))}
     is_exact = all(onu.is_exact for onu in onus)
     interval = olt.state_interval
     return {
