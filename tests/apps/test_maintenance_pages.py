@@ -1,5 +1,6 @@
 """Pages of maintenance: a start in two clicks, the list, the form, and the badges on other pages."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -125,6 +126,33 @@ def test_a_port_in_maintenance_is_marked_and_its_olt_is_not(page, central):
 
     assert BADGE in html(page, f"/olts/{central.pk}/ports/0/1/")
     assert BADGE not in html(page, "/olts/")
+
+
+def test_the_ports_of_an_olt_in_maintenance_have_no_badge_of_their_own_on_its_page(page, central):
+    make_port(central, 0, 1, online=1)
+    make_port(central, 0, 2, online=1)
+    make_maintenance(central)
+
+    assert BADGE not in ports_of(page, central)
+    make_maintenance(central, slot=0, port=2)
+    assert ports_of(page, central).count(BADGE) == 1
+
+
+def ports_of(page, olt):
+    return html(page, f"/olts/{olt.pk}/").partition('class="table ports')[2]
+
+
+@pytest.mark.parametrize("polling", [True, False])
+def test_without_polling_a_node_runs_when_the_maintenance_is_over(page, central, node, polling):
+    soon = timezone.now() + timedelta(minutes=4)
+    type(node).objects.filter(pk=node.pk).update(next_run_at=soon)
+    plan = make_maintenance(central, polling=polling)
+
+    nodes = html(page, f"/olts/{central.pk}/").partition('class="table nodes')[2].partition("</table>")[0]
+
+    expected = soon if polling else plan.ends_at
+    # The chained node runs with it.
+    assert re.findall('datetime="([^"]+)" data-due', nodes) == [expected.isoformat()] * 2
 
 
 def test_charts_have_a_mark_for_the_time_of_a_maintenance(page, central):

@@ -1,5 +1,6 @@
 """Badges of maintenance. What is in maintenance is read once for each request."""
 
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -29,15 +30,29 @@ def maintained(request: HttpRequest) -> Maintained:
 
 @register.simple_tag(takes_context=True)
 def maintenance_badge(
-    context: dict[str, Any], olt_id: int | None, slot: int | None = None, port: int | None = None
+    context: dict[str, Any],
+    olt_id: int | None,
+    slot: int | None = None,
+    port: int | None = None,
+    *,
+    is_own: bool = False,
 ) -> SafeString | str:
-    """Show that an OLT or a port is in maintenance; otherwise nothing."""
+    """Show that an OLT or a port is in maintenance; otherwise nothing. `is_own`: not with all ports of its OLT."""
     windows = maintained(context["request"]).of(olt_id, slot, port)
+    if is_own:
+        windows = [window for window in windows if window.maintenance.is_of_port]
     if not windows:
         return ""
     return format_html(
         '<span class="badge maintenance" title="{}">{}</span>', windows[-1].maintenance.headline, _("maintenance")
     )
+
+
+@register.simple_tag(takes_context=True)
+def polls_again_at(context: dict[str, Any], olt_id: int) -> datetime | None:
+    """Return when the maintenance ends for which an OLT is not polled; None if it is polled."""
+    windows = maintained(context["request"]).of(olt_id)
+    return max((window.ends_at for window in windows if not window.maintenance.polls), default=None)
 
 
 @register.simple_tag(takes_context=True)
