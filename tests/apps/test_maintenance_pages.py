@@ -1,5 +1,6 @@
 """Pages of maintenance: a start in two clicks, the list, the form, and the badges on other pages."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -153,6 +154,18 @@ def test_without_polling_a_node_runs_when_the_maintenance_is_over(page, central,
     expected = soon if polling else plan.ends_at
     # The chained node runs with it.
     assert re.findall('datetime="([^"]+)" data-due', nodes) == [expected.isoformat()] * 2
+
+
+def test_the_figures_of_an_olt_have_marks(page, central, norte):
+    plan = make_maintenance(central, reason="Fans")
+    make_maintenance(norte)
+
+    found = re.search('id="figure-marks" type="application/json">(.*?)</script>', html(page, f"/olts/{central.pk}/"))
+
+    assert found
+    [mark] = json.loads(found[1])
+    assert mark["title"] == "Maintenance of OLT-CENTRAL-01: Fans"
+    assert (mark["at"], mark["until"]) == tuple(round(at.timestamp() * 1000) for at in (plan.starts_at, plan.ends_at))
 
 
 def test_charts_have_a_mark_for_the_time_of_a_maintenance(page, central):

@@ -191,6 +191,19 @@ def test_a_message_that_several_alerts_were_closed_says_why(dark, sur):
     ]
 
 
+def test_a_problem_that_lasts_through_several_maintenances_is_not_unstable(dark, sur):
+    cut(sur, 1)
+    for number in range(4):
+        maintain(sur, start=T0 + (5 + 10 * number) * MIN, length=5 * MIN)
+
+    look_until(T0 + 50 * MIN, start=T0, every=MIN)
+
+    assert [(alert.is_unknown, alert.is_unstable) for alert in Alert.objects.order_by("id")] == [
+        *[(True, False)] * 4,
+        (False, False),
+    ]
+
+
 def test_what_was_summarised_is_resolved_like_any_other(dark, sur):
     maintain(sur)
     cut(sur, 1)

@@ -179,8 +179,8 @@ def _explained(rules: Mapping[int, Rule], found: Firings, watched: Mapping[int, 
 
 
 def _recently_ended(now: datetime) -> Mapping[int, Mapping[str, int]]:
-    """Return how often each key of each rule ended in the last hour."""
-    rows = Alert.objects.filter(recovered_at__gt=now - HOUR, rule__isnull=False)
+    """Return how often each key of each rule was resolved in the last hour. One that was only closed may last."""
+    rows = Alert.objects.filter(recovered_at__gt=now - HOUR, rule__isnull=False, params__closed__isnull=True)
     times: dict[int, dict[str, int]] = defaultdict(dict)
     for rule_id, key, count in rows.order_by().values_list("rule_id", "key").annotate(times=Count("id")):
         times[rule_id][key] = count

@@ -1,6 +1,6 @@
 """Badges of maintenance. What is in maintenance is read once for each request."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -10,12 +10,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from facho.apps.dashboard.history import milliseconds
 from facho.apps.dashboard.maintenance import quick_choices
 from facho.apps.inventory.scopes import visible_ids
 from facho.apps.maintenance.models import Maintenance, MaintenanceWindow
-from facho.apps.maintenance.queries import Maintained, maintained_at, may_plan, restrict_maintenance
+from facho.apps.maintenance.queries import Maintained, maintained_at, may_plan, restrict_maintenance, windows_between
 
 register = template.Library()
+
+# Of the figures of an OLT.
+LONGEST_CHART = timedelta(days=30)
 
 
 def maintained(request: HttpRequest) -> Maintained:
@@ -46,6 +50,22 @@ def maintenance_badge(
     return format_html(
         '<span class="badge maintenance" title="{}">{}</span>', windows[-1].maintenance.headline, _("maintenance")
     )
+
+
+@register.simple_tag(takes_context=True)
+def maintenance_marks(context: dict[str, Any], olt_id: int) -> list[dict[str, Any]]:
+    """Return the maintenance of an OLT in the time of its longest chart, as marks."""
+    now = timezone.now()
+    if not context["request"].user.has_perm(Maintenance.VIEW_PERMISSION):
+        return []
+    return [
+        {
+            "at": milliseconds(window.starts_at),
+            "until": milliseconds(window.ends_at),
+            "title": window.maintenance.headline,
+        }
+        for window in Maintained(windows_between(now - LONGEST_CHART, now)).of(olt_id)
+    ]
 
 
 @register.simple_tag(takes_context=True)

@@ -49,14 +49,17 @@ function drawFigure(figure, { unit, high, lines }) {
     note(container, figure.dataset.empty);
     return;
   }
+  const from = Date.parse(data.from);
+  const marks = JSON.parse(document.getElementById("figure-marks").textContent).filter(({ until }) => until > from);
   const width = Date.parse(data.points[1]?.at ?? data.to) - Date.parse(data.points[0].at);
   drawChart(container, {
-    from: Date.parse(data.from),
+    from,
     to: Date.parse(data.to),
     low: 0,
     high: high ?? (1.1 * Math.max(...series.flatMap(({ points }) => points.map(([, each]) => each))) || 1),
     gap: 1.5 * width,
     series,
+    marks: marks.map((mark) => ({ ...mark, at: Math.max(mark.at, from) })),
     unit,
     xLabel: hours > 48 ? formats.day : formats.hour,
     tip: formats.full,
