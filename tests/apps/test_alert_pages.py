@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from alert_cast import make_alert, make_channel, make_delivery, make_rule
-from cast import T0, make_olt
+from cast import T0, make_maintenance, make_olt
 from django.test import Client
 from django.utils import timezone
 
@@ -108,6 +108,24 @@ def test_the_preview_has_the_problems_of_now_and_else_the_last_alert(api, sur):
     assert (last["origin"], "The last one." in last["text"]) == ("last", True)
     assert (now["origin"], now["alerts"], "That of now." in now["text"]) == ("now", 1, True)
     assert Alert.objects.count() == 1
+
+
+def test_the_preview_has_the_time_of_the_open_alert(api, sur):
+    rule = make_rule()
+    Olt.objects.update(reachability="unreachable")
+    make_alert(sur, rule=rule, key=f"olt:{sur.pk}", opened_at=T0)
+
+    text = api.get(f"/api/v1/alert-rules/{rule.pk}/preview/").data["text"]
+
+    assert "Since Jun 1, 2025, 10:00:00 UTC." in text
+
+
+def test_the_preview_leaves_out_what_a_maintenance_holds(api, sur):
+    rule = make_rule()
+    Olt.objects.update(reachability="unreachable")
+    make_maintenance(sur)
+
+    assert api.get(f"/api/v1/alert-rules/{rule.pk}/preview/").data["origin"] == "example"
 
 
 def test_a_rule_is_tried_on_the_past(page, api):

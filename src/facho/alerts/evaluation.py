@@ -127,7 +127,7 @@ def evaluate(now: datetime, snapshot: Mapping[str, Any], since: datetime) -> Non
     ended = _recently_ended(now) if is_new else {}
     for rule in rules.values():
         if found[rule.pk] is not None:
-            firing = [each for each in found[rule.pk] or () if not _windows(held, rule, each)]
+            firing = [each for each in found[rule.pk] or () if not holding_windows(held, rule, each)]
             holds = {each.key: explained.hold(rule.kind, each) for each in firing}
             listed = {key: hold for key, hold in holds.items() if hold is not None}
             unstable = {key for key, times in ended.get(rule.pk, {}).items() if 0 < rule.flap_times <= times + 1}
@@ -187,7 +187,7 @@ def _recently_ended(now: datetime) -> Mapping[int, Mapping[str, int]]:
     return times
 
 
-def _windows(maintained: Maintained, rule: Rule, about: Firing | Alert) -> list[MaintenanceWindow]:
+def holding_windows(maintained: Maintained, rule: Rule, about: Firing | Alert) -> list[MaintenanceWindow]:
     """Return the windows of maintenance that hold an alert. Events of maintenance itself are not held."""
     is_own = rule.kind == RuleKind.EVENT and str(about.params.get("event")).startswith("MAINTENANCE_")
     return [] if is_own else maintained.of(about.olt_id, about.slot, about.port)
@@ -201,7 +201,7 @@ def _closing(alert: Alert, rules: Mapping[int, Rule], world: World, held: Mainta
         return {"closed": {"by": "rule"}}
     if alert.olt_id is not None and not world.watches(rule, alert.olt_id):
         return {"closed": {"by": "rule" if alert.olt_id in world.olts else "disabled"}}
-    for window in _windows(held, rule, alert):
+    for window in holding_windows(held, rule, alert):
         alert.window, plan = window, window.maintenance
         end = {"at": window.ends_at.isoformat(timespec="minutes"), "reason": plan.reason}
         return {"closed": {"by": "maintenance", "target": plan.target, **end}}
@@ -296,7 +296,7 @@ def _open(rule: Rule, firing: Firing, seen: Seen, changes: Changes) -> Alert:
         params=dict(firing.params),
         opened_at=changes.now,
         last_seen_at=changes.now,
-        window=next(iter(_windows(changes.over, rule, firing)), None),
+        window=next(iter(holding_windows(changes.over, rule, firing)), None),
         held=seen.held.get(firing.key, ""),
         is_unstable=firing.key in seen.unstable,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone, translation
 
+from facho.alerts.evaluation import holding_windows
 from facho.alerts.kinds import EVENT_CHOICES, RuleKind
 from facho.alerts.messages import compose
 from facho.alerts.models import Alert, Rule
@@ -14,6 +15,7 @@ from facho.alerts.rules import Firing, Message, News
 from facho.alerts.sources import World, firings
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.queries import OLT_HEAVY
+from facho.apps.maintenance.queries import held_at
 from facho.apps.telemetry.models import PonPort
 
 NOW, LAST, EXAMPLE = "now", "last", "example"
@@ -33,7 +35,8 @@ class Preview:
 def preview(rule: Rule, now: datetime, snapshot: Mapping[str, Any], public_url: str = "") -> Preview:
     """Return the message that a rule would send now, in the language and time zone of the user."""
     world = World(now, snapshot, now)
-    found = firings([rule], world)[rule.pk] or []
+    held, _over = held_at(now)
+    found = [each for each in firings([rule], world)[rule.pk] or [] if not holding_windows(held, rule, each)]
     if found:
         origin, alerts = NOW, _alerts(rule, found, now)
     elif last := _last(rule):
@@ -55,6 +58,8 @@ def _last(rule: Rule) -> Alert | None:
 
 def _alerts(rule: Rule, found: Sequence[Firing], now: datetime) -> list[Alert]:
     olts = Olt.objects.only("name").in_bulk({firing.olt_id for firing in found if firing.olt_id is not None})
+    is_open = Alert.objects.filter(rule=rule, recovered_at__isnull=True, key__in=[firing.key for firing in found])
+    since = dict(is_open.values_list("key", "opened_at"))
     return [
         Alert(
             rule_name=rule.name,
@@ -65,7 +70,7 @@ def _alerts(rule: Rule, found: Sequence[Firing], now: datetime) -> list[Alert]:
             slot=firing.slot,
             port=firing.port,
             params=dict(firing.params),
-            opened_at=now,
+            opened_at=since.get(firing.key, now),
         )
         for firing in found
     ]
