@@ -276,12 +276,12 @@ def _set_up(fleet: list[dict[str, Any]]) -> None:
     from facho.runtime.cli import prepare
 
     prepare()
-    from django.core.management import call_command
     from django.db import connections
 
     from facho.runtime.demo.setting_up import set_up
+    from facho.runtime.upgrade import upgrade
 
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade(verbosity=0)
     set_up(fleet)
     connections.close_all()
 

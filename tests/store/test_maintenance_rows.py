@@ -45,7 +45,7 @@ def test_start_and_end_are_logged_once(caplog):
     follow(T0 - 10 * MIN, T0 + 3 * HOUR)
 
     assert told(caplog) == [
-        "maintenance of OLT-SUR-03 started; it ends at 2026-03-01T12:00+00:00",
+        "maintenance of OLT-SUR-03 started; it ends at 2026-03-01T12:00:00+00:00",
         "maintenance of OLT-SUR-03 ended",
     ]
 
@@ -59,7 +59,7 @@ def test_a_long_one_has_a_reminder_half_an_hour_before_its_end(caplog):
     step(T0 + 4 * HOUR + 35 * MIN)
 
     assert told(caplog)[1:] == [
-        "maintenance of Lima ends at 2026-03-01T15:00+00:00: extend it if the work takes longer"
+        "maintenance of Lima ends at 2026-03-01T15:00:00+00:00: extend it if the work takes longer"
     ]
 
 

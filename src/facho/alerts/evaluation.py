@@ -203,7 +203,7 @@ def _closing(alert: Alert, rules: Mapping[int, Rule], world: World, held: Mainta
         return {"closed": {"by": "rule" if alert.olt_id in world.olts else "disabled"}}
     for window in holding_windows(held, rule, alert):
         alert.window, plan = window, window.maintenance
-        end = {"at": window.ends_at.isoformat(timespec="minutes"), "reason": plan.reason}
+        end = {"at": window.ends_at.isoformat(timespec="seconds"), "reason": plan.reason}
         return {"closed": {"by": "maintenance", "target": plan.target, **end}}
     return {}
 

@@ -36,7 +36,7 @@ def _mark(window: MaintenanceWindow, name: str, now: datetime) -> bool:
 
 def _tell(event: Event, window: MaintenanceWindow) -> None:
     plan = window.maintenance
-    end = {} if event is Event.MAINTENANCE_ENDED else {"at": window.ends_at.isoformat(timespec="minutes")}
+    end = {} if event is Event.MAINTENANCE_ENDED else {"at": window.ends_at.isoformat(timespec="seconds")}
     log_event(logger, event, olt_id=plan.olt_id, target=plan.target, **end)
 
 
