@@ -279,6 +279,42 @@ def test_a_slow_rhythm_is_no_gap(onu):
     assert spans_of(onu, [T0, T0 + 20 * MIN, T0 + 40 * MIN, T0 + 60 * MIN]) == [(0, 60, "online", "online", "")]
 
 
+def test_a_shorter_interval_makes_no_gaps_of_the_readings_before_it(onu):
+    hours = [T0 + n * HOUR for n in range(12)]
+    seconds = [T0 + 12 * HOUR + n * timedelta(seconds=30) for n in range(121)]
+
+    assert spans_of(onu, hours + seconds, T0 + 13 * HOUR) == [(0, 13 * 60, "online", "online", "")]
+
+
+@pytest.mark.parametrize("read", [[], [30]], ids=["never", "once"])
+def test_a_period_that_was_hardly_read_has_no_state(onu, read):
+    assert [each[2] for each in spans_of(onu, [T0 + n * MIN for n in read])] == ["unread"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "after_gap"),
+    [
+        pytest.param([0, 1, 2, 3, 9, 10], [9], id="a pause among shorter ones"),
+        pytest.param([0, 60, 120, 180, 181, 182, 183, 184], [], id="a shorter interval since then"),
+        pytest.param([0, 1, 2, 3, 63, 123, 183], [], id="a longer interval since then"),
+        pytest.param([0, 60, 120, 121, 180, 240, 300], [], id="one more reading"),
+        pytest.param([0, 1, 2, 3, 4, 50, 100, 101, 102, 103], [50, 100], id="a reading within a gap"),
+        pytest.param([0, 60], [], id="two readings"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_a_gap_is_longer_than_the_pauses_beside_it(minutes, after_gap):
+    assert [minutes[position] for position in history.gaps([T0 + n * MIN for n in minutes])] == after_gap
+
+
+def test_rates_before_a_shorter_interval_are_kept():
+    minutes = [*range(0, 600, 60), *range(600, 660)]
+
+    found = bits_per_second([(T0 + n * MIN, n * 7_500) for n in minutes])
+
+    assert found == [(T0 + n * MIN, 1_000) for n in minutes[1:]]
+
+
 def test_a_missing_onu_is_missing_although_nothing_is_read(onu):
     make_event(onu, T0 + 10 * MIN, field="presence", old="present", new="missing", cause="not found")
     make_event(onu, T0 + 40 * MIN, field="presence", old="missing", new="present", cause="found again")

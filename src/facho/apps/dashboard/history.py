@@ -31,6 +31,11 @@ LONGEST_MEAN_OF_RUNS = 2 * DAY
 RANGES = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "1y": 365 * DAY}
 USUAL = "24h"
 
+# A pause between readings is a gap if it is longer than so many usual ones. Usual is the median of the pauses on one side:
+# so a job whose interval was changed has no gap before or after the change.
+USUAL_PAUSES = 3
+PAUSES_BESIDE = 3
+
 # A counter of 32 bits starts from 0 after this. At a restart it does so from any value.
 WRAP = 2**32
 
@@ -130,21 +135,40 @@ def thin(points: Sequence[Point], bucket: timedelta, choose: Callable[..., Point
     return [choose(each, key=lambda point: point[1]) for each in buckets.values()]
 
 
+def gaps(times: Sequence[datetime], shortest: timedelta = timedelta(), bounds: int = 0) -> list[int]:
+    """Return the positions of the times that come after a gap, which is longer than `shortest`.
+
+    The first and the last `bounds` times are those of the period, not of readings: the pauses there are never usual.
+    """
+    pauses = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    end = len(pauses) - bounds
+
+    def usual(position: int) -> float:
+        before = pauses[max(position - PAUSES_BESIDE, bounds) : position]
+        after = pauses[position + 1 : min(position + 1 + PAUSES_BESIDE, end)]
+        only = pauses[position] if bounds <= position < end else 0.0
+        return max((median(each) for each in (before, after) if each), default=only)
+
+    floor = max(shortest.total_seconds(), USUAL_PAUSES * min(pauses[bounds:end], default=0.0))
+    return [
+        position + 1
+        for position, pause in enumerate(pauses)
+        if pause > floor and pause > USUAL_PAUSES * usual(position)
+    ]
+
+
 def bits_per_second(counts: Sequence[tuple[datetime, int]]) -> list[Point]:
     """Return the rate between each two readings of a counter, at the time of the second one.
 
     There is none over a gap, nor over a restart of the counter. A counter that never exceeds 32 bits and falls wrapped,
     if its rate is then at most twice the highest one beside it; otherwise it restarted.
     """
-    pairs = list(pairwise(counts))
-    if not pairs:
-        return []
-    longest = 3 * median((later - earlier).total_seconds() for (earlier, _), (later, _) in pairs)
-    is_short = max(value for _, value in counts) < WRAP
+    after_gap = set(gaps([at for at, _ in counts]))
+    is_short = max((value for _, value in counts), default=0) < WRAP
     steps = [
         (later, after - before, (later - earlier).total_seconds())
-        for (earlier, before), (later, after) in pairs
-        if earlier < later
+        for position, ((earlier, before), (later, after)) in enumerate(pairwise(counts), 1)
+        if earlier < later and position not in after_gap
     ]
     highest = max((growth / seconds for _at, growth, seconds in steps if growth >= 0), default=0.0)
     rates = []
@@ -152,9 +176,15 @@ def bits_per_second(counts: Sequence[tuple[datetime, int]]) -> list[Point]:
         octets = growth
         if growth < 0 and is_short and (growth + WRAP) / seconds <= 2 * highest:
             octets += WRAP
-        if octets >= 0 and seconds <= longest:
+        if octets >= 0:
             rates.append((at, octets * 8 / seconds))
     return rates
+
+
+def breaks(points: Sequence[Point]) -> list[int]:
+    """Return the times of the points after a gap, for a script: in milliseconds."""
+    times = [at for at, _ in points]
+    return [milliseconds(times[position]) for position in gaps(times)]
 
 
 def as_json(points: Sequence[Point]) -> list[list[float]]:

@@ -185,6 +185,7 @@ def onu_history(request: HttpRequest, onu_id: int) -> HttpResponse:
             "from": history.milliseconds(period.since),
             "to": history.milliseconds(period.until),
             "series": {name: history.as_json(points) for name, points in read.lines.items()},
+            "breaks": {name: history.breaks(points) for name, points in read.lines.items()},
             "timeline": [_span_json(span) for span in spans],
             "marks": [_mark_json(mark) for mark in marks],
         }

@@ -3,22 +3,20 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from facho.apps.changes.models import Change
+from facho.apps.dashboard.history import gaps
 from facho.apps.dashboard.shown_changes import shown_changes
 from facho.apps.inventory.scopes import restrict
 from facho.apps.maintenance.models import Maintenance
 from facho.apps.maintenance.queries import Maintained, windows_between
 from facho.apps.telemetry.models import Onu, OnuEvent, PonPort
 
-# A pause between readings is a gap if it is longer than this, and than three usual ones.
+# A gap of the timeline is longer than this, because short jobs are late at times.
 SHORTEST_GAP = timedelta(minutes=10)
-USUAL_PAUSES = 3
 
 # Of the newest changes of an OLT, those in the period are marked.
 CHANGES_READ = 200
@@ -94,14 +92,12 @@ def with_gaps(spans: Sequence[Span], readings: Sequence[datetime], since: dateti
 
     A missing ONU is not read, and its state is known.
     """
-    pauses = [(later - earlier).total_seconds() for earlier, later in pairwise(readings)]
-    longest = max(SHORTEST_GAP, timedelta(seconds=USUAL_PAUSES * median(pauses or [0])))
     edges = [since, *readings, until]
-    gaps = [(earlier, later) for earlier, later in pairwise(edges) if later - earlier > longest]
+    unread = [(edges[position - 1], edges[position]) for position in gaps(edges, SHORTEST_GAP, bounds=1)]
     cut: list[Span] = []
     for span in spans:
         at = span.since
-        for start, end in () if span.state in ("", "missing") else gaps:
+        for start, end in () if span.state in ("", "missing") else unread:
             start, end = max(start, at), min(end, span.until)
             if start < end:
                 cut += [replace(span, since=at, until=start), Span(start, end, "")]

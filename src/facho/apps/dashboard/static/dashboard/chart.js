@@ -23,8 +23,8 @@ export function steps(low, high) {
 }
 
 /**
- * Draw into a container. `plot` has from, to, low, high, series [{name, label, points: [[ms, value]], gap}],
- * and may have limits [{value, label, name, under}], bands [[from, to]], marks [{at, until, title}], gap (ms), area, unit,
+ * Draw into a container. `plot` has from, to, low, high, series [{name, label, points: [[ms, value]], breaks}]:
+ * `breaks` is the set of the times of points after a gap. It may also have limits [{value, label, name, under}], bands [[from, to]], marks [{at, until, title}], gap (ms), area, unit,
  * xLabel(ms) and tip(ms).
  */
 export function drawChart(container, plot) {
@@ -116,11 +116,11 @@ function limits({ limits: lines = [], low, high }, { y, width }) {
 }
 
 /** One path per stretch without gaps; a stretch of a single reading is a dot. */
-function line({ name, points, gap: own }, { gap = own ?? Infinity, area, low }, { x, y }) {
+function line({ name, points, breaks }, { gap = Infinity, area, low }, { x, y }) {
   const stretches = [];
   for (const point of points) {
     const open = stretches.at(-1);
-    if (open && point[0] - open.at(-1)[0] <= gap) open.push(point);
+    if (open && !breaks?.has(point[0]) && point[0] - open.at(-1)[0] <= gap) open.push(point);
     else stretches.push([point]);
   }
   return stretches.flatMap((stretch) => {

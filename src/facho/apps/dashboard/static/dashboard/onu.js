@@ -32,12 +32,6 @@ function note(container, sentence) {
   container.replaceChildren(element);
 }
 
-/** Return the gap that breaks a line: three times the median distance between readings. */
-function usualGap(points) {
-  const distances = points.slice(1).map(([ms], position) => ms - points[position][0]).sort((a, b) => a - b);
-  return 3 * (distances[Math.floor(distances.length / 2)] ?? HOUR);
-}
-
 const isLong = () => data.to - data.from > 48 * HOUR;
 
 /** What all charts have in common: the time axis, the marks, and the dark times. */
@@ -59,7 +53,7 @@ function linesOf(names, factor = 1) {
       name,
       label: text.chart[name],
       points: data.series[name].map(([ms, value]) => [ms, value / factor]),
-      gap: usualGap(data.series[name]),
+      breaks: new Set(data.breaks[name]),
     }));
 }
 
