@@ -152,6 +152,30 @@ def test_forms(ana, reader, cut, form, said):
     assert said in answer.content.decode()
 
 
+def test_a_second_acknowledgement_names_the_first(ana, boss, cut):
+    cut.acknowledge(by=boss)
+
+    answer = ana.post(f"/problems/{cut.pk}/act/", {"action": "acknowledge", "comment": "Ticket 4711."}, follow=True)
+
+    assert "Already acknowledged by boss. Your comment was added." in answer.content.decode()
+    assert cut.entries.last().text == "Ticket 4711."
+
+
+@pytest.mark.parametrize("action", ["take", "unacknowledge"])
+def test_a_comment_is_kept_with_any_action(ana, cut, action):
+    ana.post(f"/problems/{cut.pk}/act/", {"action": action, "comment": "Ticket 4711."})
+
+    assert cut.entries.filter(kind="commented", text="Ticket 4711.", user_name="ana").exists()
+
+
+@pytest.mark.parametrize("path", ["/problems/", "/", "/?tv"])
+def test_lists_show_the_last_comment(ana, boss, cut, path):
+    cut.acknowledge(by=boss, comment="Splicer <sent>.")
+    cut.assign(by=boss, to=None)
+
+    assert "“Splicer &lt;sent&gt;.” boss" in text(ana, path)
+
+
 def test_a_form_does_not_lead_elsewhere(ana, cut):
     answer = ana.post(f"/problems/{cut.pk}/act/", {"action": "acknowledge", "back": "https://evil.example/"})
 

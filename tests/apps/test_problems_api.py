@@ -103,6 +103,40 @@ def test_a_problem_says_what_where_and_why(api, central, cut):
     assert body["entries"] == []
 
 
+SUMMARIES = [
+    pytest.param(
+        {"down": 28, "total": 29, "up": 0},
+        "28 of 29 ONUs down (1 other went down at another time): 28 with loss of signal; within 6 s",
+        id="none of the others works",
+    ),
+    pytest.param(
+        {"down": 28, "total": 40, "up": 12}, "28 of 40 ONUs down: 28 with loss of signal; within 6 s", id="they work"
+    ),
+    pytest.param(
+        {"down": 28, "total": 40, "up": 10},
+        "28 of 40 ONUs down (2 others went down at another time): 28 with loss of signal; within 6 s",
+        id="some of them work",
+    ),
+]
+
+
+@pytest.mark.parametrize(("evidence", "summary"), SUMMARIES)
+def test_onus_that_went_down_at_another_time_are_told_apart(api, cut, evidence, summary):
+    cut.evidence |= evidence
+    cut.save()
+
+    assert api.get(f"{URL}{cut.pk}/").json()["summary"] == summary
+
+
+def test_a_violated_quota_names_the_cause_of_most_lost_runs(api, central):
+    evidence = {"task": "State", "completed": 60, "required": 120, "causes": {"no_free_poller": 6, "olt_busy": 54}}
+    quota = make_problem(central, kind="quota_violated", cause="unknown", confidence="unknown", evidence=evidence)
+
+    body = api.get(f"{URL}{quota.pk}/").json()
+
+    assert body["cause_text"] == "Main cause: the OLT was busy (54 of 60 lost runs)"
+
+
 def act(api, problem, action, **body):
     return api.post(f"{URL}{problem.pk}/{action}/", body, format="json")
 
@@ -129,6 +163,18 @@ def test_each_action_and_its_undo(api, cut, support):
     assert [each[2] for each in said[3:]] == [
         "comment: Found at km 3.", "no longer snoozed", "no longer assigned", "acknowledgement withdrawn",
     ]  # fmt: skip
+
+
+def test_the_comment_of_a_second_acknowledgement_is_kept(api, cut, support):
+    cut.acknowledge(by=support, comment="Splicer sent.")
+
+    answer = act(api, cut, "acknowledge", comment="Ticket 4711.").json()
+
+    assert answer["acknowledged_by"] == "ana"
+    assert [(each["kind"], each["user"], each["text"]) for each in answer["entries"]] == [
+        ("acknowledged", "ana", "Splicer sent."),
+        ("commented", "boss", "Ticket 4711."),
+    ]
 
 
 def test_a_second_acknowledgement_changes_nothing(api, cut, support):

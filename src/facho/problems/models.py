@@ -174,6 +174,8 @@ class Problem(models.Model):
     @property
     def cause_text(self) -> str:
         """Return the cause and its confidence in words."""
+        if self.kind == Problem.Kind.QUOTA_VIOLATED and self.evidence.get("causes"):
+            return text.cause_of_runs(self.evidence["causes"])
         return text.cause(str(self.get_cause_display()), self.confidence)
 
     @property
@@ -197,9 +199,11 @@ class Problem(models.Model):
 
     @transaction.atomic
     def acknowledge(self, by: Any, comment: str = "") -> bool:
-        """Mark as seen by a person. False if it already was; then nothing changes."""
+        """Mark as seen by a person. False if it already was; then only the comment is added."""
         mine = Problem.objects.filter(pk=self.pk, acknowledged_at__isnull=True)
         if not mine.update(acknowledged_at=timezone.now(), acknowledged_by=by):
+            if comment:
+                self.comment(by, comment)
             return False
         record(Change.Action.ACKNOWLEDGED, self, {"comment": [None, comment]} if comment else None)
         self._note(ProblemEntry.Kind.ACKNOWLEDGED, by, comment)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 from django.utils.text import smart_split
 
@@ -29,6 +29,9 @@ OF_DARK_ONUS = {
 # Kinds that say nothing about the network.
 OF_JOBS = {Problem.Kind.QUOTA_VIOLATED, Problem.Kind.JOB_LATE}
 
+# Entries of the history that have a comment of a user.
+COMMENTED = (ProblemEntry.Kind.ACKNOWLEDGED, ProblemEntry.Kind.COMMENTED)
+
 # Users in the choice of an assignee.
 MOST_USERS = 200
 
@@ -36,7 +39,13 @@ MOST_USERS = 200
 def problems_of(user: Any) -> ProblemQuerySet:
     """Return the problems that a user sees, with what lists show of them."""
     related = ("olt", "onu", "acknowledged_by", "assignee")
-    return restrict(Problem.objects.select_related(*related).only(*OWN, *SHOWN), user)
+    comments = ProblemEntry.objects.filter(problem=OuterRef("pk"), kind__in=COMMENTED).exclude(text="")
+    last = comments.order_by("-at", "-id")
+    rows = Problem.objects.select_related(*related).only(*OWN, *SHOWN)
+    rows = rows.annotate(
+        last_comment=Subquery(last.values("text")[:1]), last_user=Subquery(last.values("user_name")[:1])
+    )
+    return restrict(rows, user)
 
 
 def searched(problems: ProblemQuerySet, words: str) -> ProblemQuerySet:

@@ -36,6 +36,13 @@ def cause(label: str, confidence: str) -> str:
     return gettext("Probable cause: %(cause)s") % {"cause": label}
 
 
+def cause_of_runs(causes: Mapping[str, int]) -> str:
+    """Return the cause of most of the lost runs of a job."""
+    name, count = max(causes.items(), key=lambda item: item[1])
+    shown = {"cause": WORDS["cause"].get(name, name), "count": whole(count), "all": whole(sum(causes.values()))}
+    return gettext("Main cause: %(cause)s (%(count)s of %(all)s lost runs)") % shown
+
+
 # Evidence in one line, by kind; with "_many" if it is of several ONUs or jobs.
 SENTENCES = {
     "low_power": gettext_noop("%(weak)s of %(up)s ONUs with light are below the limit"),
@@ -72,6 +79,11 @@ def summary(kind: str, evidence: Mapping[str, Any]) -> str:
 
 STATES = ("los", "dying_gasp", "offline", "auth_failed", "missing")
 
+# Without them, "28 of 29 down" reads as if one ONU worked.
+DOWN_BEFORE = ngettext_lazy(
+    "(%(count)s other went down at another time)", "(%(count)s others went down at another time)"
+)
+
 
 def _down(evidence: Mapping[str, Any]) -> str:
     counts = {state: evidence.get(state, 0) for state in STATES}
@@ -86,6 +98,9 @@ def _down(evidence: Mapping[str, Any]) -> str:
     down = whole(evidence["down"])
     if "total" in evidence:
         said = gettext("%(down)s of %(total)s ONUs down") % {"down": down, "total": whole(evidence["total"])}
+        others = evidence["total"] - evidence["down"] - evidence.get("up", 0)
+        if others > 0:
+            said += " " + ngettext(*DOWN_BEFORE, others) % {"count": whole(others)}
     else:
         said = ngettext("%(down)s ONU down", "%(down)s ONUs down", evidence["down"]) % {"down": down}
     return f"{said}: {causes}; {_within(evidence)}"
@@ -112,7 +127,7 @@ def _time(value: Any) -> datetime | None:
 
 # Why the evidence leads to the cause.
 REASONS = {
-    "fibre_cut": gettext_noop("All ONUs of the port lost the signal together, and none reported a loss of power."),
+    "fibre_cut": gettext_noop("All ONUs that worked lost the signal together, and none reported a loss of power."),
     "cable_cut": gettext_noop("Several ports of the OLT lost the signal of all ONUs in the same minute."),
     "area": gettext_noop(
         "Several ports of the OLT lost the signal in the same minute, and at least one of them only in part. "
@@ -151,7 +166,7 @@ def evidence(code: str, values: Mapping[str, Any]) -> list[str]:
     if "site" in values:
         lines.append(ngettext(*OTHERS, values["others"]) % values)
     causes = values.get("causes")
-    if isinstance(causes, dict) and causes:
+    if isinstance(causes, dict) and len(causes) > 1:
         listed = ", ".join(f"{WORDS['cause'].get(name, name)}: {count}" for name, count in causes.items())
         lines.append(gettext("Causes: %(causes)s.") % {"causes": listed})
     return lines

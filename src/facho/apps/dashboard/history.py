@@ -31,7 +31,7 @@ LONGEST_MEAN_OF_RUNS = 2 * DAY
 RANGES = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "1y": 365 * DAY}
 USUAL = "24h"
 
-# A pause between readings is a gap if it is longer than so many usual ones. Usual is the median of the pauses on one side:
+# A pause between readings is a gap if it is longer than so many usual ones. Usual is the median of those on one side:
 # so a job whose interval was changed has no gap before or after the change.
 USUAL_PAUSES = 3
 PAUSES_BESIDE = 3

@@ -148,10 +148,10 @@ def _act(problem: Problem, request: HttpRequest) -> str:
     user, comment = request.user, request.POST.get("comment", "").strip()[:MOST_COMMENT_CHARACTERS]
     match request.POST.get("action"):
         case "acknowledge":
-            problem.acknowledge(by=user, comment=comment)
-            return _("Acknowledged.")
+            return _acknowledged(problem, user, comment)
         case "unacknowledge":
             problem.unacknowledge(by=user)
+            _keep(problem, user, comment)
             return _("The acknowledgement was withdrawn.")
         case "assign":
             name = request.POST.get("user", "")
@@ -159,6 +159,7 @@ def _act(problem: Problem, request: HttpRequest) -> str:
             return _("Assigned to %(user)s.") % {"user": name} if name else _("No longer assigned.")
         case "take":
             problem.assign(by=user, to=user)
+            _keep(problem, user, comment)
             return _("Assigned to you.")
         case "snooze":
             hours = queries.number(request.POST.get("hours"))
@@ -169,3 +170,20 @@ def _act(problem: Problem, request: HttpRequest) -> str:
             problem.comment(by=user, comment=comment)
             return _("The comment was added.")
     raise ValidationError(_("Choose an action, or write a comment."))
+
+
+def _acknowledged(problem: Problem, user: Any, comment: str) -> str:
+    if problem.acknowledge(by=user, comment=comment):
+        return _("Acknowledged.")
+    # Another user was faster.
+    problem.refresh_from_db()
+    name = problem.acknowledged_by.get_username() if problem.acknowledged_by else "–"
+    if comment:
+        return _("Already acknowledged by %(user)s. Your comment was added.") % {"user": name}
+    return _("Already acknowledged by %(user)s.") % {"user": name}
+
+
+def _keep(problem: Problem, user: Any, comment: str) -> None:
+    """Add the comment that was in the form of another action."""
+    if comment:
+        problem.comment(by=user, comment=comment)
