@@ -16,8 +16,8 @@ def names(page, query=""):
 
 @pytest.fixture
 def olts(central, norte, sur):
-    """Three OLTs: with a weak and two dark ONUs, with an ONU online, and without any."""
-    make_port(central, 0, 1, los=2, read_at=T0)
+    """Three OLTs: with a weak ONU and a dark port, with an ONU online, and without any."""
+    make_port(central, 0, 1, los=3, read_at=T0)
     make_port(central, 0, 2, missing=1)
     make_port(central, 0, 3, online=1, weak=1)
     make_port(norte, 0, 1, online=1, read_at=T0 + timedelta(hours=1))
@@ -43,6 +43,23 @@ def olts(central, norte, sur):
 )
 def test_the_olts_are_ordered(admin_page, olts, query, expected):
     assert " ".join(name.split("-")[1] for name in names(admin_page, query)) == expected
+
+
+def test_of_the_olts_that_answer_those_with_bad_ports_come_first(admin_page, db):
+    for name, states in {"A": {"online": 20}, "B": {"online": 20, "los": 5}, "C": {"online": 20, "los": 25}}.items():
+        make_port(make_olt(f"OLT-{name}", host=f"127.0.3.{ord(name)}", reachability="reachable"), 0, 1, **states)
+
+    assert names(admin_page) == ["OLT-C", "OLT-B", "OLT-A"]
+
+
+def test_ports_that_are_down_are_counted_as_on_the_overview(admin_page, central):
+    make_port(central, 0, 1, online=18, los=27)
+    make_port(central, 0, 2, los=1)
+
+    listed = admin_page.get("/olts/").context["page"].object_list[0]
+
+    assert (listed.dark_ports, listed.degraded_ports) == (1, 1)
+    assert admin_page.get("/").context["network"].ports_down == 1
 
 
 def test_ports_without_an_onu_online_are_counted(admin_page, olts):

@@ -28,6 +28,7 @@ from facho.apps.inventory.queries import with_onu_counts
 from facho.apps.inventory.scopes import restrict, restrict_labels, visible_olts
 from facho.apps.inventory.search import matching_olts
 from facho.apps.telemetry.models import PonPort
+from facho.apps.telemetry.port_levels import Level, level
 
 
 def _state_name(value: str, _request: Any) -> str:
@@ -70,14 +71,21 @@ class ListedOlt:
     onus: queries.OnuCounts
     ports: int
     dark_ports: int
+    degraded_ports: int
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """Return its place in the list: an OLT with a dark port is worse than one without, as on the overview."""
+        state = queries.REACHABILITY_ORDER[self.olt.state]
+        return (state, -self.dark_ports, -self.degraded_ports, self.olt.name)
 
 
-def _ports(user: Any) -> dict[int, tuple[int, int]]:
-    """Return the number of ports with ONUs of each OLT, and of those without one that is online."""
-    used = Q(total__gt=F("missing"))
-    ports = restrict(PonPort.objects.filter(used), user).order_by()
-    rows = ports.values_list("olt_id").annotate(ports=Count("pk"), down=Count("pk", filter=Q(online=0)))
-    return {olt_id: (number, down) for olt_id, number, down in rows}
+def _ports(user: Any) -> dict[int, tuple[int, int, int]]:
+    """Return the number of ports with ONUs of each OLT, and how many of them are down and degraded."""
+    ports = restrict(PonPort.objects.filter(total__gt=F("missing")), user).order_by().annotate(level=level())
+    dark, degraded = (Count("pk", filter=Q(level=each)) for each in (Level.DARK, Level.DEGRADED))
+    rows = ports.values_list("olt_id").annotate(ports=Count("pk"), down=dark, degraded=degraded)
+    return {olt_id: (number, down, degraded) for olt_id, number, down, degraded in rows}
 
 
 KEYS: dict[str, Callable[[ListedOlt], Any]] = {
@@ -106,7 +114,8 @@ def found(wanted: ListQuery, user: Any, listed: list[queries.OltRow]) -> list[Li
         olts = matching_olts(wanted.narrowed(visible_olts(user).order_by()), wanted.text)
         kept = set(olts.values_list("pk", flat=True))
     ports = _ports(user)
-    rows = [ListedOlt(row.olt, row.onus, *ports.get(row.olt.pk, (0, 0))) for row in listed if row.olt.pk in kept]
+    rows = [ListedOlt(row.olt, row.onus, *ports.get(row.olt.pk, (0, 0, 0))) for row in listed if row.olt.pk in kept]
+    rows.sort(key=lambda row: row.rank)
     key = KEYS.get(wanted.sort.removeprefix("-"))
     if key is None:
         return rows
