@@ -210,3 +210,17 @@ def test_a_file_has_visible_olts_only(reader, central, norte, node, path):
 
     assert "OLT-CENTRAL-01" not in text
     assert "hidden" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param("/executions/csv/", "2026-11-08 09:05:09", id="of a page: as on the page"),
+        pytest.param("/api/v1/executions/?format=csv", "2026-11-08T14:05:09Z", id="of the API: in UTC"),
+    ],
+)
+def test_the_times_of_a_file(admin_page, node, path, expected):
+    make_execution(node, slot=datetime(2026, 11, 8, 14, 5, 9, tzinfo=UTC))
+    admin_page.cookies["facho_zone"] = "America/Lima"
+
+    assert expected in content(admin_page.get(path)).decode()

@@ -1,6 +1,7 @@
 """Numbers and dates in the format of the browser's region."""
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from cast import make_execution
@@ -11,6 +12,7 @@ from facho.apps.inventory.formats import decimal, hour, moment, moment_and_zone,
 from facho.apps.inventory.middleware import regional
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.resources import OltResource
+from problem_rows import make_problem
 
 AT = datetime(2026, 11, 8, 14, 5, 9, tzinfo=UTC)
 
@@ -107,3 +109,29 @@ def test_the_admin_names_its_time_zone(boss, settings):
         page = client.get("/admin/").content.decode()
 
     assert "America/Lima" in page
+
+
+ZONES = [
+    pytest.param("/problems/", "America/Lima", "09:05:09 -05", id="of the browser"),
+    pytest.param("/problems/", "America%2FLima", "09:05:09 -05", id="as a script writes it"),
+    pytest.param("/problems/", "", "14:05:09 UTC", id="without a script"),
+    pytest.param("/problems/", "../../etc/passwd", "14:05:09 UTC", id="no zone"),
+    pytest.param("/problems/", "America", "14:05:09 UTC", id="a folder of zones"),
+]
+
+
+@pytest.mark.parametrize(("path", "cookie", "expected"), ZONES)
+def test_texts_of_pages_have_the_zone_of_the_browser(admin_page, central, path, cookie, expected):
+    make_problem(central, evidence={"down": 1, "first": AT.isoformat(), "last": AT.isoformat(), "exact": True})
+    admin_page.cookies["facho_zone"] = cookie
+
+    assert expected in admin_page.get(path).content.decode()
+
+
+def test_yesterday_is_that_of_the_user(admin_page, central):
+    admin_page.cookies["facho_zone"] = "America/Lima"
+
+    answer = admin_page.get(f"/olts/{central.pk}/compare/", follow=True)
+
+    before = datetime.fromisoformat(answer.wsgi_request.GET["before"])
+    assert before.astimezone(ZoneInfo("America/Lima")).hour == 22

@@ -93,7 +93,7 @@ MIDDLEWARE = [
     "facho.apps.accounts.middleware.RequiredTwoFactor",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "facho.apps.inventory.middleware.UtcApi",
+    "facho.apps.inventory.middleware.Zone",
 ]
 
 ROOT_URLCONF = "facho.runtime.urls"

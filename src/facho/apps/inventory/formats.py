@@ -17,7 +17,7 @@ def whole(value: float) -> str:
 
 
 def moment(at: datetime) -> str:
-    """Return a time to the second, in the zone of the installation."""
+    """Return a time to the second, in the current zone."""
     local = timezone.localtime(at)
     return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i:s')}"
 
@@ -28,5 +28,5 @@ def moment_and_zone(at: datetime) -> str:
 
 
 def hour(at: datetime) -> str:
-    """Return a time to the minute, in the zone of the installation."""
+    """Return a time to the minute, in the current zone."""
     return date_format(timezone.localtime(at), "DATETIME_FORMAT")

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import UTC
+from functools import cache
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo, available_timezones
 
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.locale import LocaleMiddleware
@@ -13,6 +16,9 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 DECIMAL_COMMA = frozenset({"ar", "bo", "br", "cl", "co", "cr", "ec", "es", "py", "uy", "ve"})
 # Territories where English has the month before the day.
 MONTH_FIRST = frozenset({"ca", "ph", "pr", "us"})
+
+# Name of the browser's time zone, as `theme.js` writes it.
+ZONE_COOKIE = "facho_zone"
 
 
 def regional(language: str, accepted: Iterable[str]) -> str:
@@ -39,12 +45,20 @@ class Region(LocaleMiddleware):
         request.LANGUAGE_CODE = code
 
 
-class UtcApi(MiddlewareMixin):
-    """Uses UTC in the API. Pages use the zone of the installation."""
+class Zone(MiddlewareMixin):
+    """Uses UTC in the API, the zone of the installation in the admin, and that of the browser on the other pages.
+
+    A script of the pages stores the zone of the browser in a cookie. So times that the server writes, such as those of
+    a file, are those of the page, and "yesterday 22:00" is the user's.
+    """
 
     def process_request(self, request: HttpRequest) -> None:
         if request.path_info.startswith("/api/"):
             timezone.activate(UTC)
+            return
+        name = unquote(request.COOKIES.get(ZONE_COOKIE, ""))
+        if name in _zones() and not request.path_info.startswith("/admin/"):
+            timezone.activate(ZoneInfo(name))
         else:
             # The thread may have served the API before.
             timezone.deactivate()
@@ -52,3 +66,8 @@ class UtcApi(MiddlewareMixin):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         timezone.deactivate()
         return response
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())

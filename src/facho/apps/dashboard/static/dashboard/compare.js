@@ -22,7 +22,7 @@ function hourOf(daysAgo, hour) {
   return at.setHours(hour, 0, 0, 0);
 }
 
-// As in compare.py, which has them in the zone of the installation.
+// As in compare.py, at the time of the click.
 const PRESETS = {
   evening: () => [hourOf(1, 22), now()],
   night: () => (now() >= hourOf(0, 6) ? [hourOf(1, 22), hourOf(0, 6)] : [hourOf(2, 22), hourOf(1, 6)]),
