@@ -167,7 +167,7 @@ def test_an_olt_that_measures_only_its_own_side_is_compared_by_that(api, central
 
 def rows_of(answer):
     if answer["Content-Type"].startswith("text/csv"):
-        return list(csv.DictReader(io.StringIO(answer.content.decode())))
+        return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
     headers, *rows = openpyxl.load_workbook(io.BytesIO(answer.content)).active.iter_rows(values_only=True)
     return [dict(zip(headers, row, strict=True)) for row in rows]
 
@@ -214,10 +214,19 @@ def test_the_page_sums_up_first_and_shows_the_worst_first(admin_page, central, n
 def test_the_page_exports_what_it_shows(admin_page, central, network):
     answer = page(admin_page, central, kind="dark", threshold="2", port="0/1", page="1")
 
+    assert [form for form, _link in answer.context["exports"]] == ["CSV", "XLSX"]
     for form, link in answer.context["exports"]:
-        file = admin_page.get(link)
-        assert file.status_code == 200, file.content
-        assert [row["name"] for row in rows_of(file)] == ["dark"], form
+        file = admin_page.get(reverse("dashboard:compare", args=[central.pk]) + link)
+        [row] = rows_of(file)
+        shown = (row["ONU"], row["Change"], row["State before"], row["State after"], row["Down cause"])
+        assert shown == ("dark", "went down", "online", "power lost", "power lost"), form
+        assert "facho-compare-olt-central-01-" in file["Content-Disposition"]
+
+
+def test_a_file_of_the_page_has_both_places_of_an_onu_that_moved(admin_page, central, network):
+    [row] = rows_of(page(admin_page, central, kind="moved", file="csv"))
+
+    assert row["Place"] == "0/1/40 → 0/2/4"
 
 
 def test_a_page_without_times_leads_to_one_with_both(admin_page, central):

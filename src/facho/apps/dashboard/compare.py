@@ -5,11 +5,12 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+import tablib
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 from rest_framework.exceptions import ValidationError
@@ -19,6 +20,7 @@ from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.formats import decimal, moment_and_zone, whole
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.inventory.spans import span
+from facho.apps.rest.export import CONTENT_TYPES, MARK
 from facho.apps.rest.spreadsheets import FORMATS
 from facho.apps.telemetry import words
 from facho.apps.telemetry.comparison import OLD_READING, ComparedOnu, OltComparison, Side
@@ -78,7 +80,7 @@ def compare(request: HttpRequest, olt_id: int) -> HttpResponse:
     if not (request.GET.get("before") and request.GET.get("after")):
         return HttpResponseRedirect(f"?{_with_times(request.GET, now)}")
     wanted = request.GET.copy()
-    for name in ["page", *(name for name, value in request.GET.items() if not value)]:
+    for name in ["page", "file", *(name for name, value in request.GET.items() if not value)]:
         wanted.pop(name, None)
     wish = ComparisonWish(data=wanted)
     context = {
@@ -95,12 +97,15 @@ def compare(request: HttpRequest, olt_id: int) -> HttpResponse:
         detail: Any = error.detail
         context["errors"] = [f"{name}: {said}" for name, many in detail.items() for said in many]
     else:
-        context |= _shown(olt_id, wish.validated_data, wanted, request.GET.get("page"))
+        found = _found(olt_id, wish.validated_data)
+        if (form := request.GET.get("file")) in FORMATS:
+            return _file(olt.name, found, wish.validated_data, form)
+        context |= _shown(olt_id, found, wish.validated_data, wanted, request.GET.get("page"))
     return show(request, "compare.html", context)
 
 
 def presets(now: datetime) -> list[tuple[str, str, datetime, datetime]]:
-    """Return periods: key, label, start and end, in the zone of the installation. A script uses the user's zone."""
+    """Return periods: key, label, start and end, in the user's zone. A script counts from the time of the click."""
     today = timezone.localtime(now).date()
 
     def local(days_ago: int, at: time) -> datetime:
@@ -136,13 +141,46 @@ def _in_address(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _shown(olt_id: int, wish: dict[str, Any], wanted: QueryDict, number: str | None) -> dict[str, Any]:
-    found = OltComparison(olt_id, wish["before"], wish["after"], wish["threshold"], wish["port"])
+def _found(olt_id: int, wish: dict[str, Any]) -> OltComparison:
+    return OltComparison(olt_id, wish["before"], wish["after"], wish["threshold"], wish["port"])
+
+
+def _file(olt: str, found: OltComparison, wish: dict[str, Any], form: str) -> HttpResponse:
+    """Return the differences of the page as a file for people: in their language, with the columns of the page."""
+    headers = [
+        _("ONU"), _("Serial"), _("Change"), _("Place"), _("State before"), _("State after"), _("dBm before"),
+        _("dBm after"), "dB", _("Down cause"),
+    ]  # fmt: skip
+    table = tablib.Dataset(headers=headers, title="facho")
+    for each in found.differences(wish["kind"], wish["sort"]):
+        row = _row(found.described(each))
+        onu, before, after = row["onu"], *row["sides"]
+        kinds = ", ".join(str(label) for label, _tone in row["kinds"])
+        serial, place = (_change(onu, name) for name in ("serial", "place"))
+        states = [str(side["label"]) for side in (before, after)]
+        table.append([onu.name, serial, kinds, place, *states, before["power"], after["power"], onu.step, row["cause"]])
+    content = FORMATS[form]().export_data(table)
+    name = f"facho-compare-{slugify(olt)}-{timezone.localdate():%Y-%m-%d}.{form}"
+    return HttpResponse(
+        MARK + content if isinstance(content, str) else content,
+        content_type=CONTENT_TYPES[form],
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+    )
+
+
+def _change(onu: ComparedOnu, name: str) -> str:
+    """Return a serial or a place; both values if it changed."""
+    values = [getattr(side, name) for side in (onu.before, onu.after) if side is not None]
+    return " → ".join(dict.fromkeys(values))
+
+
+def _shown(
+    olt_id: int, found: OltComparison, wish: dict[str, Any], wanted: QueryDict, number: str | None
+) -> dict[str, Any]:
     overall = found.result.overall
     pages = Paginator(found.differences(wish["kind"], wish["sort"]), ONUS_PER_PAGE).get_page(number)
     exported = wanted.copy()
     exported["before"], exported["after"] = _in_address(wish["before"]), _in_address(wish["after"])
-    address = reverse("api-olt-compare", args=[olt_id])
     return {
         "found": found,
         "power_level": found.power_field.removesuffix("_dbm"),
@@ -162,7 +200,7 @@ def _shown(olt_id: int, wish: dict[str, Any], wanted: QueryDict, number: str | N
         "quiet": sum(not tally.kinds for tally in found.result.ports.values()),
         "page": pages,
         "rows": [_row(found.described(each)) for each in pages],
-        "exports": [(form.upper(), f"{address}?{exported.urlencode()}&format={form}") for form in FORMATS],
+        "exports": [(form.upper(), f"?{exported.urlencode()}&file={form}") for form in FORMATS],
     }
 
 
