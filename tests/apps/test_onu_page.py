@@ -299,6 +299,8 @@ def test_a_period_that_was_hardly_read_has_no_state(onu, read):
         pytest.param([0, 1, 2, 3, 63, 123, 183], [], id="a longer interval since then"),
         pytest.param([0, 60, 120, 121, 180, 240, 300], [], id="one more reading"),
         pytest.param([0, 1, 2, 3, 4, 50, 100, 101, 102, 103], [50, 100], id="a reading within a gap"),
+        pytest.param([0, 60, 120, 163, 165, 180, 240, 300, 301, 302, 303], [], id="more readings at an outage"),
+        pytest.param([0, 1, 2, 3, 4, 60, 61, 62, 63, 120, 121, 122], [60, 120], id="two gaps"),
         pytest.param([0, 60], [], id="two readings"),
         pytest.param([], [], id="none"),
     ],

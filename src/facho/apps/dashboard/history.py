@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from statistics import median
 
 from django.utils.dateparse import parse_datetime
 
@@ -31,10 +30,10 @@ LONGEST_MEAN_OF_RUNS = 2 * DAY
 RANGES = {"24h": DAY, "7d": 7 * DAY, "30d": 30 * DAY, "1y": 365 * DAY}
 USUAL = "24h"
 
-# A pause between readings is a gap if it is longer than so many usual ones. Usual is the median of those on one side:
-# so a job whose interval was changed has no gap before or after the change.
+# A pause between readings is a gap if it is longer than so many usual ones. Usual is the second longest of those on one
+# side: a job whose interval was changed has no gap before or after the change, and one gap does not hide another.
 USUAL_PAUSES = 3
-PAUSES_BESIDE = 3
+PAUSES_BESIDE = 5
 
 # A counter of 32 bits starts from 0 after this. At a restart it does so from any value.
 WRAP = 2**32
@@ -147,7 +146,7 @@ def gaps(times: Sequence[datetime], shortest: timedelta = timedelta(), bounds: i
         before = pauses[max(position - PAUSES_BESIDE, bounds) : position]
         after = pauses[position + 1 : min(position + 1 + PAUSES_BESIDE, end)]
         only = pauses[position] if bounds <= position < end else 0.0
-        return max((median(each) for each in (before, after) if each), default=only)
+        return max((sorted(each)[-2:][0] for each in (before, after) if each), default=only)
 
     floor = max(shortest.total_seconds(), USUAL_PAUSES * min(pauses[bounds:end], default=0.0))
     return [
