@@ -36,6 +36,9 @@ def names(answer):
         pytest.param("maria", ["María de OLT-CENTRAL-01", "María de OLT-NORTE-02"], [], [], id="a word"),
         pytest.param("norte 1/9", ["María de OLT-NORTE-02"], ["OLT-NORTE-02 1/9"], [], id="OLT and port"),
         pytest.param("127.0.0.2", ["María de OLT-NORTE-02"], ["OLT-NORTE-02 1/9"], ["OLT-NORTE-02"], id="address"),
+        pytest.param(
+            "127.0.0.2:161", ["María de OLT-NORTE-02"], ["OLT-NORTE-02 1/9"], ["OLT-NORTE-02"], id="address with port"
+        ),
         pytest.param("nobody", [], [], [], id="nothing"),
     ],
 )

@@ -70,6 +70,7 @@ def onus(olts):
         pytest.param("HWTC:1234ABCD", "maria", id="serial with a colon"),
         pytest.param("HWTC 1234ABCD", "maria", id="serial with a space"),
         pytest.param("485754431234ABCD", "maria", id="serial in hex"),
+        pytest.param("0x485754431234ABCD", "maria", id="serial in hex with a prefix"),
         pytest.param("48575443-1234abcd", "maria", id="serial in hex with a dash"),
         pytest.param("48 57 54 43 12 34 AB CD", "maria", id="serial in hex with spaces"),
         pytest.param("c0ffee", "jose", id="a part of a serial"),

@@ -33,6 +33,7 @@ HEX_GROUPS = re.compile(
     re.IGNORECASE,
 )
 HEX_PAIRS = re.compile(r"(?<!\S)[0-9a-f]{2}( [0-9a-f]{2}){5,7}(?!\S)", re.IGNORECASE)
+PREFIX = re.compile(r"^0x(?=[0-9a-f]{8})", re.IGNORECASE)
 SERIAL = re.compile(r"[a-z]{4}[:-][0-9a-f]{1,8}", re.IGNORECASE)
 
 
@@ -61,7 +62,8 @@ class Word:
 
     @classmethod
     def of(cls, typed: str) -> "Word":
-        text = normal(typed)
+        # A serial as snmpwalk and some command lines write it.
+        text = normal(PREFIX.sub("", typed))
         is_whole = len(text) < SHORTEST or JOINT in text
         spellings = [f" {text}" if is_whole else text] if text else []
         if HEX_GROUPS.fullmatch(typed) or SERIAL.fullmatch(typed):
@@ -100,10 +102,10 @@ class OltText:
 
 def olt_texts(olts: QuerySet[Olt]) -> Mapping[int, OltText]:
     """Return the texts of OLTs. There are so few that Python can compare them."""
-    rows = olts.order_by().values_list("pk", "name", "host", "addresses", "location", "site__name")
+    rows = olts.order_by().values_list("pk", "name", "host", "port", "addresses", "location", "site__name")
     texts = {}
-    for pk, name, host, addresses, location, site in rows:
-        named = [name, host, *addresses.split(), ip_address(host)]
+    for pk, name, host, port, addresses, location, site in rows:
+        named = [name, host, f"{host}:{port}", *addresses.split(), ip_address(host)]
         complete = [normal(each) for each in named]
         texts[pk] = OltText(
             " ".join(complete),
