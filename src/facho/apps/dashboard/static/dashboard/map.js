@@ -195,8 +195,9 @@ function draw() {
   // News of ONUs leave it: images that are made again would flicker.
   if (ground !== drawnGround) layers.ground.replaceChildren(...(tiles ? drawTiles() : drawGrid()));
   drawnGround = ground;
-  layers.sites.replaceChildren(...sites.map(drawSite));
+  layers.sites.replaceChildren(...drawSites());
   layers.cells.replaceChildren(...cells.map(drawCell).reverse());
+  layers.badges.replaceChildren(...cells.filter((cell) => cell.affected && !cell.onu).map(drawBadge).reverse());
   drawScale();
 }
 
@@ -288,8 +289,10 @@ function oneOnu(cell) {
   return parts;
 }
 
+const radiusOf = (cell) => 13 + 3.5 * Math.log10(cell.count);
+
 function manyOnus(cell) {
-  const radius = 13 + 3.5 * Math.log10(cell.count);
+  const radius = radiusOf(cell);
   const parts = [svg("circle", { class: "map-many", r: radius })];
   let start = 0;
   for (const [kind, count] of Object.entries(partsOf(cell))) {
@@ -301,22 +304,51 @@ function manyOnus(cell) {
     start += share;
   }
   parts.push(svg("text", { class: "map-count", y: 4 }, short(cell.count)));
-  if (cell.affected) {
-    const label = short(cell.affected);
-    const width = 10 + 6.5 * label.length;
-    parts.unshift(svg("circle", { class: "map-hit", r: radius + 6 }));
-    parts.push(
-      svg("rect", { class: "map-badge", x: radius * 0.6, y: -radius - 9, width, height: 16, rx: 8 }),
-      svg("text", { class: "map-badge-text", x: radius * 0.6 + width / 2, y: -radius + 3 }, label),
-    );
-  }
+  if (cell.affected) parts.unshift(svg("circle", { class: "map-hit", r: radius + 6 }));
   return parts;
+}
+
+/** The number of ONUs in a problem, above the sites: it is what one looks for. */
+function drawBadge(cell) {
+  const [x, y] = screen(cell.latitude, cell.longitude);
+  const radius = radiusOf(cell);
+  const label = short(cell.affected);
+  const width = 10 + 6.5 * label.length;
+  return svg(
+    "g",
+    { transform: `translate(${(x + radius * 0.6).toFixed(1)},${(y - radius).toFixed(1)})` },
+    svg("rect", { class: "map-badge", x: 0, y: -9, width, height: 16, rx: 8 }),
+    svg("text", { class: "map-badge-text", x: width / 2, y: 3 }, label),
+  );
 }
 
 const short = (count) => (count < 10000 ? number(count) : `${number(count / 1000)}k`);
 
-function drawSite(site, index) {
-  const [x, y] = screen(site.latitude, site.longitude);
+// Size of the icon of a site above its point, and of a letter of its name.
+const ICON = { left: -10, top: -46, right: 10, bottom: -26 };
+const LETTER = 7;
+
+const meet = (one, other) =>
+  one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+
+const boxAt = ([x, y], { left, top, right, bottom }) => ({ left: x + left, top: y + top, right: x + right, bottom: y + bottom });
+
+/** Names that would cover an icon or another name are left out. Sites in trouble keep theirs first. */
+function drawSites() {
+  const places = sites.map((site) => screen(site.latitude, site.longitude));
+  const taken = places.map((place) => boxAt(place, ICON));
+  const trouble = (index) => 1000 * sites[index].unreachable + sites[index].problems;
+  const named = new Set();
+  for (const index of [...sites.keys()].sort((one, other) => trouble(other) - trouble(one))) {
+    const box = boxAt(places[index], { left: 11, top: -44, right: 14 + LETTER * sites[index].name.length, bottom: -28 });
+    if (taken.some((other) => meet(box, other))) continue;
+    taken.push(box);
+    named.add(index);
+  }
+  return sites.map((site, index) => drawSite(site, index, places[index], named.has(index)));
+}
+
+function drawSite(site, index, [x, y], hasName) {
   return svg(
     "g",
     { class: "map-site", transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`, "data-site": index },
@@ -324,7 +356,8 @@ function drawSite(site, index) {
     svg("path", { class: "map-pole", d: "M0,0V-28" }),
     svg("rect", { class: site.unreachable ? "bad" : "ok", x: -8, y: -44, width: 16, height: 16, rx: 3 }),
     svg("path", { class: "map-sign", d: site.unreachable ? "M-3,-39 3,-33M3,-39 -3,-33" : "M-4,-38H4M-4,-33.5H4" }),
-    svg("text", { x: 12, y: -32 }, site.name),
+    ...(hasName ? [svg("text", { x: 12, y: -32 }, site.name)] : []),
+    svg("title", {}, site.name),
   );
 }
 
