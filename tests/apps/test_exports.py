@@ -11,7 +11,7 @@ from cast import T0, make_execution, make_onu
 from django.test import Client
 from django.utils import timezone
 
-from facho.apps.inventory.models import Scope, Site, Tag
+from facho.apps.inventory.models import Olt, Scope, Site, Tag
 from facho.apps.rest import export, xlsx
 
 
@@ -224,3 +224,15 @@ def test_the_times_of_a_file(admin_page, node, path, expected):
     admin_page.cookies["facho_zone"] = "America/Lima"
 
     assert expected in content(admin_page.get(path)).decode()
+
+
+@pytest.mark.parametrize("path", ["/executions/csv/", "/olts/csv/"])
+def test_errors_in_files_of_pages_have_the_language_of_the_user(admin_page, central, node, path):
+    advice = "Check the address, the community and the OLT's SNMP access list."
+    error = f"OLT-CENTRAL-01 did not answer 2 requests in 5.3 s. {advice}"
+    make_execution(node, status="FAILED", error=error)
+    Olt.objects.filter(pk=central.pk).update(last_error=error)
+
+    answer = content(admin_page.get(path, headers={"Accept-Language": "es-PE"})).decode()
+
+    assert "OLT-CENTRAL-01 no respondió a 2 consultas" in answer

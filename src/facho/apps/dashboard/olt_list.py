@@ -1,7 +1,7 @@
 """The list of OLTs, its files, and actions on many of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -27,6 +27,7 @@ from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.inventory.queries import with_onu_counts
 from facho.apps.inventory.scopes import restrict, restrict_labels, visible_olts
 from facho.apps.inventory.search import matching_olts
+from facho.apps.polling.errors import in_words
 from facho.apps.telemetry.models import PonPort
 from facho.apps.telemetry.port_levels import Level, level
 
@@ -152,13 +153,20 @@ def olts(request: HttpRequest) -> HttpResponse:
     return show(request, "olts.html", {**context, **wanted.context()})
 
 
+# In files of the page, errors are in the language of the user too.
+COLUMNS = tuple(
+    replace(each, said=lambda olt: in_words(olt.last_error)) if each.name == "last_error" else each
+    for each in OLT_COLUMNS
+)
+
+
 @page("inventory.view_olt")
 def olts_file(request: HttpRequest, file_format: str) -> HttpResponseBase:
     """Return the list as a file: the same rows, columns and order."""
     wanted = ListQuery(request, OLTS)
     ids = [row.olt.pk for row in found(wanted, request.user, queries.olt_rows(request.user))]
     olts = with_onu_counts(Olt.objects.select_related("site").defer(*queries.SECRETS, *queries.ENGINES_OWN))
-    return file_of(wanted, ids, olts.prefetch_related("tags"), OLT_COLUMNS, gettext("OLTs"), file_format)
+    return file_of(wanted, ids, olts.prefetch_related("tags"), COLUMNS, gettext("OLTs"), file_format)
 
 
 @require_POST

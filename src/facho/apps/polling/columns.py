@@ -3,6 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.inventory import labels
+from facho.apps.polling.errors import in_words
 from facho.apps.polling.models import Execution
 from facho.apps.rest.export import column, columns_of, label_of
 
@@ -22,5 +23,6 @@ EXECUTION_COLUMNS = (
     column("duration", _("took (s)")),
     *columns_of(Execution, "readings"),
     column("completeness", label_of(Execution, "completeness"), said=lambda run: run.get_completeness_display()),
-    *columns_of(Execution, "pdus", "retransmissions", "varbinds", "poller_id", "error"),
+    *columns_of(Execution, "pdus", "retransmissions", "varbinds", "poller_id"),
+    column("error", label_of(Execution, "error"), said=lambda run: in_words(run.error)),
 )
