@@ -2,17 +2,20 @@
 
 import csv
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import openpyxl
 import pytest
 from asgiref.sync import async_to_sync
 from cast import T0, make_execution, make_onu
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from facho.apps.accounts.roles import Role, set_role
 from facho.apps.inventory.models import Olt, Scope, Site, Tag
 from facho.apps.rest import export, xlsx
+from problem_rows import make_problem
 
 
 def content(answer):
@@ -236,3 +239,42 @@ def test_errors_in_files_of_pages_have_the_language_of_the_user(admin_page, cent
     answer = content(admin_page.get(path, headers={"Accept-Language": "es-PE"})).decode()
 
     assert "OLT-CENTRAL-01 no respondió a 2 consultas" in answer
+
+
+def test_problems_of_the_page_are_a_file(admin_page, admin_user, central):
+    cut = make_problem(central, since=T0, found_at=T0, until=T0 + timedelta(hours=2), key="cut")
+    cut.comment(by=admin_user, comment="=Splicer sent.")
+    make_problem(central, kind="low_power", severity="minor", until=T0, since=T0 - timedelta(hours=1), key="weak")
+    make_problem(central)
+
+    rows = lines(admin_page.get("/problems/?tab=past&severity=critical&file=csv&page=7"))
+
+    found = dict(zip(*rows, strict=True))
+    assert [found[name] for name in ("type", "OLT", "place", "duration (s)", "last comment")] == [
+        "Port down", "OLT-CENTRAL-01", "0/1", "7200.0", "'=Splicer sent.",
+    ]  # fmt: skip
+    assert found["probable cause"] == "Probable cause: fibre cut before the first splitter"
+
+
+def test_problems_of_the_api_are_a_file(api, central):
+    make_problem(central, since=T0)
+
+    [header, row] = lines(api.get("/api/v1/problems/?format=csv&columns=kind,cause,since,place"))
+
+    assert dict(zip(header, row, strict=True)) == {
+        "kind": "port_down", "place": "0/1", "since": f"{T0:%Y-%m-%dT%H:%M:%SZ}", "cause": "fibre_cut",
+    }  # fmt: skip
+
+
+def test_the_file_of_problems_has_those_in_the_scope_of_the_user(central, norte):
+    user = User.objects.create(username="ana")
+    set_role(user, Role.VIEWER)
+    site = Site.objects.create(name="Lima")
+    Olt.objects.filter(pk=norte.pk).update(site=site)
+    Scope.objects.create(user=user).sites.add(site)
+    make_problem(central)
+    make_problem(norte)
+    client = Client()
+    client.force_login(user)
+
+    assert [row[2] for row in lines(client.get("/problems/?file=csv"))[1:]] == ["OLT-NORTE-02"]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import F, QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -14,10 +14,12 @@ from rest_framework.response import Response
 from facho.apps.accounts.permissions import needs
 from facho.apps.inventory.scopes import ScopedView
 from facho.apps.inventory.serializers import refusals
+from facho.apps.rest.export import ExportedList, describe_export
 from facho.apps.rest.filters import LIST_BACKENDS
+from facho.problems.columns import PROBLEM_COLUMNS
 from facho.problems.filters import SEARCHED, ProblemFilter
 from facho.problems.models import CHANGE_PERMISSION, Problem
-from facho.problems.queries import OWN, SHOWN
+from facho.problems.queries import OWN, SHOWN, with_comment
 from facho.problems.serializers import (
     AcknowledgeBody,
     AssignBody,
@@ -38,7 +40,8 @@ def act(body: type[serializers.Serializer[Any]] | None) -> Callable[[Action], An
     return lambda method: described(declared(method))
 
 
-class ProblemViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Problem]):
+@extend_schema_view(list=describe_export(ProblemSerializer))
+class ProblemViewSet(ExportedList, ScopedView, viewsets.ReadOnlyModelViewSet[Problem]):
     """Problems of the network with their probable causes, open ones first, the worst first."""
 
     queryset = (
@@ -52,6 +55,12 @@ class ProblemViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Problem]):
     search_fields = [*SEARCHED, "entries__text"]
     ordering_fields = ["id", "severity", "since", "until", "affected", "kind", "olt__name", "slot", "port"]
 
+    export_name = "problems"
+    export_columns = PROBLEM_COLUMNS
+
+    def export_table(self) -> QuerySet[Problem]:
+        return with_comment(Problem.objects.select_related("olt", "onu", "acknowledged_by", "assignee"))
+
     def get_serializer_class(self) -> Any:
         return ProblemSerializer if self.action == "list" else ProblemDetailSerializer
 
@@ -61,7 +70,7 @@ class ProblemViewSet(ScopedView, viewsets.ReadOnlyModelViewSet[Problem]):
 
     @act(AcknowledgeBody)
     def acknowledge(self, request: Request, pk: str) -> Response:
-        """Acknowledge a problem, with a comment. A second acknowledgement changes nothing."""
+        """Acknowledge a problem, with a comment. A second acknowledgement adds its comment only."""
         problem = self.get_object()
         problem.acknowledge(by=request.user, comment=self.validated_body().get("comment", ""))
         return self._shown()

@@ -85,7 +85,7 @@ class Problem(models.Model):
         MASS_DISAPPEARANCE = "mass_disappearance", _("many ONUs disappeared at once")
         TOO_MANY_ONUS = "too_many_onus", _("more ONUs than the limit")
         POOL_BUSY = "pool_busy", _("too few pollers, or slow OLTs")
-        UNKNOWN = "unknown", _("unknown")
+        UNKNOWN = "unknown", pgettext_lazy("cause", "unknown")
 
     class Confidence(models.TextChoices):
         PROBABLE = "probable", pgettext_lazy("confidence", "probable")

@@ -36,16 +36,19 @@ COMMENTED = (ProblemEntry.Kind.ACKNOWLEDGED, ProblemEntry.Kind.COMMENTED)
 MOST_USERS = 200
 
 
+def with_comment(problems: ProblemQuerySet) -> ProblemQuerySet:
+    """Add the last comment of a user, and who wrote it."""
+    comments = ProblemEntry.objects.filter(problem=OuterRef("pk"), kind__in=COMMENTED).exclude(text="")
+    last = comments.order_by("-at", "-id")
+    return problems.annotate(
+        last_comment=Subquery(last.values("text")[:1]), last_user=Subquery(last.values("user_name")[:1])
+    )
+
+
 def problems_of(user: Any) -> ProblemQuerySet:
     """Return the problems that a user sees, with what lists show of them."""
     related = ("olt", "onu", "acknowledged_by", "assignee")
-    comments = ProblemEntry.objects.filter(problem=OuterRef("pk"), kind__in=COMMENTED).exclude(text="")
-    last = comments.order_by("-at", "-id")
-    rows = Problem.objects.select_related(*related).only(*OWN, *SHOWN)
-    rows = rows.annotate(
-        last_comment=Subquery(last.values("text")[:1]), last_user=Subquery(last.values("user_name")[:1])
-    )
-    return restrict(rows, user)
+    return restrict(with_comment(Problem.objects.select_related(*related).only(*OWN, *SHOWN)), user)
 
 
 def searched(problems: ProblemQuerySet, words: str) -> ProblemQuerySet:

@@ -154,7 +154,7 @@ def _file(olt: str, found: OltComparison, wish: dict[str, Any], form: str) -> Ht
     table = tablib.Dataset(headers=headers, title="facho")
     for each in found.differences(wish["kind"], wish["sort"]):
         row = _row(found.described(each))
-        onu, before, after = row["onu"], *row["sides"]
+        onu, (before, after) = row["onu"], row["sides"]
         kinds = ", ".join(str(label) for label, _tone in row["kinds"])
         serial, place = (_change(onu, name) for name in ("serial", "place"))
         states = [str(side["label"]) for side in (before, after)]

@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -24,10 +24,12 @@ from facho.apps.dashboard.views import page, show
 from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.polling import live
+from facho.apps.rest.export import CONTENT_TYPES, Export
 from facho.apps.rest.filters import FilterSet, search_problem
+from facho.problems.columns import PROBLEM_COLUMNS
 from facho.problems.filters import ProblemFilter
 from facho.problems.models import CHANGE_PERMISSION, MOST_COMMENT_CHARACTERS, Problem
-from facho.problems.queries import assignable_users, problems_of, searched
+from facho.problems.queries import assignable_users, problems_of, searched, with_comment
 
 PROBLEMS_PER_PAGE = 50
 
@@ -35,7 +37,7 @@ PROBLEMS_PER_PAGE = 50
 ONUS_OF_PROBLEM = replace(ONUS, name="problem", filters=FilterSet, has_choice=False)
 
 # Parameters of the page that are not filters of the API.
-OWN = ("q", "page", "tab", "handled", "sort")
+OWN = ("q", "page", "tab", "handled", "sort", "file")
 # Open problems by what people did: filters of the API.
 HANDLED = {
     "new": {"acknowledged": "false", "snoozed": "false"},
@@ -44,13 +46,16 @@ HANDLED = {
     "snoozed": {"snoozed": "true"},
 }
 
+# The cause in words has its confidence.
+FILE_COLUMNS = [each for each in PROBLEM_COLUMNS if each.name not in ("id", "confidence")]
+
 # Choices of a snooze, in hours.
 SNOOZES = (1, 4, 24, 7 * 24)
 
 
 @page("problems.view_problem")
-def problems(request: HttpRequest) -> HttpResponse:
-    """Show the open problems, the worst first, or the past ones, the last first."""
+def problems(request: HttpRequest) -> HttpResponseBase:
+    """Show the open problems, the worst first, or the past ones, the last first; or return them as a file."""
     now = timezone.now()
     is_past = request.GET.get("tab") == "past"
     wanted, words = _filters(request), request.GET.get("q", "").strip()
@@ -60,6 +65,10 @@ def problems(request: HttpRequest) -> HttpResponse:
     found = ProblemFilter(wanted, rows if problem else searched(rows, words))
     olts = visible_olts(request.user).select_related("site").only("name", "site__name")
     is_valid = found.is_valid() and not problem
+    if is_valid and (file_format := request.GET.get("file")) in CONTENT_TYPES:
+        # The same rows: those of the list are in the scope of the user.
+        table = with_comment(Problem.objects.select_related("olt", "onu", "acknowledged_by", "assignee"))
+        return Export("problems", found.qs, table, FILE_COLUMNS, file_format, title=_("Problems")).response()
     context = {
         "active": "problems",
         "page": Paginator(found.qs if is_valid else Problem.objects.none(), PROBLEMS_PER_PAGE).get_page(
