@@ -6,6 +6,7 @@ import pytest
 
 from facho.apps.dashboard import power
 from facho.apps.dashboard.queries import number
+from facho.apps.dashboard.templatetags import facho
 from facho.apps.inventory import spans
 
 MIN = timedelta(minutes=1)
@@ -78,3 +79,17 @@ def test_an_interval_is_said_as_people_say_it(seconds, said):
 )
 def test_a_number_in_an_address_is_read_or_left_out(written, read):
     assert number(written) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param("2026-10-08T17:24:19+00:00", "Oct 8, 2026, 17:24:19", id="a stored time"),
+        pytest.param("2026-99-99T17:24:19+00:00", "2026-99-99T17:24:19+00:00", id="a text of the same form"),
+        pytest.param("match", "match", id="a text"),
+        pytest.param(12345, "12,345", id="a counter"),
+        pytest.param(None, "–", id="nothing"),
+    ],
+)
+def test_values_of_a_device(value, shown):
+    assert shown in str(facho.plain(value))

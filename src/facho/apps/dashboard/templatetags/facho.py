@@ -1,5 +1,7 @@
 """Template tags of values: ages, badges, powers. A script updates the ages."""
 
+import re
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +26,9 @@ register.filter("interval", spans.interval)
 register.filter("error_words", in_words)
 
 # No value is a dash, never 0. (A template that reads through a None passes an empty text.)
+# A time among the values of a device, as it is stored.
+STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00")
+
 NOTHING = mark_safe('<span class="none">–</span>')
 
 # Characters that fit into two lines.
@@ -239,9 +244,13 @@ def place(onu: Onu) -> str:
 
 @register.filter
 def plain(value: object) -> object:
-    """Show a value of an ONU: counters in groups of three digits, no value as a dash."""
+    """Show a value of an ONU: counters in groups of three digits, no value as a dash, stored times as times."""
     if value is None or value == "":
         return NOTHING
+    if isinstance(value, str) and STORED_TIME.fullmatch(value):
+        # A device may send any text.
+        with suppress(ValueError):
+            return clock_time(datetime.fromisoformat(value))
     return intcomma(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
