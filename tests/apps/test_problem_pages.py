@@ -188,6 +188,17 @@ def test_viewers_see_no_forms(viewer, cut):
     assert viewer.post(f"/problems/{cut.pk}/act/", {"action": "acknowledge"}).status_code == 403
 
 
+@pytest.mark.parametrize(("number", "said"), [(6, None), (7, "All 7 open problems")])
+def test_the_overview_names_the_number_of_problems_if_it_does_not_show_all(ana, central, number, said):
+    for port in range(number):
+        make_problem(central, key=f"port/{port}", port=port)
+
+    overview = text(ana, "/")
+
+    assert ("open problems" in overview) == (said is not None)
+    assert said is None or said in overview
+
+
 def test_the_overview_and_the_olt_show_problems_first(ana, central, sur, cut):
     overview, own, other = (text(ana, path) for path in ("/", f"/olts/{central.pk}/", f"/olts/{sur.pk}/"))
 
