@@ -102,6 +102,8 @@ ASGI_APPLICATION = "facho.runtime.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        # Instead of those of Unfold.
+        "DIRS": [Path(__file__).parent / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -238,19 +240,33 @@ SPECTACULAR_SETTINGS = {
 UNFOLD = {
     "SITE_TITLE": "Facho",
     "SITE_HEADER": "Facho",
-    "SITE_SUBHEADER": _("OLT and ONU collection"),
-    "SITE_SYMBOL": "cell_tower",
+    "SITE_SUBHEADER": _("Administration"),
+    "SITE_ICON": lambda request: static("dashboard/mark.svg"),
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("dashboard/mark.svg")},
     ],
     "SITE_URL": "/",
-    # Names the zone of all times in the admin.
-    "ENVIRONMENT": "facho.apps.inventory.admin_menu.time_zone",
-    "STYLES": [lambda request: static("inventory/lists.css")],
+    "STYLES": [lambda request: static("inventory/admin.css")],
+    "SCRIPTS": [lambda request: static("inventory/admin.js")],
+    # The header has this link: see `admin_menu`.
     "SHOW_VIEW_ON_SITE": False,
+    "SHOW_LANGUAGES": True,
     "SIDEBAR": {"show_search": True, "navigation": "facho.apps.inventory.admin_menu.sidebar"},
-    # The blue of the dashboard, from light to dark.
+    # The greys and the blue of the dashboard, from light to dark: see dashboard/base.css.
     "COLORS": {
+        "base": {
+            "50": "#f4f6f9",
+            "100": "#edf0f4",
+            "200": "#e1e6ed",
+            "300": "#cbd3de",
+            "400": "#8593a4",
+            "500": "#5f6c7d",
+            "600": "#526072",
+            "700": "#36424f",
+            "800": "#232d3a",
+            "900": "#141b25",
+            "950": "#0c1118",
+        },
         "primary": {
             "50": "#eef4fe",
             "100": "#dbe7fc",

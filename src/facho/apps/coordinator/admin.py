@@ -164,6 +164,7 @@ class ViolationAdmin(JobHourAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         violation = context["original"]
+        context["hour"] = formats.hour(violation.period_start)
         context["progress"] = _reported(violation.report)
         context["advice"] = violation_advice(violation.report)
         context["raw_report"] = json.dumps(violation.report, indent=2, ensure_ascii=False)

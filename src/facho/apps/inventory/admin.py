@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
-from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -37,6 +36,7 @@ from facho.apps.inventory.queries import with_olt_counts, with_onu_counts
 from facho.apps.inventory.remarks import nodes_with_blanks, remarks_on
 from facho.apps.inventory.scopes import restrict_labels, visible_ids
 from facho.apps.inventory.search import matching_olts
+from facho.apps.inventory.spans import ago
 
 STATE_COLOURS = {
     "reachable": "success",
@@ -258,7 +258,7 @@ class OltAdmin(EnablingMixin, PeoplesAdmin):
 
     @display(description=_("last read"), ordering="last_read_at", empty_value="-")
     def data_age(self, olt: Any) -> Any:
-        return olt.last_read_at and naturaltime(olt.last_read_at)
+        return olt.last_read_at and ago(olt.last_read_at)
 
     def get_deleted_objects(
         self, objs: Sequence[Olt], request: HttpRequest

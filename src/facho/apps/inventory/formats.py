@@ -29,4 +29,5 @@ def moment_and_zone(at: datetime) -> str:
 
 def hour(at: datetime) -> str:
     """Return a time to the minute, in the current zone."""
-    return date_format(timezone.localtime(at), "DATETIME_FORMAT")
+    local = timezone.localtime(at)
+    return f"{date_format(local, 'DATE_FORMAT')}, {date_format(local, 'H:i')}"

@@ -1,5 +1,8 @@
 """Formats of time spans."""
 
+from datetime import datetime
+
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from facho.apps.inventory.formats import decimal
@@ -22,6 +25,11 @@ def span(seconds: float) -> str:
     if seconds < 2 * DAY:
         return units()["h"].format(n=int(seconds // HOUR))
     return units()["d"].format(n=int(seconds // DAY))
+
+
+def ago(at: datetime) -> str:
+    """Return the age of a time: 5 min ago."""
+    return _("{span} ago").format(span=span((timezone.now() - at).total_seconds()))
 
 
 def exact(seconds: float) -> str:

@@ -1,10 +1,10 @@
-"""English, United States: Nov 18, 2026, 14:05."""
+"""English, United States: Nov 18, 2026, 14:05:09."""
 
 DATE_FORMAT = "M j, Y"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "M j, Y, H:i"
+DATETIME_FORMAT = "M j, Y, H:i:s"
 SHORT_DATE_FORMAT = "m/d/Y"
-SHORT_DATETIME_FORMAT = "m/d/Y H:i"
+SHORT_DATETIME_FORMAT = "m/d/Y H:i:s"
 DECIMAL_SEPARATOR = "."
 THOUSAND_SEPARATOR = ","
 NUMBER_GROUPING = 3
