@@ -38,7 +38,8 @@ NO_PAGES = {
     "oidc-login", "oidc-callback", "set_language", "dashboard:onu-history", "dashboard:events", "dashboard:onus-csv",
     "dashboard:port-history", "dashboard:suggestions", "dashboard:onus-xlsx", "dashboard:olts-csv", "admin:jsi18n",
     "dashboard:map-template-csv", "dashboard:map-template-xlsx",
-    "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx",
+    "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx", "dashboard:log-csv",
+    "dashboard:log-xlsx",
     "admin:view_on_site", "admin:search", "admin/(?P<url>.*)$", "admin/password_change/", "admin:password_change",
     "dashboard:olt-template", "dashboard:olt-settings-file",
     # Dialogs: parts of other pages.
@@ -64,6 +65,8 @@ FOREIGN_PARTS = [
 # Parts of pages that are seen later: name, path, and a script that shows them.
 HIDDEN = [
     ("the pollers", "/", "document.querySelector('.pool').open = true"),
+    ("the setup menu", "/glossary/", "document.getElementById('setup-menu').open = true"),
+    ("an explained word", "/jobs/", "document.querySelector('.term-word').focus()"),
     ("TV mode", "/?tv", "for (const each of document.querySelectorAll('.tv-panel')) each.hidden = false"),
 ]
 

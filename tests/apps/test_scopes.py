@@ -199,6 +199,7 @@ def free(db: None) -> Client:
 ELSEWHERE = {"logout", "login", "admin:logout", "admin:login", "set_language", "admin:view_on_site", "dashboard:events"}
 # Users, tokens, sessions and failed logins.
 OF_ACCOUNTS = ("admin:accounts_", "admin:auth_", "api-token", "api-apitoken", "dashboard:revoke", "dashboard:end")
+OF_ACCOUNTS += ("dashboard:user", "dashboard:act-on-user")
 # Tested with the record of changes.
 ELSEWHERE |= {"api-change-detail"}
 # Other names of rows in addresses.

@@ -3,18 +3,16 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils import formats, timezone
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, pgettext_lazy
@@ -25,13 +23,20 @@ from unfold.forms import BaseDialogForm
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from facho.apps.accounts.forms import NETWORKS_HELP, NetworksField
-from facho.apps.accounts.logins import forget
-from facho.apps.accounts.models import ApiToken, ExternalIdentity, FailedLogin, TwoFactor, UserSession, check_expiry
+from facho.apps.accounts.logins import forget, lock_end
+from facho.apps.accounts.models import (
+    ApiToken,
+    ExternalIdentity,
+    FailedLogin,
+    TwoFactor,
+    UserSession,
+    check_expiry,
+    end_access,
+)
 from facho.apps.accounts.roles import Role, role_of, set_role, users_within
 from facho.apps.accounts.user_forms import NewUserForm, PasswordForm, UserForm
 from facho.apps.changes.admin import RecordedAdmin
-from facho.apps.changes.models import Change
-from facho.apps.changes.record import record, recorded
+from facho.apps.changes.record import recorded
 from facho.apps.rest.admin_search import LimitedSearchAdmin
 
 admin.site.unregister(User)
@@ -199,10 +204,7 @@ class FachoUserAdmin(RecordedAdmin, PermissionLabels, UserAdmin, LimitedSearchAd
     )
     def end_sessions(self, request: HttpRequest, form: BaseDialogForm, object_id: str) -> HttpResponse:
         user = get_object_or_404(User, pk=object_id)
-        with transaction.atomic():
-            UserSession.of(user).delete()
-            ApiToken.objects.filter(user=user).revoke()
-            record(Change.Action.SESSIONS_ENDED, user)
+        end_access(user)
         messages.success(request, gettext("All sessions were ended and all tokens revoked."))
         return HttpResponse(headers={"HX-Redirect": reverse("admin:auth_user_change", args=[user.pk])})
 
@@ -358,7 +360,7 @@ class ApiTokenAdmin(RecordedAdmin, LimitedSearchAdmin):
 
     @display(
         description=_("state"),
-        label={"valid": "success", "expired": "warning", "revoked": "danger"},
+        label={"valid": "success", "expired": "warning", "revoked": "default"},
     )
     def state(self, token: ApiToken) -> tuple[str, str]:
         return token.state, token.get_state_display()
@@ -422,12 +424,12 @@ class FailedLoginAdmin(RecordedAdmin, LimitedSearchAdmin):
     def failures(self, failed: FailedLogin) -> int:
         return int(failed.failures_since_start)
 
-    @display(description=_("lock"), label={"locked": "danger", "open": "info"})
+    @display(description=_("lock"), label={"locked": "warning", "open": "default"})
     def lock(self, failed: FailedLogin) -> tuple[str, str]:
-        ends_at = failed.attempt_time + settings.AXES_COOLOFF_TIME
-        if failed.failures_since_start < settings.AXES_FAILURE_LIMIT or ends_at < timezone.now():
+        ends_at = lock_end(failed)
+        if ends_at is None:
             return "open", gettext("not locked")
-        return "locked", gettext("until %(time)s") % {"time": formats.time_format(timezone.localtime(ends_at))}
+        return "locked", gettext("until %(time)s") % {"time": f"{timezone.localtime(ends_at):%H:%M:%S}"}
 
     @admin.action(description=_("Unlock"), permissions=["delete"])
     def unlock_selected(self, request: HttpRequest, chosen: QuerySet[FailedLogin]) -> None:

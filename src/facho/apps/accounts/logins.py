@@ -190,6 +190,25 @@ def lock_of(request: HttpRequest, username: str) -> Lock | None:
     return Lock(round(min(max(remaining, 1), settings.AXES_COOLOFF_TIME.total_seconds())))
 
 
+def lock_end(failed: AccessAttempt) -> datetime | None:
+    """Return the end of the lock of a user at an address, or None if they are not locked there."""
+    ends_at: datetime = failed.attempt_time + settings.AXES_COOLOFF_TIME
+    is_locked = failed.failures_since_start >= settings.AXES_FAILURE_LIMIT and ends_at >= timezone.now()
+    return ends_at if is_locked else None
+
+
+def locked_names() -> set[str]:
+    """Return the names that are locked at an address, or at all addresses without an earlier login."""
+    recent = AccessAttempt.objects.filter(attempt_time__gt=timezone.now() - settings.AXES_COOLOFF_TIME)
+    by_name: dict[str, int] = {}
+    locked = set()
+    for name, failures in recent.values_list("username", "failures_since_start"):
+        by_name[name] = by_name.get(name, 0) + failures
+        if failures >= settings.AXES_FAILURE_LIMIT or by_name[name] >= settings.AXES_FAILURE_LIMIT * USER_FACTOR:
+            locked.add(name)
+    return locked
+
+
 def unlock(target: str) -> int:
     """Forget the failures of a user or of an address, and return their number."""
     found = Q(username=counted_name(None, {"username": target}))

@@ -363,6 +363,14 @@ class UserSession(AbstractBaseSession):
         return cls.objects.filter(user=user.pk, expire_date__gt=timezone.now()).order_by("-last_activity_at")
 
 
+@transaction.atomic
+def end_access(user: User) -> None:
+    """End the sessions of a user and revoke the tokens. The user can log in again."""
+    UserSession.of(user).delete()
+    ApiToken.objects.filter(user=user).revoke()
+    record(Change.Action.SESSIONS_ENDED, user)
+
+
 class TwoFactor(models.Model):
     """The authenticator app of a user. It counts from the moment when its first code was entered."""
 

@@ -26,6 +26,7 @@ from facho.apps.inventory.scopes import restrict
 from facho.apps.polling import live
 
 MOST_ALERTS = 100
+ALERTS_OF_RULE = 20
 
 DAYS = [(7, gettext_lazy("7 days")), (30, gettext_lazy("30 days")), (90, gettext_lazy("90 days"))]
 
@@ -38,20 +39,24 @@ def _rules(request: HttpRequest) -> Any:
     return restrict_rules(Rule.objects.all(), request.user).prefetch_related(*names)
 
 
+def _alerts(user: Any) -> Any:
+    """Return the alerts that a user sees: open ones first, then the newest."""
+    if not user.has_perm("alerts.view_alert"):
+        return Alert.objects.none()
+    rows = restrict(Alert.objects.all(), user, "olt").select_related("olt", "acknowledged_by")
+    return rows.defer(*OLT_HEAVY).order_by(F("recovered_at").desc(nulls_first=True), "-opened_at", "-id")
+
+
 @page("alerts.view_rule")
 def alerts(request: HttpRequest) -> HttpResponse:
     """Show the rules, and the alerts: open ones first."""
     rules = _rules(request).annotate(
         open_alerts=Count("alerts", Q(alerts__recovered_at__isnull=True)), last_at=Max("alerts__opened_at")
     )
-    rows: Any = Alert.objects.none()
-    if request.user.has_perm("alerts.view_alert"):
-        rows = restrict(Alert.objects.all(), request.user, "olt").select_related("olt", "acknowledged_by")
-        rows = rows.defer(*OLT_HEAVY).order_by(F("recovered_at").desc(nulls_first=True), "-opened_at", "-id")
     context = {
         "active": "alerts",
         "rules": rules.order_by("name"),
-        "alerts": rows[:MOST_ALERTS],
+        "alerts": _alerts(request.user)[:MOST_ALERTS],
         "most": MOST_ALERTS,
         "may_acknowledge": request.user.has_perm("alerts.change_alert"),
     }
@@ -80,6 +85,8 @@ def rule(request: HttpRequest, rule_id: int) -> HttpResponse:
         "trial": trial,
         "verdict": trial and _verdict(trial),
         "bars": trial and _bars(trial),
+        "alerts": _alerts(request.user).filter(rule=found.pk)[:ALERTS_OF_RULE],
+        "may_acknowledge": request.user.has_perm("alerts.change_alert"),
         "may_test": request.user.has_perm("alerts.change_channel"),
     }
     return show(request, "alert_rule.html", context)

@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.apps.dashboard import queries
+from facho.apps.dashboard.field_times import time_words
 from facho.apps.dashboard.files import file_of
 from facho.apps.dashboard.list_pages import MOST, ListColumn, ListQuery, ListSpec, page_number, uncounted_page
 from facho.apps.dashboard.onu_list import olt_name
@@ -68,7 +69,13 @@ EXECUTIONS = ListSpec(
         "slot_after": _("Due: from %(value)s"),
         "slot_before": _("Due: before %(value)s"),
     },
-    words={"olt": olt_name, "status": _status_name, "trigger": _trigger_name},
+    words={
+        "olt": olt_name,
+        "status": _status_name,
+        "trigger": _trigger_name,
+        "slot_after": time_words,
+        "slot_before": time_words,
+    },
     more=("before",),
 )
 

@@ -12,13 +12,13 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from facho.apps.dashboard import queries
-from facho.apps.dashboard.views import needs, page, show
+from facho.apps.dashboard.views import back_to, needs, page, show
 from facho.apps.inventory.models import Site, Tag
 from facho.apps.inventory.scopes import scope_of, visible_olts
 from facho.apps.inventory.spans import span
@@ -145,7 +145,7 @@ def start_maintenance(request: HttpRequest, olt_id: int) -> HttpResponse:
         messages.success(request, _("%(plan)s has started.") % {"plan": plan})
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
-    return _back(request)
+    return back_to(request, reverse("dashboard:maintenance"))
 
 
 @require_POST
@@ -157,7 +157,7 @@ def act_on_maintenance(request: HttpRequest, maintenance_id: int) -> HttpRespons
         messages.success(request, _act(plan, request))
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
-    return _back(request)
+    return back_to(request, reverse("dashboard:maintenance"))
 
 
 def _act(plan: Maintenance, request: HttpRequest) -> str:
@@ -183,12 +183,6 @@ def _found(request: HttpRequest, maintenance_id: int) -> Maintenance:
     if not may_plan(request.user, plan):
         raise PermissionDenied(_("It covers OLTs outside your scope."))
     return plan
-
-
-def _back(request: HttpRequest) -> HttpResponse:
-    back = request.POST.get("back", "")
-    is_own = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
-    return redirect(back if is_own else "dashboard:maintenance")
 
 
 def quick_choices() -> list[tuple[int, str]]:

@@ -10,9 +10,8 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -20,7 +19,7 @@ from facho.apps.accounts.permissions import missing
 from facho.apps.dashboard import queries
 from facho.apps.dashboard.list_pages import ListQuery
 from facho.apps.dashboard.onu_list import ONUS, onu_page
-from facho.apps.dashboard.views import page, show
+from facho.apps.dashboard.views import back_to, page, show
 from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import visible_olts
 from facho.apps.polling import live
@@ -148,9 +147,7 @@ def act(request: HttpRequest, problem_id: int) -> HttpResponse:
         messages.success(request, _act(found, request))
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
-    back = request.POST.get("back", "")
-    is_own = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
-    return redirect(back if is_own else found)
+    return back_to(request, found.get_absolute_url())
 
 
 def _act(problem: Problem, request: HttpRequest) -> str:

@@ -25,6 +25,8 @@ FIELDS_AT_ONCE = 3
 # Objects with a page of their own. Others have one in the admin.
 PAGES = {
     "inventory.olt": "dashboard:olt",
+    "alerts.rule": "dashboard:alert-rule",
+    "jobs.snmpjob": "dashboard:job",
     "jobs.workflownode": "dashboard:node",
     "maintenance.maintenance": "dashboard:change-maintenance",
 }
@@ -86,6 +88,8 @@ def _url(change: Change, user: Any) -> str:
         return ""
     if change.object_type in PAGES:
         return reverse(PAGES[change.object_type], args=[change.object_id])
+    if change.object_type == "auth.user" and user.has_perm("auth.view_user"):
+        return reverse("dashboard:user", args=[change.object_id])
     if not user.is_staff:
         return ""
     try:

@@ -8,6 +8,9 @@ from facho.apps.dashboard import (
     changes,
     compare,
     execution_list,
+    glossary,
+    jobs,
+    log,
     login,
     maintenance,
     map_import,
@@ -24,6 +27,7 @@ from facho.apps.dashboard import (
     search,
     single_sign_on,
     stream,
+    users,
     views,
 )
 
@@ -69,7 +73,9 @@ pages = [
     path("maintenance/new/", maintenance.new_maintenance, name="new-maintenance"),
     path("maintenance/<int:maintenance_id>/", maintenance.change_maintenance, name="change-maintenance"),
     path("maintenance/<int:maintenance_id>/act/", maintenance.act_on_maintenance, name="act-on-maintenance"),
-    path("nodes/<int:node_id>/", views.node, name="node"),
+    path("nodes/<int:node_id>/", jobs.node, name="node"),
+    path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/<int:job_id>/", jobs.job, name="job"),
     path("onus/", onu_list.onus, name="onus"),
     path("onus/csv/", onu_list.onus_file, {"file_format": "csv"}, name="onus-csv"),
     path("onus/xlsx/", onu_list.onus_file, {"file_format": "xlsx"}, name="onus-xlsx"),
@@ -94,6 +100,14 @@ pages = [
     path("account/sessions/", account.sessions, name="sessions"),
     path("account/sessions/end/", account.end_sessions, name="end-sessions"),
     path("account/two-factor/", account.two_factor, name="two-factor"),
+    path("log/", log.log, name="log"),
+    path("log/csv/", log.log_file, {"file_format": "csv"}, name="log-csv"),
+    path("log/xlsx/", log.log_file, {"file_format": "xlsx"}, name="log-xlsx"),
+    path("users/", users.users, name="users"),
+    path("users/unlock/", users.unlock, name="unlock-user"),
+    path("users/<int:user_id>/", users.user, name="user"),
+    path("users/<int:user_id>/act/", users.act, name="act-on-user"),
+    path("glossary/", glossary.glossary, name="glossary"),
     path("events/", stream.events, name="events"),
 ]
 

@@ -5,9 +5,10 @@ from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -15,7 +16,6 @@ from facho.apps.accounts.permissions import missing
 from facho.apps.changes.models import Change
 from facho.apps.coordinator import queries as coordination
 from facho.apps.coordinator.advice import plan_advice
-from facho.apps.coordinator.explain import explain
 from facho.apps.coordinator.timeline import runs_of, timeline
 from facho.apps.dashboard import queries, text
 from facho.apps.dashboard.shown_changes import last_changes
@@ -50,11 +50,23 @@ def needs(permission: str) -> Callable[[View], View]:
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.has_perm(permission):
                 return view(request, *args, **kwargs)
-            return render(request, "403.html", {"exception": missing(permission)}, status=403)
+            return refuse(request, missing(permission))
 
         return checked
 
     return decorated
+
+
+def refuse(request: HttpRequest, said: str) -> HttpResponse:
+    """Answer with the page of a refusal, which tells the reason."""
+    return render(request, "403.html", {"exception": said}, status=403)
+
+
+def back_to(request: HttpRequest, default: str) -> HttpResponse:
+    """Return to the page of the form that was sent, if it is one of ours."""
+    back = request.POST.get("back", "")
+    is_own = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
+    return HttpResponseRedirect(back if is_own and back.startswith("/") else default)
 
 
 def page(permission: str, *, has_form: bool = False) -> Callable[[View], View]:
@@ -124,18 +136,3 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "changes": last_changes(Change.objects.filter(olt_id=olt_id), request.user),
     }
     return show(request, "olt.html", context)
-
-
-@page("jobs.view_workflownode")
-def node(request: HttpRequest, node_id: int) -> HttpResponse:
-    """Explain the delay of a node; the OLT page shows the same in a panel."""
-    explained = explain(node_id, timezone.now(), request.user)
-    may_run = request.user.has_perm(WorkflowNode.RUN_PERMISSION)
-    own = Change.objects.filter(object_type="jobs.workflownode", object_id=node_id)
-    context = {
-        "active": "olts",
-        "explained": explained,
-        "may_run": may_run,
-        "changes": last_changes(own, request.user),
-    }
-    return show(request, "node.html", context)

@@ -74,8 +74,7 @@ def age(at: datetime | None) -> SafeString:
     """Show the age of a time."""
     if not at:
         return NOTHING
-    shown = _("{span} ago").format(span=spans.span((timezone.now() - at).total_seconds()))
-    return format_html('<time datetime="{}" data-age>{}</time>', at.isoformat(), shown)
+    return format_html('<time datetime="{}" data-age>{}</time>', at.isoformat(), spans.ago(at))
 
 
 @register.simple_tag

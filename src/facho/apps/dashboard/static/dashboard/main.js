@@ -8,7 +8,8 @@ import * as figures from "./figures.js";
 import { draw, tickPool } from "./pool.js";
 import * as regions from "./regions.js";
 import * as search from "./search.js";
-import { tick, write, zone } from "./time.js";
+import * as terms from "./terms.js";
+import { formats, now, tick, write, zone, zoneName } from "./time.js";
 
 const hasPool = document.getElementById("pollers") !== null;
 
@@ -21,7 +22,15 @@ function show(snapshot) {
   }
 }
 
-write(document.getElementById("zone"), zone);
+/** The clock of the header, in the zone of the times on the page, which it names. */
+function tickClock() {
+  const [time, name] = document.getElementById("clock").children;
+  write(time, formats.second(now()));
+  write(name, zoneName(now()));
+}
+
+for (const element of document.querySelectorAll("[data-zone]")) write(element, zone);
+tickClock();
 regions.start();
 tick();
 show(feed.feed.snapshot);
@@ -33,11 +42,13 @@ feed.start();
 figures.start();
 explain.start();
 search.start();
+terms.start();
 actions.start({ afterRun: regions.refreshSoon });
 
 setInterval(() => {
   if (document.hidden) return;
   tick();
+  tickClock();
   if (hasPool) tickPool();
   feed.judge();
 }, 1000);

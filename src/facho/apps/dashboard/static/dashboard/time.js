@@ -57,6 +57,9 @@ export const formats = {
 /** The name of the user's zone. */
 export const zone = full.resolvedOptions().timeZone;
 
+/** The short name of the user's zone at a time: GMT-5, UTC. */
+export const zoneName = (ms) => zoned.formatToParts(ms).find((part) => part.type === "timeZoneName").value;
+
 /** A number with at most so many decimals, in the format of the region. */
 export function number(value, decimals = 0) {
   if (!numbers.has(decimals)) {
