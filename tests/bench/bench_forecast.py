@@ -8,9 +8,10 @@ import time
 from collections import defaultdict
 from datetime import UTC, datetime
 
+from facho.engine.forecast.fleet import asked, works
 from facho.engine.quota.hour_plan import Work, plan_hour
 from facho.engine.quota.pollers_needed import pollers_needed
-from facho.runtime.forecasting import Wish, asked, forecast, made_up, usual_jobs, works
+from facho.runtime.forecasting import Wish, forecast, made_up, usual_jobs
 
 START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 DEFAULTS = ("1000", "24", "0")

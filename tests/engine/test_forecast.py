@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from builders import HOUR, MIN, SEC, T0, make_node
 
-from facho.engine.forecast.fleet import SILENCE, Fleet
+from facho.engine.forecast.fleet import SILENCE, Fleet, works
 from facho.engine.forecast.forecast import on_grid
 from facho.engine.forecast.report import Score
 from facho.engine.model import Cause, Status
 from facho.engine.quota.durations import Prediction
-from facho.runtime.forecasting import ForecastLoop, Wish, forecast, works
+from facho.runtime.forecasting import ForecastLoop, Wish, forecast
 
 
 def fleet(*nodes, seconds=10.0, **more):

@@ -9,11 +9,11 @@ from builders import MIN, SEC, T0, make_node
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Execution, ExecutionAttempt
-from facho.engine.forecast.fleet import Fleet
+from facho.engine.forecast.fleet import Fleet, asked
 from facho.engine.quota.durations import Prediction, learn
 from facho.runtime import forecasting
 from facho.runtime.cli import main
-from facho.runtime.forecasting import asked, made_up, parse_job, usual_jobs, with_dead, with_jobs
+from facho.runtime.forecasting import made_up, parse_job, usual_jobs, with_dead, with_jobs
 
 
 @pytest.fixture

@@ -10,23 +10,25 @@ import os
 import random
 import selectors
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from facho.adapters.clock import VirtualClock, VirtualTimeLoop
 from facho.brands import brand
-from facho.engine.forecast.fleet import Chance, Fleet
+from facho.engine.forecast.fleet import Chance, Fleet, asked, works
 from facho.engine.forecast.forecast import ForecastNodes, ForecastSlots, SleepingProber, SleepingRunner, on_grid
 from facho.engine.forecast.report import Score
-from facho.engine.model import CompositeNode, JobKind, Node, Status
+from facho.engine.forecast.verdict import Figures
+from facho.engine.model import JobKind, Node, Status
 from facho.engine.ports import Clock
 from facho.engine.quota.durations import USUAL, Prediction
-from facho.engine.quota.hour_plan import HOUR, Work
+from facho.engine.quota.hour_plan import HOUR
 from facho.engine.quota.pollers_needed import pollers_needed
 from facho.engine.scheduling.breaker import OPENS_AFTER
-from facho.engine.scheduling.grid import GOLDEN_RATIO, first_check, group_chains
+from facho.engine.scheduling.grid import GOLDEN_RATIO
 from facho.engine.scheduling.pollers import PollerManager
 from facho.engine.scheduling.scheduler import Scheduler
 
@@ -65,10 +67,10 @@ def parse_job(text: str) -> JobWish:
     name, *numbers = (part.strip() for part in text.split(":"))
     if not name or not 2 <= len(numbers) <= 3:
         raise ValueError(f"{text!r} is not a job: write NAME:INTERVAL:SECONDS or NAME:INTERVAL:SECONDS:PRIORITY")
-    interval, seconds = _seconds(numbers[0], text), _seconds(numbers[1], text)
+    interval, seconds = parse_seconds(numbers[0], text), parse_seconds(numbers[1], text)
     if interval < 10 or seconds <= 0:
         raise ValueError(f"{text!r}: the interval must be at least 10 seconds and the duration more than 0")
-    priority = int(_seconds(numbers[2], text)) if len(numbers) == 3 else 40
+    priority = int(parse_seconds(numbers[2], text)) if len(numbers) == 3 else 40
     # The time limit must not cut the given duration.
     timeout = timedelta(seconds=max(300.0, 10 * seconds))
     return JobWish(name, timedelta(seconds=interval), Prediction(seconds, seconds * P95), priority, timeout=timeout)
@@ -77,7 +79,7 @@ def parse_job(text: str) -> JobWish:
 UNITS = {"min": 60, "s": 1, "m": 60, "h": 3600}
 
 
-def _seconds(text: str, whole: str) -> float:
+def parse_seconds(text: str, whole: str) -> float:
     """Return seconds of `300`, `5min` or `6h`."""
     unit = next((unit for unit in UNITS if text.endswith(unit)), "")
     try:
@@ -169,11 +171,6 @@ def with_dead(fleet: Fleet, percent: float) -> Fleet:
     return replace(fleet, dead=fleet.dead | frozenset(olts[len(olts) - max(more, 0) :]))
 
 
-def asked(fleet: Fleet) -> list[Node]:
-    """Return the nodes that need pollers: OLTs that were dead before are not polled."""
-    return [node for node in fleet.nodes if node.olt_id not in fleet.broken & fleet.dead]
-
-
 # Run time before anything is counted or fails, because a new engine has an empty queue.
 WARM_UP = timedelta(minutes=30)
 
@@ -191,6 +188,9 @@ TIME_LIMIT = 600.0
 
 # Niceness of its process; 19 is the maximum.
 NICENESS = 15
+
+# Start of a line of `--report-progress`.
+PROGRESS = "progress: "
 
 # Maximum length of the stored error.
 LONGEST_ERROR = 2000
@@ -212,6 +212,11 @@ class Wish:
 
 def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, Any]:
     """Return the result as plain values."""
+    return forecast_with_figures(wish, progress)[0]
+
+
+def forecast_with_figures(wish: Wish, progress: Progress = lambda hours: None) -> tuple[dict[str, Any], Figures]:
+    """Return the result as plain values, and the figures that decide whether the fleet fits."""
     nodes = tuple(on_grid(node, wish.start - wish.warm_up) for node in wish.fleet.nodes)
     wish = replace(wish, fleet=replace(wish.fleet, nodes=nodes))
     silenced = logging.getLogger("facho.engine")
@@ -228,7 +233,7 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
         silenced.setLevel(level)
     # OLTs that die in the forecast may come back, so they count.
     need = pollers_needed(works(asked(wish.fleet), wish.fleet, wish.start), wish.start)
-    return {
+    result = {
         "olts": len({node.olt_id for node in wish.fleet.nodes}),
         "dead": len(wish.fleet.dead),
         "nodes": len(wish.fleet.nodes),
@@ -244,6 +249,7 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
             "reachable": round(100 * need.reachable, 1),
         },
     }
+    return result, score.figures(wish.pollers, need.pollers)
 
 
 class ForecastLoop(VirtualTimeLoop):
@@ -321,15 +327,6 @@ def _failures(fleet: Fleet) -> list[dict[str, Any]]:
     ]
 
 
-def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work]:
-    """Return the composites of a fleet with their expected durations."""
-    found = []
-    for master, chain in group_chains(nodes).values():
-        composite = CompositeNode(master, chain, master.next_check or first_check(master, start))
-        found.append(Work(composite, tuple(fleet.durations(link, start) for link in composite.links)))
-    return found
-
-
 class ForecastRuns:
     """Runs requested forecasts one at a time, each in its own process, so that polling never waits.
 
@@ -354,17 +351,18 @@ class ForecastRuns:
         forecast = await self._thread.run(lambda: _take(now))
         if forecast is None:
             return
-        result, error = await self._run(arguments(forecast.params))
+        result, error = await self._run(forecast, arguments(forecast.params))
         ended = self._clock.now()
         await self._thread.run(lambda: forecast.end(ended, result=result, error=error))
         logger.info("forecast %d ended: %s", forecast.pk, error or "done")
 
-    async def _run(self, options: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
+    async def _run(self, forecast: "Forecast", options: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
         """Return the result of the command, or the reason of the failure."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             "forecast",
             "--json",
+            "--report-progress",
             *options,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -373,7 +371,7 @@ class ForecastRuns:
         with contextlib.suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
         try:
-            said, complaint = await asyncio.wait_for(process.communicate(), self._time_limit)
+            said, complaint = await asyncio.wait_for(self._read(process, forecast), self._time_limit)
         except TimeoutError:
             return None, f"The forecast was stopped after {self._time_limit:g} s. Request fewer OLTs or hours."
         finally:
@@ -384,10 +382,29 @@ class ForecastRuns:
         if not process.returncode:
             return json.loads(said), ""
         # The user gets the last line. A traceback goes to the log.
-        text = complaint.decode(errors="replace").strip()
+        text = complaint.strip()
         if "\n" in text:
             logger.error("a forecast failed:\n%s", text)
         return None, text.rpartition("\n")[2][-LONGEST_ERROR:] or f"status {process.returncode}"
+
+    async def _read(self, process: asyncio.subprocess.Process, forecast: "Forecast") -> tuple[bytes, str]:
+        """Return the output and the messages of the process; its progress is stored as it comes."""
+        if process.stdout is None or process.stderr is None:
+            raise RuntimeError("the process has no pipes")
+        said = asyncio.ensure_future(process.stdout.read())
+        complaints: list[str] = []
+        try:
+            async for line in process.stderr:
+                text = line.decode(errors="replace")
+                if text.startswith(PROGRESS) and (percent := text.removeprefix(PROGRESS).strip()).isdecimal():
+                    await self._thread.run(partial(forecast.show_progress, int(percent)))
+                else:
+                    complaints.append(text)
+            output = await said
+            await process.wait()
+        finally:
+            said.cancel()
+        return output, "".join(complaints)
 
 
 def _take(now: datetime) -> "Forecast | None":
@@ -408,4 +425,14 @@ def arguments(params: Mapping[str, Any]) -> list[str]:
     ]
     for job in params.get("jobs", ()):
         options.append(f"--job={job['name']}:{job['interval_seconds']}:{job['seconds']}:{job['priority']}")
+    question = params.get("question") or {}
+    for name in ("more_olts", "more_pollers"):
+        if question.get(name):
+            options.append(f"--{name.replace('_', '-')}={question[name]}")
+    if interval := question.get("interval"):
+        options.append(f"--interval={interval['job']}:{interval['seconds']}")
+        if interval.get("olts"):
+            options.append(f"--only-olts={','.join(map(str, interval['olts']))}")
+    if "question" in params:
+        options.append("--answer")
     return options

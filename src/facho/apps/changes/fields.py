@@ -20,7 +20,7 @@ NO_SETTINGS: dict[str, frozenset[str]] = {
     "accounts.apitoken": frozenset({"key_hash", "created_at", "last_used_at", "last_address"}),
     "accounts.externalidentity": frozenset({"created_at"}),
     "alerts.rule": frozenset({"is_narrowed"}),
-    "coordinator.forecast": frozenset({"by", "status", "result", "error", "started_at", "ended_at"}),
+    "coordinator.forecast": frozenset({"by", "status", "result", "error", "progress", "started_at", "ended_at"}),
 }
 
 

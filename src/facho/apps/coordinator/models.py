@@ -3,11 +3,14 @@
 The engine writes these tables; users read them.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.core.exceptions import ValidationError
+from django.db import DatabaseError, models
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -225,6 +228,12 @@ class ExecutionPlan(models.Model):
 class Forecast(models.Model):
     """A requested forecast. The engine runs one at a time beside its work."""
 
+    VIEW_PERMISSION = "coordinator.view_forecast"
+    ADD_PERMISSION = "coordinator.add_forecast"
+
+    # Maximum number of pending forecasts. Each takes a core for a minute or two.
+    MOST_WAITING = 20
+
     class Status(models.TextChoices):
         PENDING = "PENDING", _("pending")
         RUNNING = "RUNNING", _("running")
@@ -240,6 +249,8 @@ class Forecast(models.Model):
     status = models.CharField(_("status"), max_length=8, choices=Status.choices, default=Status.PENDING)
     # Output of `facho forecast --json`.
     result = models.JSONField(_("result"), null=True)
+    # In percent, while it is running.
+    progress = models.PositiveSmallIntegerField(_("progress (%)"), default=0)
     error = models.TextField(_("error"), blank=True)
     started_at = models.DateTimeField(_("started"), null=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
@@ -256,10 +267,29 @@ class Forecast(models.Model):
     def __str__(self) -> str:
         return f"#{self.pk} {formats.hour(self.requested_at)}"
 
+    @classmethod
+    def request(cls, params: Mapping[str, Any], by: Any) -> "Forecast":
+        """Request a forecast; refused while too many are waiting."""
+        if cls.objects.filter(status=cls.Status.PENDING).count() >= cls.MOST_WAITING:
+            raise ValidationError(
+                _("%(count)d forecasts are already waiting. Wait until some have finished.")
+                % {"count": cls.MOST_WAITING}
+            )
+        return cls.objects.create(by_id=by.pk, params=params)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in (self.Status.DONE, self.Status.FAILED)
+
     def begin(self, now: datetime) -> bool:
         """Mark it as running, if it is still pending."""
         waiting = Forecast.objects.filter(pk=self.pk, status=self.Status.PENDING)
         return bool(waiting.update(status=self.Status.RUNNING, started_at=now))
+
+    def show_progress(self, percent: int) -> None:
+        """Store the progress of a running forecast. It does no harm if the database is unavailable for a moment."""
+        with suppress(DatabaseError):
+            Forecast.objects.filter(pk=self.pk, status=self.Status.RUNNING).update(progress=percent)
 
     def end(self, now: datetime, *, result: dict[str, Any] | None = None, error: str = "") -> None:
         """Store the result; with an error, it failed."""

@@ -1,15 +1,16 @@
 """Fleet of a forecast and its random part: durations, results and outages. A seed makes it repeatable."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from facho.engine.forecast.failures import Failure, Habit, RunRecord
-from facho.engine.model import Cause, Node, Outcome, Status, Traffic
+from facho.engine.model import Cause, CompositeNode, Node, Outcome, Status, Traffic
 from facho.engine.quota.durations import Prediction
+from facho.engine.quota.hour_plan import Work
 from facho.engine.scheduling.breaker import PROBE_EVERY, first_probe
-from facho.engine.scheduling.grid import next_check
+from facho.engine.scheduling.grid import first_check, group_chains, next_check
 
 # Seconds after which a run without any answer is given up: one time-out.
 SILENCE = 5.0
@@ -111,3 +112,17 @@ class Chance:
             deck = self._decks[node_id] = self._dice.sample(range(habit.attempts), habit.attempts)
         card = deck.pop()
         return habit.failures[card] if card < len(habit.failures) else None
+
+
+def asked(fleet: Fleet) -> list[Node]:
+    """Return the nodes that need pollers: OLTs that were dead before are not polled."""
+    return [node for node in fleet.nodes if node.olt_id not in fleet.broken & fleet.dead]
+
+
+def works(nodes: Iterable[Node], fleet: Fleet, start: datetime) -> Sequence[Work]:
+    """Return the composites of a fleet with their expected durations."""
+    found = []
+    for master, chain in group_chains(nodes).values():
+        composite = CompositeNode(master, chain, master.next_check or first_check(master, start))
+        found.append(Work(composite, tuple(fleet.durations(link, start) for link in composite.links)))
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from facho.engine.forecast.verdict import Figures, Missed
 from facho.engine.model import Cause, Node, Status
 from facho.engine.quota.quota import SHARES, Share, severity
 from facho.engine.scheduling.grid import DELAYED_AFTER
@@ -70,6 +71,8 @@ class Score:
     causes: "Counter[str]" = field(default_factory=Counter)
     # Slots lost to an open breaker, by node.
     broken: "Counter[int]" = field(default_factory=Counter)
+    # Slots lost to the OLT itself, by node: it failed or did not answer, so no pollers and no interval would help.
+    lost_to_olt: "Counter[int]" = field(default_factory=Counter)
     # Seconds of all pollers, and of the busy ones.
     poller_seconds: float = 0.0
     busy_seconds: float = 0.0
@@ -93,6 +96,8 @@ class Score:
             self.causes[cause.value if cause else "error"] += 1
         if cause is Cause.BREAKER_OPEN:
             self.broken[node_id] += 1
+        if SHARES[status] is Share.FAILED or cause in (Cause.BREAKER_OPEN, Cause.UNREACHABLE):
+            self.lost_to_olt[node_id] += 1
 
     def sampled(self, busy_percentage: float, pollers: int, seconds: float, is_saturated: bool) -> None:
         """Record the load of the pool."""
@@ -121,6 +126,31 @@ class Score:
             "jobs": self._jobs(),
             "worst_olts": self._worst(),
         }
+
+    def figures(self, pollers: int, pollers_needed: int) -> Figures:
+        """Return what decides whether the fleet fits."""
+        seconds = (self.end - self.start).total_seconds()
+        late = [each for task in self.lateness.values() for each in task]
+        return Figures(
+            pollers,
+            on_time=_on_time(late, self._composites_lost(None)),
+            is_short=pollers_needed > pollers,
+            busy=100 * self.busy_seconds / self.poller_seconds if self.poller_seconds else 0.0,
+            saturated=100 * self.saturated_seconds / seconds,
+            missed=self._missed(),
+        )
+
+    def _missed(self) -> dict[int, Missed]:
+        """Return the quotas that are missed although their OLT answers."""
+        nodes: defaultdict[int, SlotCounts] = defaultdict(SlotCounts)
+        for (node_id, _), count in self.quotas.items():
+            nodes[node_id].take(count)
+        found = {}
+        for node_id, count in nodes.items():
+            node, owed = self.nodes[node_id], count.required - self.lost_to_olt[node_id]
+            if node.olt_id not in self.dead and severity(count.completed, owed) is not None:
+                found[node_id] = Missed(node_id, node.olt_name, node.name, 100 * count.completed / owed)
+        return found
 
     def _composites_lost(self, task: str | None) -> int:
         """Return the number of skipped master slots of reachable OLTs, of one task or of all."""
