@@ -52,6 +52,14 @@ async def test_the_one_that_waits_longest_is_run_and_no_other():
     assert (first.status, second.status) == ("DONE", "PENDING")
 
 
+async def test_the_progress_is_stored_while_it_runs():
+    Forecast.objects.create(params=WISH)
+
+    await runs("import sys; sys.stderr.write('progress: 40\\nprogress: 41\\n'); print('{}')").step(T0)
+
+    assert (Forecast.objects.get().status, Forecast.objects.get().progress) == ("DONE", 41)
+
+
 async def test_one_that_fails_says_why():
     Forecast.objects.create(
         params={**WISH, "jobs": [{"name": "x", "interval_seconds": 1, "seconds": 1, "priority": 1}]}
@@ -113,6 +121,20 @@ async def test_nothing_happens_where_nobody_asked():
     await runs("raise SystemExit('it was run')").step(T0)
 
     assert not Forecast.objects.exists()
+
+
+def test_a_question_becomes_options():
+    interval = {"job": 3, "name": "State", "seconds": 120, "olts": [1, 5]}
+
+    assert arguments({"question": {"more_olts": 20, "more_pollers": -1, "interval": interval}, "seed": 1}) == [
+        "--seed=1",
+        "--more-olts=20",
+        "--more-pollers=-1",
+        "--interval=3:120",
+        "--only-olts=1,5",
+        "--answer",
+    ]
+    assert arguments({"question": {}}) == ["--answer"]
 
 
 def test_what_was_asked_for_becomes_options():

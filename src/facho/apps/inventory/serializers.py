@@ -447,10 +447,9 @@ class QuestionSerializer(serializers.ModelSerializer[Question]):
         return ANSWERS[question.kind](question.answer).data if question.state == Question.State.ANSWERED else None
 
 
-class BulkSerializer(StrictSerializer):
-    """An action on many OLTs."""
+class ChosenOltsSerializer(StrictSerializer):
+    """Many OLTs: by id, or by a filter."""
 
-    action = serializers.ChoiceField(choices=bulk.CHOICES)
     ids: serializers.ListField = serializers.ListField(
         child=serializers.IntegerField(min_value=0, max_value=2**63 - 1),
         required=False,
@@ -462,6 +461,38 @@ class BulkSerializer(StrictSerializer):
         required=False,
         help_text='Parameters of the list of OLTs, such as `{"site": "Lima"}`. `{}`: all OLTs that you see.',
     )
+
+    def chosen(self, body: dict[str, Any]) -> list[Olt]:
+        """Return the OLTs of a body. Unknown ids are left out: see `unknown_ids`."""
+        if ("ids" in body) == ("filter" in body):
+            raise serializers.ValidationError({"ids": [_("Give either ids or filter.")]})
+        request = self.context["request"]
+        olts = visible_olts(request.user).select_related("site")
+        if "ids" in body:
+            return list(olts.filter(pk__in=body["ids"]))
+        known = list(OltFilter.base_filters)
+        if unknown := sorted(body["filter"].keys() - set(known)):
+            said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
+            raise serializers.ValidationError({"filter": {name: [said] for name in unknown}})
+        chosen = OltFilter(body["filter"], olts, request=request)
+        if not chosen.is_valid():
+            raise serializers.ValidationError({"filter": chosen.errors})
+        found = list(chosen.qs[: bulk.MOST_OLTS + 1])
+        if len(found) > bulk.MOST_OLTS:
+            said = _("More than %(most)d OLTs match. Filter more.") % {"most": bulk.MOST_OLTS}
+            raise serializers.ValidationError({"filter": [said]})
+        return found
+
+    def unknown_ids(self) -> list[int]:
+        """Return the ids of the body that are no OLTs which the user sees."""
+        body = self.validated_data
+        return sorted(set(body.get("ids", ())) - {olt.pk for olt in body["olts"]})
+
+
+class BulkSerializer(ChosenOltsSerializer):
+    """An action on many OLTs."""
+
+    action = serializers.ChoiceField(choices=bulk.CHOICES)
     tag = serializers.CharField(required=False, help_text="Name of a tag, for add_tag and remove_tag.")
     site = serializers.CharField(required=False, allow_null=True, help_text="Name of a site, or null, for set_site.")
 
@@ -471,8 +502,6 @@ class BulkSerializer(StrictSerializer):
         action, user = bulk.Action(body["action"]), self.context["request"].user
         if not user.has_perm(bulk.PERMISSIONS[action]):
             raise PermissionDenied(missing(bulk.PERMISSIONS[action]))
-        if ("ids" in body) == ("filter" in body):
-            raise serializers.ValidationError({"ids": [_("Give either ids or filter.")]})
         needed = self.NEEDS.get(action)
         if needed is not None and needed not in body:
             raise serializers.ValidationError({needed: [_("This action needs it.")]})
@@ -482,32 +511,14 @@ class BulkSerializer(StrictSerializer):
             label = bulk.label_of(action, body.get(needed or "") or "", user)
         except ModelError as error:
             raise serializers.ValidationError({str(needed): error.messages}) from error
-        return {**body, "label": label, "olts": self._olts(body, user)}
-
-    def _olts(self, body: dict[str, Any], user: Any) -> list[Olt]:
-        olts = visible_olts(user).select_related("site")
-        if "ids" in body:
-            return list(olts.filter(pk__in=body["ids"]))
-        known = list(OltFilter.base_filters)
-        if unknown := sorted(body["filter"].keys() - set(known)):
-            said = _("Unknown parameter. Valid parameters: %(known)s.") % {"known": ", ".join(known)}
-            raise serializers.ValidationError({"filter": {name: [said] for name in unknown}})
-        chosen = OltFilter(body["filter"], olts, request=self.context["request"])
-        if not chosen.is_valid():
-            raise serializers.ValidationError({"filter": chosen.errors})
-        found = list(chosen.qs[: bulk.MOST_OLTS + 1])
-        if len(found) > bulk.MOST_OLTS:
-            said = _("More than %(most)d OLTs match. Filter more.") % {"most": bulk.MOST_OLTS}
-            raise serializers.ValidationError({"filter": [said]})
-        return found
+        return {**body, "label": label, "olts": self.chosen(body)}
 
     def run(self) -> list[bulk.Outcome]:
         """Run the action. An unknown id is refused."""
         body, user = self.validated_data, self.context["request"].user
         outcomes = bulk.run(bulk.Action(body["action"]), body["olts"], body["label"], user)
-        unknown = dict.fromkeys(body.get("ids", ())).keys() - {each.id for each in outcomes}
         said = gettext("There is no such OLT.")
-        return [*outcomes, *(bulk.Outcome(pk, "", bulk.Result.REFUSED, said) for pk in sorted(unknown))]
+        return [*outcomes, *(bulk.Outcome(pk, "", bulk.Result.REFUSED, said) for pk in self.unknown_ids())]
 
 
 class BulkOutcomeSerializer(serializers.Serializer[Any]):

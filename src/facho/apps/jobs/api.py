@@ -7,22 +7,28 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
+from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from facho.apps.accounts.permissions import needs
+from facho.apps.accounts.permissions import missing, needs
 from facho.apps.inventory.asking import answering
+from facho.apps.inventory.bulk import Result
 from facho.apps.inventory.changes import one_at_a_time
+from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import ScopedView, restrict
 from facho.apps.inventory.serializers import QuestionSerializer, refusals
 from facho.apps.jobs import in_effect
+from facho.apps.jobs.bulk import NodeState, PlannedChange, job_actions_of
 from facho.apps.jobs.filters import JobFilter, NodeFilter
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.jobs.serializers import (
     ApplySerializer,
     FollowersSerializer,
     FollowersWish,
+    JobBulkResultSerializer,
+    JobBulkSerializer,
     JobSerializer,
     NodeSerializer,
     NodesSerializer,
@@ -34,6 +40,17 @@ from facho.apps.rest.strict import StrictView
 
 # With the OIDs, which decide whether a job without columns reads anything.
 NODES = WorkflowNode.objects.select_related("olt", "job", "master__job").prefetch_related("job__oids")
+
+
+class MayChangeJobs(IsAuthenticated):
+    """Users who may run at least one action on nodes. The serializer checks the permission of the chosen one."""
+
+    @property
+    def message(self) -> str:
+        return missing(WorkflowNode.OPERATE_PERMISSION)
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return super().has_permission(request, view) and bool(job_actions_of(request.user))
 
 
 class JobViewSet(StrictView, viewsets.ModelViewSet[SnmpJob]):
@@ -171,3 +188,32 @@ class NodeViewSet(ScopedView, viewsets.ModelViewSet[WorkflowNode]):
             return Response({"detail": said % {"node": node}}, status=status.HTTP_409_CONFLICT)
         node.delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=JobBulkSerializer, responses={200: JobBulkResultSerializer})
+    @action(
+        detail=False,
+        methods=["post"],
+        permission_classes=[MayChangeJobs],
+        body_serializer=JobBulkSerializer,
+        filter_backends=[],
+        filterset_class=None,
+    )
+    def bulk(self, request: Request) -> Response:
+        """Change one job on many OLTs: these `ids`, or all that match `filter`. Each is changed or left out alone.
+
+        With `dry_run` nothing is changed. Send its `before` back as `seen`, so that no later change is overwritten.
+        """
+        body = JobBulkSerializer(data=request.data, context=self.get_serializer_context())
+        body.is_valid(raise_exception=True)
+        change, results = body.run()
+        said, nothing = _("There is no such OLT."), NodeState()
+        unknown = [PlannedChange(Olt(pk=pk), nothing, nothing, Result.REFUSED, said) for pk in body.unknown_ids()]
+        is_dry = body.validated_data["dry_run"]
+        answer = {
+            "action": change.action,
+            "job": change.job.pk,
+            "dry_run": is_dry,
+            "detail": change.intention(results) if is_dry else change.story([*results, *unknown]),
+            "results": [*results, *unknown],
+        }
+        return Response(JobBulkResultSerializer(answer).data)

@@ -493,6 +493,18 @@ class WorkflowNode(models.Model):
         every = self.interval_seconds if self.master is None else self.master.interval_seconds
         return floor_warnings(self.job.brand, self.job.kind, self.job.columns, every)
 
+    def set_interval(self, seconds: int | None) -> None:
+        """Set its interval. That of the job, or None, is not its own: later changes of the job apply to it."""
+        self.own_interval_seconds = None if seconds == self.job.interval_seconds else seconds
+        self.clean_fields(exclude=["olt", "job", "master", "own_priority", "own_enabled"])
+        self.clean()
+        self.save(update_fields=["own_interval_seconds"])
+
+    def set_enabled(self, enabled: bool) -> None:
+        """Enable or disable it. Like its job means that it follows the job."""
+        self.own_enabled = None if enabled == self.job.enabled else enabled
+        self.save(update_fields=["own_enabled"])
+
     @property
     def remarks(self) -> list[str]:
         """Return remarks on columns and OIDs of this node that never have a value."""

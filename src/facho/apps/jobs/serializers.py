@@ -9,13 +9,23 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 
+from facho.apps.accounts.permissions import missing
+from facho.apps.inventory.bulk import Result
 from facho.apps.inventory.models import Olt, Question
 from facho.apps.inventory.remarks import HELP as REMARKS
 from facho.apps.inventory.remarks import remarks_on
 from facho.apps.inventory.scopes import OltChoice, visible_ids
-from facho.apps.inventory.serializers import BrandField, CheckedSerializer, refusals
+from facho.apps.inventory.serializers import BrandField, CheckedSerializer, ChosenOltsSerializer, refusals
+from facho.apps.jobs.bulk import JOB_ACTIONS, PERMISSIONS, JobAction, JobChange, NodeState, PlannedChange
 from facho.apps.jobs.columns import reads_nothing, reads_nothing_refusal, validate_oid
-from facho.apps.jobs.models import SnmpJob, SnmpJobOid, WorkflowNode, shared_refusal
+from facho.apps.jobs.models import (
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    SnmpJob,
+    SnmpJobOid,
+    WorkflowNode,
+    shared_refusal,
+)
 from facho.apps.rest.strict import StrictSerializer
 from facho.brands.decode import RAW_DECODERS
 from facho.engine.model import QuestionKind
@@ -281,3 +291,74 @@ class NodesSerializer(serializers.Serializer[Any]):
     """Nodes of a job on the OLTs it was applied to, with their followers."""
 
     nodes = NodeSerializer(many=True)
+
+
+class NodeStateSerializer(StrictSerializer):
+    """A job on one OLT: what is in effect. Of a follower, the interval is that of its master."""
+
+    is_applied = serializers.BooleanField()
+    interval_seconds = serializers.IntegerField(allow_null=True)
+    enabled = serializers.BooleanField(allow_null=True)
+
+
+class JobBulkSerializer(ChosenOltsSerializer):
+    """A change of one job on many OLTs."""
+
+    action = serializers.ChoiceField(choices=JOB_ACTIONS)
+    job: serializers.PrimaryKeyRelatedField[SnmpJob] = serializers.PrimaryKeyRelatedField(
+        queryset=SnmpJob.objects.select_related("follows")
+    )
+    interval_seconds = serializers.IntegerField(
+        min_value=SHORTEST_INTERVAL,
+        max_value=LONGEST_INTERVAL,
+        required=False,
+        allow_null=True,
+        help_text="For the action `interval`; null: that of the job.",
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Only report what would change, and for which OLT.")
+    seen: serializers.DictField = serializers.DictField(
+        child=NodeStateSerializer(),
+        required=False,
+        help_text="`before` of a dry run, by id of the OLT. An OLT that changed since then is left out.",
+    )
+
+    def validate(self, body: dict[str, Any]) -> dict[str, Any]:
+        action, user = JobAction(body["action"]), self.context["request"].user
+        if not user.has_perm(PERMISSIONS[action]):
+            raise PermissionDenied(missing(PERMISSIONS[action]))
+        if action == JobAction.INTERVAL and "interval_seconds" not in body:
+            raise serializers.ValidationError({"interval_seconds": [_("This action needs it.")]})
+        if action != JobAction.INTERVAL and "interval_seconds" in body:
+            raise serializers.ValidationError({"interval_seconds": [_("This action does not need it.")]})
+        if bad := [key for key in body.get("seen", ()) if not key.isdecimal()]:
+            raise serializers.ValidationError({"seen": {key: [_("This is not the id of an OLT.")] for key in bad}})
+        return {**body, "olts": self.chosen(body)}
+
+    def run(self) -> tuple[JobChange, list[PlannedChange]]:
+        """Make the change, or only plan it."""
+        body = self.validated_data
+        change = JobChange(body["job"], JobAction(body["action"]), body.get("interval_seconds"))
+        seen = {int(pk): NodeState(**state) for pk, state in body["seen"].items()} if "seen" in body else None
+        return change, (change.plan if body["dry_run"] else change.run)(body["olts"], seen)
+
+
+class PlannedChangeSerializer(serializers.Serializer[Any]):
+    """What one OLT had, what it has now or would have, and why it is left out."""
+
+    id = serializers.IntegerField(source="olt.pk")
+    name = serializers.CharField(source="olt.name", help_text="Empty if there is no such OLT.")
+    result = serializers.ChoiceField(choices=[each.value for each in Result])
+    detail = serializers.CharField(help_text="Why it is left out; otherwise empty.")
+    before = NodeStateSerializer()
+    after = NodeStateSerializer()
+    warnings = serializers.ListField(child=serializers.CharField(), help_text=WARNINGS)
+
+
+class JobBulkResultSerializer(serializers.Serializer[Any]):
+    """The results of a change of one job on many OLTs."""
+
+    action = serializers.ChoiceField(choices=JOB_ACTIONS)
+    job = serializers.IntegerField()
+    dry_run = serializers.BooleanField()
+    detail = serializers.CharField(help_text="The result, as a sentence.")
+    results = PlannedChangeSerializer(many=True)

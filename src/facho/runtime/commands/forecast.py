@@ -172,10 +172,10 @@ def _question(options: argparse.Namespace) -> Question:
         return Question(options.more_olts, options.more_pollers)
     job, _, text = options.interval.rpartition(":")
     try:
-        seconds = forecasting.parse_seconds(text, options.interval)
+        seconds = forecasting.parse_seconds(text, options.interval) if job else 0
     except ValueError as error:
         raise CommandError(str(error)) from error
-    if not job or seconds < 10:
+    if seconds < 10:
         raise CommandError(f"--interval must be JOB:INTERVAL with at least 10 seconds, not {options.interval!r}")
     from facho.apps.jobs.models import WorkflowNode
 
