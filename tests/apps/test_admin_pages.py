@@ -25,7 +25,7 @@ from django.urls import reverse
 
 from facho.alerts.models import Alert, Channel, Delivery, Rule
 from facho.apps.accounts.models import ApiToken
-from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, Forecast, QuotaTracker, QuotaViolation
+from facho.apps.coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.apps.polling.models import Execution, Poller, PollerStats
@@ -45,7 +45,7 @@ ENGINES = [
     Alert,
     Delivery,
 ]
-PEOPLES = [Olt, Site, Tag, SnmpJob, Workflow, WorkflowNode, Rule, Channel, Forecast]
+PEOPLES = [Olt, Site, Tag, SnmpJob, Workflow, WorkflowNode, Rule, Channel]
 
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 each_of_the_engine = pytest.mark.parametrize("model", ENGINES, ids=lambda model: model.__name__)
@@ -79,7 +79,6 @@ def everything(execution, onu, sur, norte):
     make_event(onu)
     Site.objects.create(name="Centro")
     Tag.objects.create(name="core")
-    Forecast.objects.create(params={"hours": 1})
     SnmpJobOid.objects.create(job=SnmpJob.objects.first(), name="cpu", oid="1.3.6.1", decode="integer")
 
 

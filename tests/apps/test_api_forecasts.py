@@ -1,8 +1,9 @@
 """Forecasts through the API: asked for, refused, and looked at."""
 
 import pytest
-from cast import T0
+from cast import T0, make_job
 from django.db import IntegrityError, transaction
+from forecast_answers import ANSWER, QUESTION
 
 from facho.apps.coordinator.models import Forecast
 
@@ -100,3 +101,89 @@ def test_a_list_takes_the_same_queries_however_long(api, django_assert_num_queri
 
     with django_assert_num_queries(2):
         api.get(URL)
+
+
+# Questions
+
+
+@pytest.mark.parametrize(
+    ("question", "stored"),
+    [
+        ({}, {"more_olts": 0, "more_pollers": 0}),
+        ({"more_olts": 20}, {"more_olts": 20, "more_pollers": 0}),
+        ({"more_pollers": -1}, {"more_olts": 0, "more_pollers": -1}),
+    ],
+)
+def test_a_question_is_asked(api, question, stored):
+    answer = api.post(URL, {"question": question}, format="json")
+
+    assert answer.status_code == 202
+    assert Forecast.objects.get().params == {"question": stored, "seed": 1}
+    assert (answer.json()["params"]["question"], answer.json()["said"]) == (stored, None)
+
+
+def test_an_interval_is_asked_by_job(api, central):
+    job = make_job("State", columns=["state"])
+    question = {"interval": {"job": job.pk, "seconds": 120, "olts": [central.pk]}}
+
+    answer = api.post(URL, {"question": question, "hours": 3}, format="json")
+
+    stored = {"job": job.pk, "name": "State", "seconds": 120, "olts": [central.pk]}
+    assert answer.json()["params"]["question"]["interval"] == stored
+    assert Forecast.objects.get().params["hours"] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"question": {"more_olts": -1}}, "question"),
+        ({"question": {"more_olts": 5001}}, "question"),
+        ({"question": {"more_pollers": 1001}}, "question"),
+        ({"question": {"colour": "red"}}, "question"),
+        ({"question": "20 more"}, "question"),
+        ({"question": None}, "question"),
+        ({"question": {"interval": {"job": 9999, "seconds": 60}}}, "question"),
+        ({"question": {"interval": {"seconds": 60}}}, "question"),
+        ({"question": {}, "olts": 5}, "olts"),
+        ({"question": {}, "pollers": 5}, "pollers"),
+        ({"question": {}, "dead": 0}, "dead"),
+        ({"question": {}, "jobs": []}, "jobs"),
+        ({"question": {}, "hours": 0}, "hours"),
+    ],
+)
+def test_a_wrong_question_is_refused(api, db, body, field):
+    answer = api.post(URL, body, format="json")
+
+    assert (answer.status_code, list(answer.json())) == (400, [field])
+    assert not Forecast.objects.exists()
+
+
+@pytest.mark.parametrize("seconds", [9, 604801, "often"])
+def test_an_interval_has_limits(api, db, seconds):
+    job = make_job("State", columns=["state"])
+
+    answer = api.post(URL, {"question": {"interval": {"job": job.pk, "seconds": seconds}}}, format="json")
+
+    assert list(answer.json()["question"]["interval"]) == ["seconds"]
+
+
+def test_the_interval_of_a_follower_is_that_of_its_master(api, db):
+    state = make_job("State", columns=["state"])
+    names = make_job("Names", columns=["name"], follows=state)
+
+    answer = api.post(URL, {"question": {"interval": {"job": names.pk, "seconds": 60}}}, format="json")
+
+    assert answer.json()["question"]["interval"]["job"] == ["Names runs after State. Ask for the interval of State."]
+
+
+def test_an_answer_is_told_in_sentences(api, boss):
+    forecast = Forecast.objects.create(params=QUESTION, status="DONE", result=ANSWER)
+
+    shown = api.get(f"{URL}{forecast.pk}/").json()
+    spanish = api.get(f"{URL}{forecast.pk}/", headers={"Accept-Language": "es"}).json()
+
+    assert shown["said"]["word"] == "No"
+    assert "Use 14 pollers instead of 9 (FACHO_POLLERS)." in shown["said"]["changes"]
+    assert len(shown["said"]["reasons"]) == 3
+    assert shown["result"]["answer"]["changes"]["pollers"] == 14
+    assert spanish["said"].keys() == shown["said"].keys()

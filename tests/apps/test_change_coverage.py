@@ -122,6 +122,11 @@ API = {
     ("POST", "nodes/"): (None, lambda w: {"olt": w.olt.pk, "job": w.job.pk}, ("created", NODE)),
     ("PATCH", "nodes/{pk}/"): ("node", lambda w: {"own_interval_seconds": 60}, ("changed", NODE)),
     ("DELETE", "nodes/{pk}/"): ("node", None, ("deleted", NODE)),
+    ("POST", "nodes/bulk/"): (
+        None,
+        lambda w: {"action": "disable", "job": w.node.job.pk, "ids": [w.olt.pk]},
+        ("changed", NODE),
+    ),
     ("POST", "pollers/nodes/{node_id}/run/"): ("node", None, ("run_requested", NODE)),
     ("PATCH", "ports/{pk}/"): ("port", lambda w: {"own_capacity": 64}, ("changed", PORT)),
     ("POST", "onus/positions/"): (

@@ -90,6 +90,8 @@ API = {
     "api-job-try": act(ENGINEER),
     "api-node-list": listed(VIEWER, ENGINEER),
     "api-node-detail": {"get": VIEWER, "patch": ENGINEER, "delete": ENGINEER},
+    # Of the lowest role that may run one of its actions: see test_job_bulk.py.
+    "api-node-bulk": act(OPERATOR),
     "api-explain": read(VIEWER),
     "api-run-node": act(OPERATOR),
     "api-pollers": read(VIEWER),
@@ -174,6 +176,9 @@ PAGES = {
     "dashboard:olts-csv": page(VIEWER),
     "dashboard:olts-xlsx": page(VIEWER),
     "dashboard:olts-bulk": {"get": UNSUPPORTED, "post": OPERATOR},
+    "dashboard:olts-job": {"get": UNSUPPORTED, "post": OPERATOR},
+    "dashboard:forecast": {"get": VIEWER, "post": ENGINEER},
+    "dashboard:forecast-answer": page(VIEWER),
     "dashboard:saved-views": {"get": UNSUPPORTED, "post": USER},
     "dashboard:saved-view": {"get": UNSUPPORTED, "post": USER},
     "dashboard:new-olt": form(ENGINEER),
@@ -252,7 +257,6 @@ ADMIN_MODELS = {
     "coordinator.quotaviolation": (STAFF, NOBODY, NOBODY, NOBODY),
     "coordinator.executionplan": (STAFF, NOBODY, NOBODY, NOBODY),
     "coordinator.coordinatorlog": (STAFF, NOBODY, NOBODY, NOBODY),
-    "coordinator.forecast": (STAFF, ENGINEER, NOBODY, NOBODY),
     "alerts.alert": (STAFF, NOBODY, NOBODY, NOBODY),
     "alerts.delivery": (STAFF, NOBODY, NOBODY, NOBODY),
     "alerts.rule": (STAFF, ENGINEER, ENGINEER, ENGINEER),
@@ -406,6 +410,7 @@ def rows(onu, execution):
                 "problems.problem",
                 "maintenance.maintenance",
                 "dashboard.savedview",
+                "coordinator.forecast",
             )
         ),
     ]:
@@ -429,6 +434,7 @@ PARAMETERS = {
     "maintenance_id": "maintenance.maintenance",
     "token_id": "accounts.apitoken",
     "view_id": "dashboard.savedview",
+    "forecast_id": "coordinator.forecast",
 }
 
 

@@ -490,7 +490,9 @@ def test_forecasts_and_accounts_need_a_user_without_a_scope(scoped, free, both):
     said = "This concerns all OLTs. It needs a user without a scope."
 
     assert send(scoped, "/api/v1/forecasts/", {"hours": 1}).json() == {"detail": said}
-    assert scoped.get(reverse("admin:coordinator_forecast_changelist")).status_code == 403
+    for page in (reverse("dashboard:forecast"), reverse("dashboard:forecast-answer", args=[Forecast.objects.get().pk])):
+        assert (scoped.get(page).status_code, free.get(page).status_code) == (403, 200)
+        assert said in scoped.get(page).content.decode()
     assert scoped.get(reverse("admin:auth_user_changelist")).status_code == 403
     assert scoped.get(reverse("admin:auth_user_add")).status_code == 403
     for name in ("auth_user", "auth_group", "accounts_apitoken", "accounts_failedlogin"):

@@ -19,6 +19,7 @@ from cast import make_execution, make_log, make_plan, make_quota, make_violation
 from django.test import Client
 from django.utils import timezone, translation
 from django.utils.text import capfirst
+from forecast_answers import ANSWER, QUESTION
 
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Olt
@@ -44,7 +45,7 @@ MARKS = {
 }
 
 # Models with pages in the admin.
-COORDINATOR = ["quotatracker", "quotaviolation", "executionplan", "coordinatorlog", "forecast"]
+COORDINATOR = ["quotatracker", "quotaviolation", "executionplan", "coordinatorlog"]
 # Of a port without device times, beside others.
 EVIDENCE = {"down": 9, "total": 12, "los": 5, "offline": 4, "first": "2026-03-01T07:31:50+00:00",
             "last": "2026-03-01T07:31:50+00:00", "interval": 300, "beside": ["0/2"]}  # fmt: skip
@@ -136,7 +137,7 @@ def everything(execution, onu, sur) -> dict[str, int]:
         "quotaviolation": make_violation(node, hour_of(now)),
         "executionplan": make_plan(node, hour_of(now)),
         "coordinatorlog": make_log(olt=sur, details={"olt": sur.name}),
-        "forecast": Forecast.objects.create(status="DONE", result={"jobs": [], "lost": {"olt_busy": 1}}),
+        "forecast": Forecast.objects.create(params=QUESTION, status="DONE", result=ANSWER),
         "alert": alert,
         "rule": rule,
         "channel": channel,
@@ -317,6 +318,8 @@ def test_the_overview_speaks_spanish_in_its_html_and_to_its_scripts(spanish, exe
         pytest.param("/admin/polling/execution/{execution}/change/", id="admin: an execution"),
         pytest.param("/admin/telemetry/onu/{onu}/change/", id="admin: ONU 7"),
         pytest.param("/nodes/{node}/", id="a node"),
+        pytest.param("/forecast/", id="forecast"),
+        pytest.param("/forecast/{forecast}/", id="an answer"),
         *(pytest.param(f"/admin/coordinator/{name}/", id=f"admin: {name}") for name in COORDINATOR),
         *(pytest.param(f"/admin/coordinator/{name}/{{{name}}}/change/", id=f"admin: a {name}") for name in COORDINATOR),
         *(pytest.param(f"/admin/alerts/{name}/", id=f"admin: {name}") for name in ALERTS),

@@ -21,7 +21,6 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 
-from facho.apps.coordinator import admin_forecasts as admin_forecasts  # registers forecasts
 from facho.apps.coordinator.advice import plan_advice, violation_advice
 from facho.apps.coordinator.event_labels import EVENT_LABELS, LEVEL_LABELS, event_label, level_label
 from facho.apps.coordinator.filters import LEVELS

@@ -19,6 +19,7 @@ from facho.apps.accounts.permissions import missing
 from facho.apps.dashboard import queries
 from facho.apps.dashboard.files import file_of
 from facho.apps.dashboard.list_pages import ListColumn, ListQuery, ListSpec, page_number, slice_of
+from facho.apps.dashboard.olt_jobs import CHANGE_JOB, change_job, chosen_olts
 from facho.apps.dashboard.views import page, show
 from facho.apps.inventory import bulk
 from facho.apps.inventory.columns import OLT_COLUMNS
@@ -27,6 +28,7 @@ from facho.apps.inventory.models import Olt, Site, Tag
 from facho.apps.inventory.queries import with_onu_counts
 from facho.apps.inventory.scopes import restrict, restrict_labels, visible_olts
 from facho.apps.inventory.search import matching_olts
+from facho.apps.jobs.bulk import job_actions_of
 from facho.apps.polling.errors import in_words
 from facho.apps.telemetry.models import PonPort
 from facho.apps.telemetry.port_levels import Level, level
@@ -148,7 +150,7 @@ def olts(request: HttpRequest) -> HttpResponse:
         "states": [name for name in queries.REACHABILITY_ORDER if name in states],
         "sites": sorted({row.olt.site.name for row in listed if row.olt.site}),
         "tags": Tag.objects.filter(olts__in=[row.olt.pk for row in listed]).distinct().values_list("name", flat=True),
-        "actions": actions,
+        "actions": [*((action.value, action.label) for action in actions), *_job_choice(request.user)],
         "all_sites": restrict_labels(Site.objects.all(), request.user) if may_change else [],
         "all_tags": restrict_labels(Tag.objects.all(), request.user) if may_change else [],
     }
@@ -160,6 +162,10 @@ COLUMNS = tuple(
     replace(each, said=lambda olt: in_words(olt.last_error)) if each.name == "last_error" else each
     for each in OLT_COLUMNS
 )
+
+
+def _job_choice(user: Any) -> list[tuple[str, str]]:
+    return [(CHANGE_JOB, gettext("Change a job"))] if job_actions_of(user) else []
 
 
 @page("inventory.view_olt")
@@ -176,10 +182,12 @@ def olts_file(request: HttpRequest, file_format: str) -> HttpResponseBase:
 def olts_bulk(request: HttpRequest) -> HttpResponse:
     """Tell what an action would do to how many OLTs; run it when that is confirmed."""
     action = request.POST.get("action", "")
+    if action == CHANGE_JOB:
+        return change_job(request)
     if not bulk.actions_of(request.user) or not request.user.has_perm("inventory.view_olt"):
         return render(request, "403.html", {"exception": missing(Olt.OPERATE_PERMISSION)}, status=403)
     back = reverse("dashboard:olts") + request.POST.get("back", "")
-    chosen = _chosen(request)
+    chosen = chosen_olts(request)
     if len(chosen) > bulk.MOST_OLTS:
         messages.error(request, gettext("At most %(most)d OLTs at once. Filter the list.") % {"most": bulk.MOST_OLTS})
         return redirect(back)
@@ -208,11 +216,3 @@ def olts_bulk(request: HttpRequest) -> HttpResponse:
     for each in refused[:5]:
         messages.error(request, f"{each.name}: {each.detail}")
     return redirect(back)
-
-
-def _chosen(request: HttpRequest) -> list[Olt]:
-    """Return the OLTs of a form: the ticked ones, or all of the list. Ids are in one field, or one for each row."""
-    texts = [request.POST.get("all_ids", "")] if "all" in request.POST else request.POST.getlist("id")
-    ids = [queries.number(each) for text in texts for each in text.split(",")]
-    olts = visible_olts(request.user).select_related("site")
-    return list(olts.filter(pk__in=[pk for pk in ids if pk is not None])[: bulk.MOST_OLTS + 1])

@@ -24,6 +24,7 @@ FIELDS_AT_ONCE = 3
 
 # Objects with a page of their own. Others have one in the admin.
 PAGES = {
+    "coordinator.forecast": "dashboard:forecast-answer",
     "inventory.olt": "dashboard:olt",
     "alerts.rule": "dashboard:alert-rule",
     "jobs.snmpjob": "dashboard:job",

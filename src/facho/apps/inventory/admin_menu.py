@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.apps.changes.models import Change
 
+COORDINATOR = _("Coordinator")
 ACCESS = _("Access")
 
 # Title, then each page: name, icon, model.
@@ -36,11 +37,10 @@ SECTIONS: list[tuple[Any, ...]] = [
         (_("Pool statistics"), "monitoring", "polling.pollerstats"),
     ),
     (
-        _("Coordinator"),
+        COORDINATOR,
         (_("Quotas"), "speed", "coordinator.quotatracker"),
         (_("Violations"), "warning", "coordinator.quotaviolation"),
         (_("Plans"), "view_timeline", "coordinator.executionplan"),
-        (_("Forecasts"), "online_prediction", "coordinator.forecast"),
         (_("Log"), "article", "coordinator.coordinatorlog"),
     ),
     (
@@ -75,6 +75,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             app, model = label.split(".")
             if any(request.user.has_perm(f"{app}.{right}_{model}") for right in ("view", "change")):
                 items.append({"title": name, "icon": icon, "link": reverse(f"admin:{app}_{model}_changelist")})
+        if title == COORDINATOR and request.user.has_perm("coordinator.view_forecast"):
+            items.append({"title": _("Forecast"), "icon": "online_prediction", "link": reverse("dashboard:forecast")})
         if title == ACCESS and request.user.has_perm(Change.VIEW_PERMISSION):
             items.append({"title": _("Changes"), "icon": "history", "link": reverse("dashboard:changes")})
         if items:
