@@ -6,9 +6,9 @@ import pytest
 from cast import make_job, make_user
 from django.test import Client
 from django.utils import timezone
-from facho.adapters.bus.memory import MemoryBus
 from forecast_answers import ANSWER, QUESTION, YES
 
+from facho.adapters.bus.local import LocalBus
 from facho.apps.accounts.roles import Role
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.models import Olt
@@ -201,7 +201,7 @@ def test_a_question_waits_and_shows_its_progress(admin_page, job):
 def test_a_stopped_engine_is_told(admin_page, job, monkeypatch):
     forecast = Forecast.objects.create(params=QUESTION)
     stopped = [shown(admin_page), shown(admin_page, f"{PAGE}{forecast.pk}/")]
-    bus = MemoryBus()
+    bus = LocalBus()
     bus.publish("snapshot", {**live.EMPTY, "at": timezone.now().isoformat()})
     monkeypatch.setattr(live, "_bus", bus)
     running = [shown(admin_page), shown(admin_page, f"{PAGE}{forecast.pk}/")]
