@@ -22,8 +22,10 @@ from apps.cast import (
     make_quota,
     make_violation,
 )
+from apps.forecast_answers import ANSWER, QUESTION
 from apps.test_role_matrix import ADMIN_MODELS, ADMIN_PAGES, NOBODY, PAGES, make_row, path_of, urls
 from facho.apps.accounts.models import ApiToken
+from facho.apps.coordinator.models import Forecast
 from facho.apps.telemetry.models import OnuPosition, PonPort
 from facho.engine.quota.quota import hour_of
 from history_rows import add_reading
@@ -108,6 +110,7 @@ def rows(bridge):
     found = {model._meta.label_lower: make_row(model).pk for model in admin.site._registry}
     found |= {"telemetry.ponport": port.pk, "problems.problem": make_problem(olt).pk}
     found["maintenance.maintenance"] = make_maintenance(olt, reason="Fans").pk
+    found["coordinator.forecast"] = Forecast.objects.create(params=QUESTION, status="DONE", result=ANSWER).pk
     found["auth.user"] = User.objects.create(username="row").pk
     found["auth.group"] = Group.objects.create(name="Night shift").pk
     return found

@@ -9,11 +9,12 @@ from facho.engine.forecast.fleet import Fleet
 from facho.engine.forecast.question import Question, asked_fleet
 from facho.engine.forecast.remedies import Remedies, Search, simulated_hour, unlimited, works_of
 from facho.engine.forecast.verdict import Figures, judge
+from facho.engine.quota.hour_plan import HOUR
 from facho.runtime.config import AUTOMATIC_POLLERS
 from facho.runtime.forecasting import Progress, Wish, forecast_with_figures
 
-# A day is simulated where the fleet is small enough: OLTs times hours of each of both forecasts, about 20 s of CPU.
-MOST_OLT_HOURS = 6000
+# A day is simulated where the fleet is small enough: slots of each of both forecasts, about 10 s of CPU.
+MOST_SLOTS = 120_000
 MOST_HOURS, LEAST_HOURS = 24, 1
 
 MOST_OLTS = 5000
@@ -46,10 +47,11 @@ def automatic_pool(fleet: Fleet, start: datetime) -> int:
     return min(max(least, -(-4 * busiest // 3)), most)
 
 
-def hours_for(fleet: Fleet) -> int:
-    """Return how many hours are simulated."""
-    olts = len({node.olt_id for node in fleet.nodes})
-    return min(max(MOST_OLT_HOURS // max(olts, 1), LEAST_HOURS), MOST_HOURS)
+def hours_for(fleet: Fleet, question: Question, start: datetime) -> int:
+    """Return how many hours are simulated: fewer of a large fleet, or of one that is polled often."""
+    works = works_of(asked_fleet(fleet, question, start).fleet, start)
+    slots = sum(len(work.predictions) * (HOUR / work.interval) for work in works)
+    return min(max(int(MOST_SLOTS / max(slots, 1)), LEAST_HOURS), MOST_HOURS)
 
 
 def answer(

@@ -170,10 +170,10 @@ def _figures(result: dict[str, Any]) -> list[tuple[str, Any, Any, int]]:
         line(_("Quotas: runs completed (%)"), "compliance", places=1),
         line(_("Quotas missed"), "missed_quotas"),
         line(_("Pollers busy (%)"), "busy", places=1),
-        line(_("Pool saturated (% of the time)"), "saturated", places=1),
+        line(_("Pool saturated (share of the time, %)"), "saturated", places=1),
         line(_("Runs on time (%)"), "on_time", places=1),
-        line(_("Delay: 95 % start within (s)"), "lateness", "p95", places=1),
-        line(_("Pollers that start 95 % on time"), "pool", "pollers"),
+        line(_("Delay, 95th percentile (s)"), "lateness", "p95", places=1),
+        line(_("Pollers needed"), "pool", "pollers"),
     ]
     return [each for each in lines if each[2] is not None]
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,7 +32,6 @@ from facho.apps.jobs.serializers import NodeStateSerializer
 # Value of the list of actions on the page of OLTs.
 CHANGE_JOB = "change_job"
 
-# Refusals that are told after the change; the preview has all of them.
 MOST_TOLD = 5
 
 
@@ -99,7 +99,7 @@ def change_job(request: HttpRequest) -> HttpResponse:
         return show(request, "olts_job.html", context)
     seen = _seen(request)
     if "confirmed" in request.POST and seen is not None:
-        _tell(request, form.change, form.change.run(olts, seen))
+        _tell(request, form.change, form.change.run(olts, seen), seen)
         return redirect(back)
     return show(request, "olts_job.html", {**context, **_preview(request, form.change, olts)})
 
@@ -156,8 +156,9 @@ def _forecast_url(request: HttpRequest, change: JobChange, olt_ids: list[int]) -
     return f"{reverse('dashboard:forecast')}?{urlencode({**query, 'olts': ','.join(map(str, olt_ids))}, safe=',')}"
 
 
-def _tell(request: HttpRequest, change: JobChange, rows: list[PlannedChange]) -> None:
-    refused = [row for row in rows if row.result == Result.REFUSED]
-    (messages.warning if refused else messages.success)(request, change.story(rows))
-    for row in refused[:MOST_TOLD]:
+def _tell(request: HttpRequest, change: JobChange, rows: list[PlannedChange], seen: Mapping[int, NodeState]) -> None:
+    """Tell what was done, and which OLTs had changed. The preview had the other reasons to leave one out."""
+    surprising = [row for row in rows if row.olt.pk in seen and seen[row.olt.pk] != row.before]
+    (messages.warning if surprising else messages.success)(request, change.story(rows))
+    for row in surprising[:MOST_TOLD]:
         messages.error(request, f"{row.olt}: {row.detail}")

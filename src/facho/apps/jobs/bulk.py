@@ -37,8 +37,8 @@ class JobAction(StrEnum):
             JobAction.INTERVAL: _("Set the interval"),
             JobAction.ENABLE: _("Enable"),
             JobAction.DISABLE: _("Disable"),
-            JobAction.APPLY: _("Apply"),
-            JobAction.REMOVE: _("Remove"),
+            JobAction.APPLY: _("Add the job"),
+            JobAction.REMOVE: _("Remove the job"),
         }[self]
 
 

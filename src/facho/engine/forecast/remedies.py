@@ -24,8 +24,8 @@ from facho.engine.scheduling.simulation import Simulation
 # The queue is empty at the start, so the first half hour does not count.
 WARM_UP = timedelta(minutes=30)
 
-# Slots of all simulated hours of one search: about half a minute of CPU.
-BUDGET = 2_000_000
+# Slots of all simulated hours of one search: about 15 s of CPU.
+BUDGET = 1_000_000
 
 # OLTs with an advice of their own.
 MOST_ADVICE = 5
@@ -94,7 +94,7 @@ def simulated_hour(works: Sequence[Work], pollers: int, hour: datetime) -> Simul
     minutes = [0.0] * 60
     simulation = Simulation(due, pollers=pollers, seconds=seconds)
     for fate in simulation.run():
-        # What waits now has missed its time.
+        # Composites that are still waiting have missed their time.
         if fate.at > end + DELAYED_AFTER:
             break
         busiest = max(busiest, simulation.busy_pollers)

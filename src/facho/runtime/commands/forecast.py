@@ -121,7 +121,7 @@ def _answer(options: argparse.Namespace) -> int:
     pool = _pool(config, fleet, now, start)
     if pool.pollers + question.more_pollers < 1:
         raise CommandError(f"There are {plural(pool.pollers, 'poller')}, and at least one must remain.")
-    hours = options.hours or questions.hours_for(fleet)
+    hours = options.hours or questions.hours_for(fleet, question, start)
     today = forecasting.Wish(fleet, pool.pollers, hours, start, options.seed, config.breaker_after, config.auto_recover)
     began = time.monotonic()
     report_percent = _percent_reporter(options)
