@@ -87,6 +87,7 @@ PAGES = (
     Page("/executions/?olt={olt}"),
     Page("/executions/?status=FAILED"),
     Page("/changes/"),
+    Page("/forecast/"),
     Page("/api/v1/onus/summary/", 100),
     Page("/api/v1/onus/summary/", 100, "scope"),
     Page("/api/v1/onus/"),
