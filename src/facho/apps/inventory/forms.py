@@ -97,6 +97,12 @@ class OltImportForm(forms.Form):
         help_text=_("Of new and moved OLTs without one in the file. Others keep theirs."),
     )
 
+    def clean_file(self) -> Any:
+        file = self.cleaned_data["file"]
+        if not len(file.dataset):
+            raise ValidationError(_("The file has no rows below the names of the columns."))
+        return file
+
 
 class ScopeFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic only in the stubs
     """The scope of a user. Without sites and tags there is no scope."""
