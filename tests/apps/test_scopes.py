@@ -406,6 +406,7 @@ def test_no_action_reaches_a_hidden_row(scoped, both, hidden):
     api = "/api/v1"
     posts = [
         f"{api}/olts/{olt}/enable/", f"{api}/olts/{olt}/disable/", f"{api}/olts/{olt}/close-breaker/",
+        f"/olts/{olt}/settings/test/", f"/olts/{olt}/replace/", f"/olts/{olt}/replace/test/", f"/olts/{olt}/delete/",
         f"{api}/pollers/nodes/{node}/run/", f"{api}/alerts/{both['alert'][1]}/acknowledge/",
         f"{api}/deliveries/{both['delivery'][1]}/retry/", f"{api}/problems/{both['problem'][1]}/unacknowledge/",
         f"/problems/{both['problem'][1]}/act/",
@@ -422,7 +423,7 @@ def test_no_action_reaches_a_hidden_row(scoped, both, hidden):
     for name in ("admin:inventory_olt_close_breaker", "admin:jobs_workflow_apply_jobs"):
         assert scoped.post(reverse(name, args=[olt]), dialog).status_code in (200, 404)
     for name in ("inventory_olt", "jobs_workflow", "jobs_workflownode"):
-        action = {"action": "disable_chosen", "_selected_action": [olt, node], "index": 0}
+        action = {"action": "disable_chosen", "_selected_action": [olt, node], "index": 0, "confirmed": "1"}
         scoped.post(reverse(f"admin:{name}_changelist"), action)
     hidden.refresh_from_db()
     assert hidden.enabled
@@ -458,7 +459,8 @@ def test_a_job_that_hidden_olts_use_is_not_changed(scoped, both, engineer):
     )
     deleted = scoped.delete(f"/api/v1/jobs/{shared.pk}/?followers=delete")
     scoped.post(
-        reverse("admin:jobs_snmpjob_changelist"), {"action": "disable_chosen", "_selected_action": [shared.pk, own.pk]}
+        reverse("admin:jobs_snmpjob_changelist"),
+        {"action": "disable_chosen", "_selected_action": [shared.pk, own.pk], "confirmed": "1"},
     )
 
     assert [answer.status_code for answer in (changed, chained, deleted)] == [403, 403, 403]
@@ -548,7 +550,7 @@ def test_a_channel_of_hidden_olts_is_not_changed(scoped, free, channels):
         == 403
     )
     for action in ("disable_chosen", "delete_selected"):
-        chosen = {"action": action, "_selected_action": [own.pk, shared.pk], "post": "yes"}
+        chosen = {"action": action, "_selected_action": [own.pk, shared.pk], "post": "yes", "confirmed": "1"}
         scoped.post(reverse("admin:alerts_channel_changelist"), chosen)
 
     shared.refresh_from_db()

@@ -9,7 +9,9 @@ from django.contrib.admin import ShowFacets
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.forms import DateTimeField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import RangeDateTimeFilter, RelatedDropdownFilter
@@ -188,8 +190,12 @@ class EnginesInline(TabularInline):
     has_add_permission = has_change_permission = never
 
 
+# Rows that a confirmation names.
+MOST_NAMED = 50
+
+
 class EnablingMixin:
-    """Actions that enable and disable rows one by one, so that each is recorded."""
+    """Actions that enable and disable rows one by one, so that each is recorded. Disabling asks first."""
 
     model: Any
 
@@ -203,8 +209,21 @@ class EnablingMixin:
         self._set_enabled(request, rows, True)
 
     @action(description=_("Disable"), icon="pause", permissions=["operate"])
-    def disable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        self._set_enabled(request, rows, False)
+    def disable_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse | None:
+        if "confirmed" in request.POST:
+            self._set_enabled(request, rows, False)
+            return None
+        admin: Any = self
+        context = {
+            **admin.admin_site.each_context(request),
+            "title": gettext("Disable"),
+            "opts": self.model._meta,
+            "named": rows[:MOST_NAMED],
+            "more": max(0, rows.count() - MOST_NAMED),
+            "chosen": request.POST.getlist("_selected_action"),
+            "select_across": request.POST.get("select_across", "0"),
+        }
+        return TemplateResponse(request, "inventory/disable_chosen.html", context)
 
     def _set_enabled(self, request: HttpRequest, rows: QuerySet[Any], enabled: bool) -> None:
         chosen = list(rows)
