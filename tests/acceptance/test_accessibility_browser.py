@@ -37,7 +37,8 @@ AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 
 # URLs of the matrix that are no pages.
 NO_PAGES = {
-    "oidc-login", "oidc-callback", "set_language", "dashboard:onu-history", "dashboard:events", "dashboard:onus-csv",
+    "oidc-login", "oidc-callback", "set_language", "dashboard:onu-history", "dashboard:onu-values",
+    "dashboard:olt-values", "dashboard:events", "dashboard:onus-csv",
     "dashboard:port-history", "dashboard:suggestions", "dashboard:onus-xlsx", "dashboard:olts-csv", "admin:jsi18n",
     "dashboard:map-template-csv", "dashboard:map-template-xlsx",
     "dashboard:olts-xlsx", "dashboard:executions-csv", "dashboard:executions-xlsx", "dashboard:log-csv",

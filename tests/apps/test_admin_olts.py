@@ -7,8 +7,6 @@ from django.test import Client
 from django.urls import reverse
 
 from facho.apps.inventory.models import Olt
-from facho.apps.polling.models import Execution
-from facho.apps.telemetry.models import Onu
 
 CHANGELIST = reverse("admin:inventory_olt_changelist")
 FORM = {
@@ -123,21 +121,19 @@ def test_a_change_leaves_what_is_the_engines(admin_page, central, monkeypatch):
 def test_chosen_olts_are_enabled_and_disabled_and_the_engine_told(admin_page, central, sur, action, expected):
     Olt.objects.update(enabled=not expected, revision=1)
 
-    admin_page.post(CHANGELIST, {"action": action, "_selected_action": [central.pk, sur.pk]})
+    admin_page.post(CHANGELIST, {"action": action, "_selected_action": [central.pk, sur.pk], "confirmed": "1"})
 
     assert list(Olt.objects.values_list("enabled", "revision")) == [(expected, 2), (expected, 2)]
 
 
-def test_deleting_says_what_goes_with_it_and_takes_it_all(admin_page, execution, onu, central):
-    url = reverse("admin:inventory_olt_delete", args=[central.pk])
+def test_disabling_chosen_olts_asks_first(admin_page, central, sur):
+    asked = admin_page.post(CHANGELIST, {"action": "disable_chosen", "_selected_action": [central.pk]})
 
-    asked = admin_page.get(url).content.decode()
-    answer = admin_page.post(url, {"post": "yes"})
-
-    assert "Executions: 2" in asked
-    assert "ONUs: 1" in asked
-    assert answer.status_code == 302
-    assert not any(model.objects.exists() for model in (Olt, Onu, Execution))
+    text = asked.content.decode()
+    assert "Disable these?" in text
+    assert "OLT-CENTRAL-01" in text
+    assert "OLT-SUR-03" not in text
+    assert Olt.objects.get(pk=central.pk).enabled
 
 
 def test_deleting_needs_its_permission(central):

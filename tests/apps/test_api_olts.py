@@ -130,7 +130,12 @@ def test_what_the_engine_observed_cannot_be_set(api, central):
 def test_the_brand_stays_while_jobs_of_it_are_applied(api, node):
     answer = api.patch(f"/api/v1/olts/{node.olt_id}/", {"brand": "zte_c300"}, format="json")
 
-    assert answer.data == {"brand": ["Jobs of another brand are applied to this OLT. Remove them first."]}
+    assert answer.data == {
+        "brand": [
+            "Jobs of another brand are applied to this OLT. Remove them first, or use Replace OLT if the device was "
+            "changed."
+        ]
+    }
 
 
 @pytest.mark.parametrize(("action", "expected"), [("enable", "reachable"), ("disable", "disabled")])

@@ -343,12 +343,12 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/olts/", 8, id="OLTs"),
         # OLT, counters, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
         # other OLTs with its device, its tags, its changes, the power of its ports, its problems, and maintenance.
-        pytest.param("/olts/{olt}/", 17, id="one OLT"),
+        pytest.param("/olts/{olt}/", 19, id="one OLT"),
         # Count, ports, their power, OLTs with their sites for the filter, and tags.
         pytest.param("/ports/", 6, id="ports"),
         # Port with OLT, its problems, ONUs, events, yesterday and a week ago in open and closed periods, runs, changes,
         # maintenance.
-        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 12, id="one port"),
+        pytest.param("/olts/{olt}/ports/0/1/?hours=720", 13, id="one port"),
         # Node, its slots, the plans, and its changes.
         pytest.param("/nodes/{node}/", 5, id="why a node is late"),
         # Views, ids, rows, OLTs with their sites for the filter, and tags.
@@ -357,12 +357,12 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
         pytest.param("/onus/?olt={olt}&port=0/1&q=client&sort=rx_dbm", 10, id="ONUs, with the ports of an OLT"),
         # ONU with OLT, problems, those it replaced, nodes, how they ended, what runs, events, notes, places, others,
         # maintenance.
-        pytest.param("/onus/{onu}/", 12, id="one ONU"),
+        pytest.param("/onus/{onu}/", 13, id="one ONU"),
         # ONU with OLT, count, rows.
         pytest.param("/onus/{onu}/events/", 4, id="the events of an ONU"),
         # ONU with OLT, its id, runs, chunks, neighbours on the port, their runs and chunks, events before and in the
         # period, changes, maintenance.
-        pytest.param("/onus/{onu}/history/", 12, id="the history of an ONU"),
+        pytest.param("/onus/{onu}/history/", 14, id="the history of an ONU"),
         # Positions, their number, sites, OLTs with their sites for the filter, tags, and counters.
         pytest.param("/map/", 7, id="map"),
         # Views, ids, masters, links, OLTs with their sites for the filter, and tags.

@@ -88,6 +88,7 @@ def chores_of_two_minutes(settings, monkeypatch):
     monkeypatch.setattr(build, "DeviceWatch", Devices)
     monkeypatch.setattr(build, "ForecastRuns", Runs)
     monkeypatch.setattr(build, "Sweep", Sweep)
+    monkeypatch.setattr(build, "Removal", lambda *, thread, clock: Closing(note("removal")))
 
     monkeypatch.setattr(build, "Closing", lambda *, thread, clock: Closing(note(f"close in {thread.name}")))
 
@@ -117,6 +118,7 @@ def test_an_hour_is_opened_reaped_settled_and_planned_right_behind_its_turn(chor
     assert times_of(chores_of_two_minutes, "identification") == [-10, 15]
     assert times_of(chores_of_two_minutes, "close in helper") == [-10, 20]
     assert times_of(chores_of_two_minutes, "sweep") == [-10, 30]
+    assert len(times_of(chores_of_two_minutes, "removal")) > 20
     assert len(times_of(chores_of_two_minutes, "forecast")) > 20
 
 

@@ -45,6 +45,9 @@ FIELDS: Mapping[str, Kind] = {
     "out_octets": Kind.COUNTER,
 }
 
+# Before the name of a raw OID: any number that it has is a gauge. Longer names do not fit into the tables.
+RAW_OID = "oid."
+
 # Daily values of a field, as columns named `rx_dbm:min`.
 DAILY: Mapping[Kind, Mapping[str, Kind]] = {
     Kind.GAUGE: {"min": Kind.GAUGE, "mean": Kind.GAUGE, "max": Kind.GAUGE, "count": Kind.COUNTER},
@@ -87,7 +90,8 @@ class CorruptChunk(Exception):
 def kind_of(name: str) -> Kind:
     """Return the kind of a field or of a daily value."""
     field, _, part = name.partition(":")
-    return DAILY[FIELDS[field]][part] if part else FIELDS[field]
+    kind = Kind.GAUGE if field.startswith(RAW_OID) else FIELDS[field]
+    return DAILY[kind][part] if part else kind
 
 
 class PackedColumn(NamedTuple):

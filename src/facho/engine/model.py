@@ -313,6 +313,8 @@ class Collected:
     failed_onus: tuple[str, ...] = ()
     # Indexes of known ONUs that a discovery should have found and did not.
     absent: tuple[str, ...] = ()
+    # Whether a discovery read its list of ONUs to the end, and there was at least one.
+    is_whole: bool = False
     # Number of new ONUs beyond the limit; they are not in the readings.
     excess: int = 0
     # For the next run on this OLT, as `Olt.learned`.

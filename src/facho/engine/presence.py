@@ -98,14 +98,21 @@ def take_census(
     *,
     was_suspect: bool,
     rules: Rules,
+    unplaced: Collection[str] = (),
 ) -> Census:
-    """Return the effect of a discovery on the known ONUs."""
+    """Return the effect of a discovery on the known ONUs.
+
+    `unplaced` are ONUs of replaced hardware without a place so far, if the discovery would have found them. Their
+    absence says nothing about the others, so it is no mass disappearance.
+    """
     read = {reading.index: reading for reading in readings}
     run = find_moves(known, readings)
     movers = {move.known.index for move in run.moved}
     not_seen = set(absent) - read.keys() - movers
     found = [onu for onu in known if onu.index in movers or (onu.index in read and onu.index not in run.replaced)]
     missed = [onu for onu in known if onu.index in not_seen and not onu.is_missing]
+    not_placed = [onu for onu in known if onu.index in unplaced and onu.index not in movers and not onu.is_missing]
+    lost = [onu for onu in not_placed if onu.misses + 1 >= rules.misses]
     seen = {onu.index for onu in found} | set(run.replaced)
     unsaid = [onu for onu in known if not (onu.is_missing or onu.index in not_seen or onu.index in seen)]
     present = sum(not onu.is_missing for onu in known)
@@ -114,8 +121,8 @@ def take_census(
         run,
         found=tuple(onu.index for onu in found if onu.misses or onu.is_missing),
         back=tuple(onu.index for onu in found if onu.is_missing),
-        missed=tuple(onu.index for onu in missed),
-        gone=tuple(onu.index for onu in gone),
+        missed=tuple(onu.index for onu in (*missed, *not_placed)),
+        gone=tuple(onu.index for onu in (*gone, *lost)),
         vanishing=vanishing,
         present=present,
     )

@@ -47,6 +47,7 @@ from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
 from facho.store.questions import DbQuestions
+from facho.store.removal import Removal
 from facho.store.retention import Sweep, rules
 from facho.store.runs import DbResults, DbRuns
 from facho.store.slots import DbSlots
@@ -310,6 +311,7 @@ def make_chores(
             Chore("forecasts", 5 * SECOND, ForecastRuns(thread=helper, clock=clock).step),
             Chore("identification", HOUR, in_thread(writer, runs.repair), offset=15 * SECOND),
             Chore("history", 10 * MINUTE, Closing(thread=helper, clock=clock).run, offset=20 * SECOND),
+            Chore("removal", 5 * SECOND, Removal(thread=helper, clock=clock).run, offset=2 * SECOND),
             Chore("retention", 10 * MINUTE, sweep.run, offset=30 * SECOND),
             *also,
         ],

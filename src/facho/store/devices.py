@@ -55,7 +55,9 @@ class DeviceWatch:
         self._reported: dict[str, list[int]] = {}
 
     async def step(self, now: datetime) -> None:
-        columns = Olt.objects.order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
+        columns = (
+            Olt.objects.filter(deleting_since=None).order_by("pk").values_list("pk", "name", "device", *HOST_ADDRESS)
+        )
         rows = await self._thread.run(
             lambda: [DeviceRow(id_, name, device, host_address(*where)) for id_, name, device, *where in columns]
         )

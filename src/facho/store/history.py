@@ -7,10 +7,12 @@ always in a run or in a chunk. Runs that arrive later are merged by the next clo
 
 import logging
 from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -23,6 +25,7 @@ from facho.apps.telemetry.history import (
     growth,
     microseconds,
     moment,
+    restarts,
     start_of_day,
     start_of_month,
     unpacked,
@@ -31,7 +34,6 @@ from facho.apps.telemetry.models import HistoryDay, HistoryRun, PackedChunk
 from facho.engine.batch import UNREAD
 from facho.engine.chunks import (
     DAILY,
-    FIELDS,
     FLOAT_BITS,
     NOT_READ,
     Cell,
@@ -160,6 +162,8 @@ class Period:
         self._chunks: list[PackedChunk] = []
         self._daily: dict[str, dict[int, Cell]] = {}
         self._before = _last_counters(olt_id, start) if level is RAW else {}
+        # When the counters started again.
+        self._starts = self._restarts() if level is RAW else []
 
     def add(self, entries: Entries) -> None:
         """Pack all values of some ONUs."""
@@ -178,7 +182,25 @@ class Period:
                     chunk.data = pack_chunk(ids, [times[place] for place in read], [cut[place] for place in read])
                     self._chunks.append(chunk)
                 if self._level is RAW:
-                    _summarise(self._daily, field, ids, cut, self._before.get(field, {}))
+                    before = self._before.get(field, {})
+                    for part in self._between_starts(field, times, cut):
+                        _summarise(self._daily, field, ids, part, before)
+                        before = {}
+
+    def _restarts(self) -> list[int]:
+        """Return when the counters started again in this day, or since the last counters before it."""
+        found = restarts(self._olt_id, self._start - timedelta(days=1), self._start + timedelta(days=1))
+        if any(each < self._start for each in found):
+            # They may be of the old device.
+            self._before = {}
+        return [microseconds(each) for each in found if each >= self._start]
+
+    def _between_starts(self, field: str, times: Sequence[int], columns: Sequence[PackedColumn]) -> list[Any]:
+        """Return the columns of a field; those of a counter in parts between which it started again."""
+        if not self._starts or kind_of(field) is not Kind.COUNTER:
+            return [columns]
+        edges = [0, *(bisect_left(times, start) for start in self._starts), len(times)]
+        return [columns[first:last] for first, last in pairwise(edges)]
 
     def insert(self) -> None:
         """Write in the open transaction. Daily values of the same day are replaced."""
@@ -238,7 +260,9 @@ def _summarise(
     before: Mapping[int, int],
 ) -> None:
     """Add the daily values of a field, by ONU. ONUs without a value that day are left out."""
-    kind, form = FIELDS[field], columns[0].form
+    if not columns:
+        return
+    kind, form = kind_of(field), columns[0].form
     parts = {part: daily.setdefault(f"{field}:{part}", {}) for part in DAILY[kind]}
     series: Iterable[Sequence[int]] = zip(*(column.numbers for column in columns), strict=True)
     if any(column.mask for column in columns):
@@ -251,7 +275,9 @@ def _summarise(
     for onu_id, numbers in zip(onu_ids, series, strict=True):
         if numbers:
             for part, cell in _summary(kind, form, numbers, before.get(onu_id)).items():
-                parts[part][onu_id] = cell
+                # The growth of a counter that started again is that of its parts.
+                earlier = parts[part].get(onu_id, 0) if part == "sum" else 0
+                parts[part][onu_id] = cell + earlier if earlier else cell
 
 
 def _summary(kind: Kind, form: Any, numbers: Sequence[int], before: int | None) -> Mapping[str, Cell]:

@@ -474,7 +474,8 @@ class _Comparison:
         elif position in self._changes.replaced:
             cause = REPLACED_BY + self._identity(self._changes.replaced[position])
         elif old is Presence.PRESENT:
-            cause = NOT_FOUND
+            # Not replaced: an ONU of replaced hardware has no place of its own.
+            new, cause = Presence.MISSING, NOT_FOUND
         self._event(position, Field.PRESENCE, old, new, cause)
 
     def _place_event(self, position: int, changed: Mapping[str, Any]) -> None:
@@ -579,6 +580,7 @@ class Inventory:
         self.suspect_since: datetime | None = None
         self.suspicion: Suspicion | None = None
         self._known: list[KnownOnu] | None = None
+        self._unplaced: list[int] | None = None
         self.ids: list[int] = []
         self.columns: dict[str, list[Any]] = {}
         # Position of the holder of each index.
@@ -638,6 +640,8 @@ class Inventory:
 
         This is the case in most runs, and saves checking each ONU.
         """
+        if self.unplaced:
+            return False
         named = [name for name in ("serial", "mac") if name in read.columns]
         if kind is not JobKind.DISCOVERY and not named:
             return True
@@ -648,6 +652,14 @@ class Inventory:
         if kind is JobKind.DISCOVERY and any(any(self.column_at(name, positions)) for name in ABSENCE):
             return False
         return all(self.column_at(name, positions) == read.columns[name] for name in named)
+
+    @property
+    def unplaced(self) -> list[int]:
+        """Return the ONUs that have no place since the hardware was replaced, and are not missing."""
+        if self._unplaced is None:
+            taken, missing = self.columns["place_taken"], self.columns["missing_since"]
+            self._unplaced = [each for each in compress(count(), taken) if missing[each] is None]
+        return self._unplaced
 
     def has_room(self, indexes: Sequence[str], most: int) -> bool:
         """Return whether the new ones among these ONUs fit."""
@@ -683,6 +695,7 @@ class Inventory:
     def apply(self, changes: InventoryChanges) -> None:
         """Write the changes of a run in the open transaction, and keep the new values."""
         known = len(self.ids)
+        self._unplaced = None
         self._count(changes.counted, -1)
         self._write_ports(changes)
         for position, number in changes.port_of.items():

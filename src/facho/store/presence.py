@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from facho.apps.inventory.models import Olt
+from facho.apps.jobs.models import WorkflowNode
 from facho.engine.events import Event, log_event
 from facho.engine.limits import admit
-from facho.engine.model import Collected, KnownOnu, Node, Reading
+from facho.engine.model import Collected, JobKind, KnownOnu, Node, Reading
 from facho.engine.presence import Census, Move, Rules, Suspicion, Vanishing, find_moves, take_census
 from facho.store.inventory import Inventory, place_name
 
@@ -73,7 +74,10 @@ def take_discovery(inventory: Inventory, collected: Collected, rules: Rules, now
     """Decide from a discovery which ONUs moved, were replaced, are missing or are back."""
     known = KnownOnus.of(inventory)
     was_suspect = inventory.suspicion is Suspicion.VANISHING
-    census = take_census(known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules)
+    unplaced = {f"{NO_INDEX}{position}" for position in inventory.unplaced} if collected.is_whole else ()
+    census = take_census(
+        known.onus, collected.readings, collected.absent, was_suspect=was_suspect, rules=rules, unplaced=unplaced
+    )
     verdict = _admitted(inventory, PresenceVerdict(census, known, collected.readings), collected.excess, rules)
     suspicion = Suspicion.TOO_MANY if verdict.left_out else None
     if census.is_suspect:
@@ -89,11 +93,23 @@ def follow_moves(inventory: Inventory, collected: Collected, rules: Rules, now: 
     """
     known = KnownOnus.of(inventory)
     census = find_moves(known.onus, collected.readings)
-    verdict = _admitted(inventory, PresenceVerdict(census, known, collected.readings), collected.excess, rules)
+    readings = _without_strangers(inventory, census, collected.readings) if inventory.unplaced else collected.readings
+    verdict = _admitted(inventory, PresenceVerdict(census, known, readings), collected.excess, rules)
     if not verdict.left_out or inventory.suspicion is not None:
         # Only a discovery ends a suspicion.
         return verdict
     return _suspected(inventory, verdict, Suspicion.TOO_MANY, now)
+
+
+def _without_strangers(inventory: Inventory, census: Census, readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings of known ONUs only, while known ONUs of replaced hardware have no place.
+
+    A reading without a serial could be of any of them. The discovery knows.
+    """
+    if not WorkflowNode.objects.filter(olt=inventory.olt_id, job__kind=JobKind.DISCOVERY).exists():
+        return readings
+    held = inventory.positions.keys() | {move.reading.index for move in census.moved}
+    return tuple(each for each in readings if each.index in held)
 
 
 def _admitted(inventory: Inventory, verdict: PresenceVerdict, excess: int, rules: Rules) -> PresenceVerdict:

@@ -21,8 +21,10 @@ from facho.apps.jobs.models import WorkflowNode
 from facho.apps.jobs.templates import apply_usual_jobs
 from facho.apps.maintenance.queries import Maintained, maintained_at
 from facho.apps.polling.models import Execution, ExecutionAttempt
+from facho.apps.telemetry.history import OLT_ITSELF
 from facho.brands import brand
-from facho.engine.chunks import FIELDS
+from facho.engine.batch import UNREAD
+from facho.engine.chunks import FIELDS, RAW_OID
 from facho.engine.errors import LeaseLost, OltBusy
 from facho.engine.events import Event, log_event
 from facho.engine.model import (
@@ -57,6 +59,9 @@ logger = logging.getLogger(__name__)
 # Maximum number of failed ONUs to store per run.
 MOST_FAILED = 100
 LONGEST_REASON = 300
+
+# Values of raw OIDs that have a history. The others are texts.
+NUMBERS = (int, float)
 
 COMPLETENESS_KEYS = {each: each.value.lower() for each in Completeness}
 
@@ -592,9 +597,12 @@ def write_collected(
         # Without serials that must not overwrite known ones.
         read = Columns.of(verdict.readings)
     if verdict is not None or collected.readings:
-        write_columns(inventory, read, now, verdict, is_single=is_single)
+        raw = [each.name for each in node.oids if not each.scalar]
+        write_columns(inventory, read, now, verdict, is_single=is_single, raw=raw)
     if collected.scalars:
         merge_scalars(node.olt_id, collected.scalars)
+        own = {each.name: [collected.scalars.get(each.name)] for each in node.oids if each.scalar}
+        history.append(node.olt_id, now, [OLT_ITSELF], numbers_of(own))
     changed: dict[str, Any] = {"learned": dict(collected.learned)} if collected.learned else {}
     sql.set_columns(Olt, [node.olt_id], inventory_version=version + 1, **changed)
     inventory.version = version + 1
@@ -614,16 +622,29 @@ def write_columns(
     verdict: PresenceVerdict | None = None,
     *,
     is_single: bool = False,
+    raw: Sequence[str] = (),
 ) -> None:
-    """Write the changed cells and the presence of ONUs, and append the run to the history.
+    """Write the changed cells and the presence of ONUs, and append the run to the history, with these raw OIDs.
 
     The inventory has the columns of `read`.
     """
     decided = (verdict.census, verdict.known) if verdict else ()
     inventory.apply(compare(inventory, read, now, *decided, is_single=is_single))
     columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
+    if raw:
+        columns |= numbers_of({name: read.columns[name] for name in raw if name in read.columns})
     if columns and read.indexes:
         history.append(inventory.olt_id, now, inventory.ids_of(read.indexes), columns)
+
+
+def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the columns of raw OIDs as in the history: numbers only, without columns that have none."""
+    found = {}
+    for name, column in columns.items():
+        numbers = [cell if cell.__class__ in NUMBERS or cell is UNREAD else None for cell in column]
+        if any(cell.__class__ in NUMBERS for cell in numbers):
+            found[RAW_OID + name] = numbers
+    return found
 
 
 def put_to_work(olt_id: int, brand_id: str) -> list[str] | None:

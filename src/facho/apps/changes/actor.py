@@ -70,8 +70,8 @@ def current() -> Actor | None:
 
 
 @contextmanager
-def acting(actor: Actor) -> Iterator[None]:
-    """Record the changes made in a `with` block as those of this actor."""
+def acting(actor: Actor | None) -> Iterator[None]:
+    """Record the changes made in a `with` block as those of this actor; without one, they are not recorded."""
     before = _current.set(actor)
     try:
         yield

@@ -26,6 +26,7 @@ RECORDED = (
     "accounts.ApiToken",
     "accounts.ExternalIdentity",
     "inventory.Olt",
+    "inventory.Replacement",
     "inventory.Scope",
     "inventory.Site",
     "inventory.Tag",

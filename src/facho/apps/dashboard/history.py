@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from django.utils.dateparse import parse_datetime
 
-from facho.apps.telemetry.history import mean, series
+from facho.apps.telemetry.history import mean, restarts, series
 from facho.apps.telemetry.models import Onu
 
 POWERS = ("rx_dbm", "olt_rx_dbm", "tx_dbm")
@@ -104,9 +104,10 @@ def onu_history(onu: Onu, period: Period) -> OnuHistory:
         part = "min" if lowest else "max"
         points = [(row["at"], row[name][part] if is_long else row[name]) for row in rows if row[name] is not None]
         lines[name] = thin(points, bucket, min if lowest else max)
+    starts = restarts(onu.olt_id, period.since, period.until)
     for name in COUNTERS:
         counts = [(row["at"], row[name]) for row in rows if row[name] is not None]
-        rates = [(at, each["sum"] * 8 / 86400) for at, each in counts] if is_long else bits_per_second(counts)
+        rates = [(at, each["sum"] * 8 / 86400) for at, each in counts] if is_long else bits_per_second(counts, starts)
         lines[name] = thin(rates, bucket, max)
     lines["port_rx_dbm"] = port_mean(onu, period)
     read = [row["at"] for row in rows if row["state"] is not None]
@@ -156,18 +157,19 @@ def gaps(times: Sequence[datetime], shortest: timedelta = timedelta(), bounds: i
     ]
 
 
-def bits_per_second(counts: Sequence[tuple[datetime, int]]) -> list[Point]:
+def bits_per_second(counts: Sequence[tuple[datetime, int]], starts: Sequence[datetime] = ()) -> list[Point]:
     """Return the rate between each two readings of a counter, at the time of the second one.
 
-    There is none over a gap, nor over a restart of the counter. A counter that never exceeds 32 bits and falls wrapped,
-    if its rate is then at most twice the highest one beside it; otherwise it restarted.
+    There is none over a gap, nor over a restart of the counter: one of `starts`, or a lower value. A counter that
+    never exceeds 32 bits and falls wrapped, if its rate is then at most twice the highest one beside it; otherwise it
+    restarted.
     """
     after_gap = set(gaps([at for at, _ in counts]))
     is_short = max((value for _, value in counts), default=0) < WRAP
     steps = [
         (later, after - before, (later - earlier).total_seconds())
         for position, ((earlier, before), (later, after)) in enumerate(pairwise(counts), 1)
-        if earlier < later and position not in after_gap
+        if earlier < later and position not in after_gap and not any(earlier < start <= later for start in starts)
     ]
     highest = max((growth / seconds for _at, growth, seconds in steps if growth >= 0), default=0.0)
     rates = []

@@ -20,7 +20,7 @@ from facho.adapters.snmp.client import SnmpByVersion
 from facho.apps.dashboard.views import needs, page, show
 from facho.apps.inventory.changes import one_at_a_time, save_changes
 from facho.apps.inventory.forms import OltForm, SecretFormField, resolve_typed_host
-from facho.apps.inventory.models import Olt, Site, Tag
+from facho.apps.inventory.models import DEFAULT_PORT, Olt, Site, Tag
 from facho.apps.inventory.scopes import restrict_labels, visible_olts
 from facho.brands import BRANDS
 from facho.engine.brand import Brand, JobTemplate
@@ -31,21 +31,20 @@ from facho.engine.snmp import Agent
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_PORT = 161
 # A browser and a proxy wait longer than this.
 TEST_SECONDS = 25
 
 CONNECTION = (
     "host", "version", "community", "v3_user", "v3_auth", "v3_auth_key", "v3_priv", "v3_priv_key",
 )  # fmt: skip
-FIELDS = ("name", "host", "brand", *CONNECTION[1:], "site", "tags", "location", "enabled")
+FIELDS: tuple[str, ...] = ("name", "host", "brand", *CONNECTION[1:], "site", "tags", "location", "enabled")
 
 
 class OltSetupForm(OltForm):
     """Settings of an OLT. The port is written after the address; without one it is 161."""
 
     class Meta(OltForm.Meta):
-        fields = FIELDS
+        fields: tuple[str, ...] = FIELDS
 
     def __init__(self, user: Any, *args: Any, **kwargs: Any) -> None:
         self.user = user
@@ -57,14 +56,15 @@ class OltSetupForm(OltForm):
                 if self.instance._state.adding:
                     field.help_text = ""
         fields["host"].help_text = _("IP address or host name, with the port if it is not 161: 10.0.0.7:1161.")
-        fields["site"].queryset = restrict_labels(Site.objects.all(), user)
-        fields["tags"].queryset = restrict_labels(Tag.objects.all(), user)
-        fields["tags"].help_text = _("Hold Ctrl or ⌘ to choose several.")
-        for name in ("site", "tags"):
-            if not fields[name].queryset.exists():
-                del fields[name]
+        if "tags" in fields:
+            fields["tags"].help_text = _("Hold Ctrl or ⌘ to choose several.")
+        for name, labels in (("site", Site.objects.all()), ("tags", Tag.objects.all())):
+            if name in fields:
+                fields[name].queryset = restrict_labels(labels, user)
+                if not fields[name].queryset.exists():
+                    del fields[name]
         if self.instance.pk:
-            self.initial["host"] = written_address(self.instance)
+            self.initial["host"] = self.instance.written_address
 
     def clean_host(self) -> str:
         host = super().clean_host()
@@ -86,13 +86,6 @@ class OltSetupForm(OltForm):
             save_changes(olt, [*self.changed_data, *(["port"] if "host" in self.changed_data else [])])
         self.save_m2m()
         return olt
-
-
-def written_address(olt: Olt) -> str:
-    """Return address and port as a user writes them."""
-    if olt.port == DEFAULT_PORT:
-        return olt.host
-    return f"[{olt.host}]:{olt.port}" if ":" in olt.host else f"{olt.host}:{olt.port}"
 
 
 @sensitive_post_parameters()
@@ -127,22 +120,23 @@ def _setup(request: HttpRequest, olt: Olt) -> HttpResponseBase:
 @require_POST
 @needs("inventory.add_olt")
 def test_new_olt(request: HttpRequest) -> HttpResponse:
-    return _test(request, Olt())
+    return tested(request, OltSetupForm(request.user, request.POST, instance=Olt()))
 
 
 @sensitive_post_parameters()
 @require_POST
 @needs("inventory.change_olt")
 def test_olt(request: HttpRequest, olt_id: int) -> HttpResponse:
-    return _test(request, get_object_or_404(visible_olts(request.user), pk=olt_id))
+    olt = get_object_or_404(visible_olts(request.user), pk=olt_id)
+    return tested(request, OltSetupForm(request.user, request.POST, instance=olt))
 
 
-def _test(request: HttpRequest, olt: Olt) -> HttpResponse:
+def tested(request: HttpRequest, form: OltSetupForm) -> HttpResponse:
     """Return a part of a page: what the OLT of a form answers. Nothing is saved."""
+    olt = form.instance
     # An OLT that is polled gets no more than the few requests that identify it.
     polled = olt.device if olt.pk and olt.enabled else None
     resolve_typed_host(request.POST.get("host", ""))
-    form = OltSetupForm(request.user, request.POST, instance=olt)
     form.is_valid()
     context: dict[str, Any] = {"errors": form.connection_errors}
     if not form.connection_errors:

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -17,6 +18,7 @@ from facho.apps.dashboard import freshness, history, onu_timeline, queries
 from facho.apps.dashboard.views import ONUS_PER_PAGE, page, show
 from facho.apps.inventory import labels
 from facho.apps.inventory.scopes import restrict
+from facho.apps.jobs.raw_values import raw_values
 from facho.apps.polling import live
 from facho.apps.telemetry import reading
 from facho.apps.telemetry.models import RX_WEAK, Onu, OnuEvent, OnuNote
@@ -114,6 +116,7 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
     now = timezone.now()
     found = _found(request, onu_id, Onu.objects.with_freshness().select_related("replaced_by", "position"))
     rows = queries.node_rows(found.olt_id)
+    raw = raw_values(found.olt_id, scalar=False)
     news = live.snapshot_for(request.user, now)
     own = restrict(found.events.all(), request.user)
     events = list(own[:EVENTS_ON_PAGE])
@@ -130,6 +133,9 @@ def onu(request: HttpRequest, onu_id: int) -> HttpResponse:
         "fields": [
             (field.verbose_name, getattr(found, f"{field.name}_text", getattr(found, field.name))) for field in FIELDS
         ],
+        "units": {value.name: value.unit for value in raw},
+        "raw_values": [value for value in raw if value.is_number],
+        "raw_url": reverse("dashboard:onu-values", args=[found.pk]),
         "events": events,
         "notes": _notes(request, found),
         "longest_note": OnuNote.LONGEST,

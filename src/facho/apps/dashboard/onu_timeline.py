@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from facho.apps.changes.models import Change
 from facho.apps.dashboard.history import gaps
 from facho.apps.dashboard.shown_changes import shown_changes
+from facho.apps.inventory.models import Replacement
 from facho.apps.inventory.scopes import restrict
 from facho.apps.maintenance.models import Maintenance
 from facho.apps.maintenance.queries import Maintained, windows_between
@@ -131,6 +132,8 @@ class Mark:
 def change_marks(onu: Onu, user: Any, since: datetime, until: datetime) -> list[Mark]:
     """Return the changes of users on the OLT, its nodes and this ONU."""
     newest = restrict(Change.objects.filter(olt_id=onu.olt_id), user, "olt_id").exclude(action__in=NO_CHANGE)
+    # They have marks of their own.
+    newest = newest.exclude(object_type="inventory.replacement")
     rows = [row for row in newest[:CHANGES_READ] if since <= row.at <= until]
     return [
         Mark(
@@ -153,8 +156,18 @@ def maintenance_marks(at: Onu | PonPort, user: Any, since: datetime, until: date
     ]
 
 
+def replacement_marks(at: Onu | PonPort, _user: Any, since: datetime, until: datetime) -> list[Mark]:
+    """Return the replacements of the device of an ONU or port."""
+    found = Replacement.objects.filter(olt=at.olt_id, at__range=(since, until))
+    return [Mark("change", each.at, each.headline) for each in found]
+
+
 # Each returns the marks of an ONU that a user sees, between two times.
-MARKS: tuple[Callable[[Onu, Any, datetime, datetime], list[Mark]], ...] = (change_marks, maintenance_marks)
+MARKS: tuple[Callable[[Onu, Any, datetime, datetime], list[Mark]], ...] = (
+    change_marks,
+    maintenance_marks,
+    replacement_marks,
+)
 
 
 def marks(onu: Onu, user: Any, since: datetime, until: datetime) -> list[Mark]:

@@ -291,7 +291,8 @@ def port_history(request: HttpRequest, **place: int | None) -> HttpResponse:
                     "until": mark.until and history.milliseconds(mark.until),
                     "title": mark.text,
                 }
-                for mark in onu_timeline.maintenance_marks(found, request.user, since, now)
+                for marks in (onu_timeline.maintenance_marks, onu_timeline.replacement_marks)
+                for mark in marks(found, request.user, since, now)
             ],
         }
     )

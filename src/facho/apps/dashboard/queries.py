@@ -28,7 +28,7 @@ ENGINES_OWN = ("extra", "learned")
 # Columns of a row in a list of OLTs: a thousand rows with all columns would take twice as long.
 OF_ROWS = (
     "name", "brand", "host", "port", "location", "site__name", "enabled", "reachability", "last_answer_at",
-    "last_error", "suspect_since", "suspect_reason", "breaker_opened_at",
+    "last_error", "suspect_since", "suspect_reason", "breaker_opened_at", "deleting_since",
 )  # fmt: skip
 
 # Worst first.

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
@@ -22,7 +23,9 @@ from facho.apps.dashboard.shown_changes import last_changes
 from facho.apps.inventory.models import Olt
 from facho.apps.inventory.scopes import visible_ids, visible_olts
 from facho.apps.jobs.models import WorkflowNode
+from facho.apps.jobs.raw_values import raw_values
 from facho.apps.polling import live
+from facho.apps.telemetry.models import Onu
 from facho.apps.telemetry.pon_ports import ports_of
 from facho.problems.queries import count_open, problems_of
 
@@ -113,10 +116,16 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
     masters, older = queries.composites(request.user, olt=olt_id, limit=COMPOSITES_ON_PAGE)
     onus = queries.total(queries.OnuCounts.of(row.port) for row in ports)
     nodes = queries.node_rows(olt_id)
+    raw = raw_values(olt_id, scalar=True)
     due = [row.node.next_run_at for row in nodes if row.runs and row.node.next_run_at]
     context = {
         "active": "olts",
         "olt": found,
+        "units": {value.name: value.unit for value in raw},
+        "raw_values": [value for value in raw if value.is_number],
+        "raw_url": reverse("dashboard:olt-values", args=[olt_id]),
+        "replacement": (replacement := found.replacements.first()),
+        "unplaced": unplaced_onus(olt_id) if replacement else 0,
         "first_reading": None if onus.read_at else min(due, default=None),
         "tags": found.tags.all(),
         "problems": problems_of(request.user).filter(olt=olt_id).shown(now).worst_first()[:PROBLEMS_ON_OLT],
@@ -136,3 +145,8 @@ def olt(request: HttpRequest, olt_id: int) -> HttpResponse:
         "changes": last_changes(Change.objects.filter(olt_id=olt_id), request.user),
     }
     return show(request, "olt.html", context)
+
+
+def unplaced_onus(olt_id: int) -> int:
+    """Return the number of ONUs that were not found since the device of their OLT was replaced."""
+    return Onu.objects.filter(olt=olt_id, place_taken=True, missing_since=None).count()

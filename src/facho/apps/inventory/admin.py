@@ -5,9 +5,10 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -260,22 +261,19 @@ class OltAdmin(EnablingMixin, PeoplesAdmin):
     def data_age(self, olt: Any) -> Any:
         return olt.last_read_at and ago(olt.last_read_at)
 
-    def get_deleted_objects(
-        self, objs: Sequence[Olt], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Show dependents of an OLT as numbers.
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Lead to the page that tells what goes with the OLT and asks for its name."""
+        olt = get_object_or_404(self.get_queryset(request), pk=object_id)
+        if not self.has_delete_permission(request, olt):
+            raise PermissionDenied
+        return redirect("dashboard:delete-olt", olt.pk)
 
-        By name there would be thousands of lines, and the user would need the right to delete rows that cannot be
-        deleted alone.
-        """
-        counts = {
-            str(relation.related_model._meta.verbose_name_plural): relation.related_model._default_manager.filter(
-                **{f"{relation.field.name}__in": objs}
-            ).count()
-            for relation in Olt._meta.related_objects
-        }
-        forbidden = set() if self.has_delete_permission(request) else {str(Olt._meta.verbose_name)}
-        return [*map(str, objs)], {rows: count for rows, count in counts.items() if count}, forbidden, []
+    def get_actions(self, request: HttpRequest) -> Any:
+        # An OLT is deleted alone, by its name.
+        return {name: each for name, each in super().get_actions(request).items() if name != "delete_selected"}
+
+    def _set_enabled(self, request: HttpRequest, rows: QuerySet[Any], enabled: bool) -> None:
+        super()._set_enabled(request, rows.filter(deleting_since=None), enabled)
 
 
 class LabelAdmin(SharedAdmin, PeoplesAdmin):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ProtectedError, QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
@@ -22,6 +23,7 @@ from facho.apps.inventory.filters import LabelFilter, OltFilter
 from facho.apps.inventory.models import Olt, Question, Site, Tag, resolve_hosts
 from facho.apps.inventory.queries import with_olt_counts, with_onu_counts, with_sharing
 from facho.apps.inventory.remarks import with_remarks
+from facho.apps.inventory.removal import delete_olt
 from facho.apps.inventory.scopes import ScopedView, SharedView, restrict_labels
 from facho.apps.inventory.search import matching_olts
 from facho.apps.inventory.serializers import (
@@ -86,12 +88,12 @@ class OltViewSet(ExportedList, ScopedView, viewsets.ModelViewSet[Olt]):
     operated_fields = ["enabled"]
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        _resolve_host(request)
+        resolve_host(request)
         with one_at_a_time():
             return super().create(request, *args, **kwargs)
 
     def update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        _resolve_host(request)
+        resolve_host(request)
         with one_at_a_time():
             return super().update(request, *args, **kwargs)
 
@@ -101,12 +103,35 @@ class OltViewSet(ExportedList, ScopedView, viewsets.ModelViewSet[Olt]):
 
     perform_update = perform_create
 
-    @extend_schema(request=None, responses={202: OltSerializer})
+    @extend_schema(
+        responses={
+            202: OpenApiResponse(OltSerializer, "It is disabled, and the engine deletes the rest."),
+            204: OpenApiResponse(description="It is deleted."),
+        }
+    )
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete an OLT with its ONUs and their history.
+
+        It is disabled at once, and its name and address are free. A large one takes some minutes.
+        """
+        olt = self.get_object()
+        if delete_olt(olt):
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        left = self.get_queryset().get(pk=olt.pk)
+        return Response(self.get_serializer(left).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=None,
+        responses={202: OltSerializer, 409: OpenApiResponse(description="It is being deleted; see `detail`.")},
+    )
     @action(detail=True, methods=["post"], permission_classes=[needs(Olt.OPERATE_PERMISSION)])
     def enable(self, request: Request, pk: str) -> Response:
         """Enable polling of this OLT. Its nodes start within about one minute, spread over time."""
         olt = self.get_object()
-        olt.enable()
+        try:
+            olt.enable()
+        except ModelError as error:
+            return Response({"detail": " ".join(error.messages)}, status=status.HTTP_409_CONFLICT)
         return Response(self.get_serializer(olt).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: OltSerializer})
@@ -155,7 +180,7 @@ class OltViewSet(ExportedList, ScopedView, viewsets.ModelViewSet[Olt]):
         return Response(BulkResultSerializer(answer).data)
 
 
-def _resolve_host(request: Request) -> None:
+def resolve_host(request: Request) -> None:
     """Resolve the host name of a body before the transaction, so that no DNS lookup holds the lock."""
     host = request.data.get("host") if isinstance(request.data, Mapping) else None
     if isinstance(host, str):

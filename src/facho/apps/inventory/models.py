@@ -66,6 +66,8 @@ def keep_what_the_engine_wrote(row: models.Model, engine_owned: Collection[str],
 # A community or password. An SNMP message has 1,472 bytes of room for everything.
 MOST_SECRET_BYTES = 255
 
+DEFAULT_PORT = 161
+
 # An address or a host name with a port.
 DEVICE_LENGTH = 260
 
@@ -248,7 +250,7 @@ class Olt(BoundSecrets):
         _("address"), max_length=253, validators=[validate_host], help_text=_("IP address or host name.")
     )
     port = models.PositiveIntegerField(
-        _("SNMP port"), default=161, validators=[MinValueValidator(1), MaxValueValidator(65535)]
+        _("SNMP port"), default=DEFAULT_PORT, validators=[MinValueValidator(1), MaxValueValidator(65535)]
     )
     location = models.CharField(_("location"), max_length=200, blank=True, validators=[validate_name])
     site = models.ForeignKey(Site, models.PROTECT, null=True, blank=True, related_name="olts", verbose_name=_("site"))
@@ -321,6 +323,9 @@ class Olt(BoundSecrets):
     # Raised by each result with readings: tells a process whether its inventory is still valid.
     inventory_version = models.BigIntegerField(default=0, db_default=0, editable=False)
 
+    # A user deleted it: its rows are deleted in portions, and it is the last one. See `removal.py`.
+    deleting_since = models.DateTimeField(_("being deleted since"), null=True, editable=False)
+
     # Grows with every configuration change of this OLT; see `touch`.
     revision = models.PositiveBigIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -360,6 +365,7 @@ class Olt(BoundSecrets):
             "addresses",
             "learned",
             "inventory_version",
+            "deleting_since",
             "revision",
         }
     )
@@ -368,6 +374,9 @@ class Olt(BoundSecrets):
 
     # Values of the breaker columns when it is closed.
     CLOSED_BREAKER = MappingProxyType({"failures": 0, "breaker_opened_at": None, "breaker_answered_at": None})
+
+    # Its device is being replaced, and the jobs of another brand are removed with it: see `store/replacement.py`.
+    is_being_replaced: bool = False
 
     # Ids of the OLTs that the reader of its messages sees; None for all. See `scopes.py`.
     readers_olts: frozenset[int] | None = None
@@ -395,10 +404,18 @@ class Olt(BoundSecrets):
 
     def clean(self) -> None:
         super().clean()
+        self.refuse_while_deleting()
         # By relation name, because jobs depend on OLTs.
         ours_or_nobodys = Q(job__brand="") | Q(job__brand=self.brand)
-        if self.pk is not None and self.nodes.exclude(ours_or_nobodys).exists():
-            raise ValidationError({"brand": _("Jobs of another brand are applied to this OLT. Remove them first.")})
+        if self.pk is not None and not self.is_being_replaced and self.nodes.exclude(ours_or_nobodys).exists():
+            raise ValidationError(
+                {
+                    "brand": _(
+                        "Jobs of another brand are applied to this OLT. Remove them first, or use Replace OLT if the "
+                        "device was changed."
+                    )
+                }
+            )
         self._clean_device()
         self._clean_lengths()
         self.ask_for_secrets()
@@ -466,7 +483,8 @@ class Olt(BoundSecrets):
         alike = Q(resolved_name=name)
         for address in addresses:
             alike |= Q(addresses__contains=address)
-        others = Olt.objects.exclude(pk=self.pk).order_by().only("name", "device", *HOST_ADDRESS)
+        others = Olt.objects.filter(deleting_since=None).exclude(pk=self.pk).order_by()
+        others = others.only("name", "device", *HOST_ADDRESS)
         # Two indexed queries cost the same in a large fleet; one query with OR would use no index.
         found = others.filter(device__in=devices).union(others.exclude(resolved_name="").filter(alike, port=port))
         for each in sorted(found, key=lambda olt: olt.pk):
@@ -516,7 +534,12 @@ class Olt(BoundSecrets):
         """Raise the revision of these OLTs, so that the engine reads them at its next tick."""
         Olt.objects.filter(pk__in=list(olt_ids)).update(revision=F("revision") + 1)
 
+    def refuse_while_deleting(self) -> None:
+        if self.deleting_since is not None:
+            raise ValidationError(_("%(olt)s is being deleted.") % {"olt": self.name})
+
     def enable(self) -> None:
+        self.refuse_while_deleting()
         self.enabled = True
         self.save(update_fields=["enabled", "updated_at"])
 
@@ -557,6 +580,13 @@ class Olt(BoundSecrets):
         return host_address(self.host, self.port, self.resolved_name, self.addresses)
 
     @property
+    def written_address(self) -> str:
+        """Return address and port as a user writes them."""
+        if self.port == DEFAULT_PORT:
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def barred(self) -> tuple[str, dict[str, str]] | None:
         """Return why nothing is sent to the OLT, as a sentence and its values; None if it is polled."""
         if not all(getattr(self, name) for name in self.used_secrets()):
@@ -587,6 +617,34 @@ class Olt(BoundSecrets):
             return Agent(self.host, self.port, WireVersion.V3, user, where, barred)
         version = WireVersion.V1 if self.version == self.Version.V1 else WireVersion.V2C
         return Agent(self.host, self.port, version, Community(self.community.reveal()), where, barred)
+
+
+class Replacement(models.Model):
+    """Another device took the place of an OLT, which kept its ONUs and their history.
+
+    It is a mark on charts, and the time from which all counters start again.
+    """
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="replacements", db_index=False, verbose_name=_("OLT"))
+    at = models.DateTimeField(_("time"), default=timezone.now)
+    # Brand and address before and after, as texts.
+    before = models.CharField(_("before"), max_length=DEVICE_LENGTH + 100)
+    after = models.CharField(_("after"), max_length=DEVICE_LENGTH + 100)
+
+    class Meta:
+        db_table = "olt_replacements"
+        ordering = ["-at", "-id"]
+        default_permissions = ()
+        verbose_name = _("replacement of the device")
+        verbose_name_plural = _("replacements of the device")
+        indexes = [models.Index(name="replacement_by_olt", fields=["olt", "at"])]
+
+    def __str__(self) -> str:
+        return str(self.olt)
+
+    @property
+    def headline(self) -> str:
+        return gettext("Device replaced: %(before)s → %(after)s") % {"before": self.before, "after": self.after}
 
 
 class Scope(models.Model):

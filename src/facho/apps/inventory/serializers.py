@@ -264,10 +264,12 @@ class OltSerializer(CheckedSerializer[Olt]):
             "learned_pace",
             "device",
             "shares_device_with",
+            "deleting_since",
             "created_at",
             "updated_at",
         ]
         read_only_fields = [
+            "deleting_since",
             "reachability",
             "last_answer_at",
             "last_error",
@@ -280,6 +282,7 @@ class OltSerializer(CheckedSerializer[Olt]):
             "device": {
                 "help_text": "IP address and port used for polling; host name and port while the name is not resolved."
             },
+            "deleting_since": {"help_text": "Time since when the engine deletes this OLT; null for all others."},
             "suspect_since": {
                 "help_text": "Time since when the ONUs that the OLT reports are in doubt. The next discovery decides."
             },

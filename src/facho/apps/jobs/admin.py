@@ -57,7 +57,7 @@ class OidInline(TabularInline):
 
     model = SnmpJobOid
     formset = OidFormSet
-    fields = ["name", "oid", "decode", "scalar"]
+    fields = ["name", "oid", "decode", "unit", "scalar"]
     extra = 0
     tab = True
     hide_title = True

@@ -340,6 +340,15 @@ class SnmpJobOid(models.Model):
     scalar = models.BooleanField(
         _("scalar"), default=False, help_text=_("One value of the OLT itself, not a column with one value per ONU.")
     )
+    unit = models.CharField(
+        _("unit"),
+        max_length=20,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[validate_name],
+        help_text=_("Shown with its values, such as °C or V."),
+    )
 
     objects = TouchingQuerySet.as_manager()
 

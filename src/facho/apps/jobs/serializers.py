@@ -54,7 +54,7 @@ class OidSerializer(StrictSerializer, serializers.ModelSerializer[SnmpJobOid]):
 
     class Meta:
         model = SnmpJobOid
-        fields = ["id", "name", "oid", "decode", "scalar"]
+        fields = ["id", "name", "oid", "decode", "unit", "scalar"]
 
     def present(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the raw OID of the job that has this name."""
@@ -162,7 +162,7 @@ def _replace_oids(job: SnmpJob, oids: list[dict[str, Any]]) -> None:
     for gone in job.oids.exclude(name__in=[oid["name"] for oid in oids]):
         gone.delete()
     for oid in oids:
-        SnmpJobOid.objects.update_or_create(job=job, name=oid["name"], defaults={"scalar": False, **oid})
+        SnmpJobOid.objects.update_or_create(job=job, name=oid["name"], defaults={"scalar": False, "unit": "", **oid})
 
 
 class TrySerializer(JobSerializer):
@@ -188,7 +188,10 @@ class TrySerializer(JobSerializer):
     def ask(self, by: Any) -> Question:
         """Store the question for the engine."""
         job = self.validated_data
-        oids = [{"scalar": False, **oid} for oid in job.get("oids", [])]
+        # The unit is only for people.
+        names = ("name", "oid", "decode", "scalar")
+        oids = [{name: oid[name] for name in names if name in oid} for oid in job.get("oids", [])]
+        oids = [{"scalar": False, **oid} for oid in oids]
         body = {"name": job["name"], "kind": job["kind"], "columns": job.get("columns", []), "oids": oids}
         return Question.ask(job["olt"], QuestionKind.TRY_JOB, body, by)
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
+from facho.apps.inventory.models import Replacement
 from facho.apps.telemetry.models import HistoryChunk, HistoryDay, HistoryMonth, HistoryRun, Onu, PackedChunk, PackedRun
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import DAILY, FIELDS, Chunk, CorruptChunk, Kind, RunColumns, decode, kind_of
+from facho.engine.chunks import DAILY, Chunk, CorruptChunk, Kind, RunColumns, decode, kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ DAY = timedelta(days=1)
 
 # A value older than this does not count as the value at a time.
 OLDEST_VALUE = DAY
+# The OLT itself, beside the ids of its ONUs: no ONU has it.
+OLT_ITSELF = 0
 # Time of a cell that was not found, before all others.
 NEVER_READ = -(2**63)
 
@@ -79,27 +82,44 @@ def unpacked(kind: type[T], model: type[PackedRun | PackedChunk], pk: int, data:
 def series(
     onu_id: int, fields: Sequence[str], since: datetime, until: datetime, step: timedelta | None = None
 ) -> list[dict[str, Any]]:
-    """Return the readings of an ONU in a time span, earliest first: `at` and a value per field.
+    """Return the readings of an ONU in a time span: see `series_of`."""
+    olt_id = Onu.objects.values_list("olt_id", flat=True).get(pk=onu_id)
+    return series_of(olt_id, onu_id, fields, since, until, step)
+
+
+def series_of(
+    olt_id: int, onu_id: int, fields: Sequence[str], since: datetime, until: datetime, step: timedelta | None = None
+) -> list[dict[str, Any]]:
+    """Return the readings of an ONU, or of the OLT itself, earliest first: `at` and a value per field.
 
     With a step they are buckets: `at` is the start of one, and a field is an object with minimum, mean and maximum of
     a gauge, or the growth of a counter. A state is the last one. Steps of whole days use daily values, which are kept
     longer.
     """
-    olt_id = Onu.objects.values_list("olt_id", flat=True).get(pk=onu_id)
     if step is None:
         cells = _cells(RAW, olt_id, onu_id, fields, since, until)
         return [{"at": moment(at), **dict.fromkeys(fields), **cells[at]} for at in sorted(cells)]
     since = EPOCH + (since - EPOCH) // step * step
-    buckets = Buckets(fields, step)
+    has_counters = any(kind_of(field) is Kind.COUNTER for field in fields)
+    buckets = Buckets(fields, step, restarts(olt_id, since, until) if has_counters else ())
     if step % DAY:
         buckets.add_readings(_cells(RAW, olt_id, onu_id, fields, since, until))
     else:
-        names = [f"{field}:{part}" for field in fields for part in DAILY[FIELDS[field]]]
+        names = [f"{field}:{part}" for field in fields for part in DAILY[kind_of(field)]]
         buckets.add_days(_cells(DAYS, olt_id, onu_id, names, since, until))
         open_days: Cells = {}
         _add_open(open_days, RAW, olt_id, onu_id, fields, since, until)
         buckets.add_readings(open_days)
     return buckets.rows()
+
+
+def restarts(olt_id: int, since: datetime, until: datetime) -> list[datetime]:
+    """Return when all counters of an OLT started again, because its device was replaced: earliest first.
+
+    Those of another device may be higher, which would look like traffic.
+    """
+    found = Replacement.objects.filter(olt=olt_id, at__range=(since, until)).order_by("at")
+    return list(found.values_list("at", flat=True))
 
 
 def mean(
@@ -307,12 +327,13 @@ def has_daily_values(olt_id: int, at: datetime) -> bool:
 class Buckets:
     """Buckets of a chart: extremes of a field, and the parts of its mean."""
 
-    def __init__(self, fields: Sequence[str], step: timedelta) -> None:
+    def __init__(self, fields: Sequence[str], step: timedelta, restarts: Sequence[datetime] = ()) -> None:
         self._fields = fields
+        self._restarts = [microseconds(each) for each in restarts]
         self._step = step // MICROSECOND
         self._buckets: dict[int, dict[str, dict[str, Any]]] = {}
-        # Last value of each counter, for its growth.
-        self._counters: dict[str, int] = {}
+        # Last value of each counter and its time, for its growth.
+        self._counters: dict[str, tuple[int, int]] = {}
 
     def add_readings(self, cells: Cells) -> None:
         for at in sorted(cells):
@@ -320,29 +341,30 @@ class Buckets:
                 if cell is None:
                     continue
                 # In the form of a day.
-                if FIELDS[field] is Kind.GAUGE:
+                if kind_of(field) is Kind.GAUGE:
                     parts = {"min": cell, "mean": cell, "max": cell, "count": 1}
-                elif FIELDS[field] is Kind.WORD:
+                elif kind_of(field) is Kind.WORD:
                     parts = {"last": cell}
                 else:
                     before = self._counters.get(field)
-                    self._counters[field] = cell
-                    parts = {"sum": 0 if before is None else growth(before, cell), "last": cell}
+                    self._counters[field] = at, cell
+                    continues = before is not None and not any(before[0] < each <= at for each in self._restarts)
+                    parts = {"sum": growth(before[1], cell) if before and continues else 0, "last": cell}
                 self._add(at, field, parts)
 
     def add_days(self, cells: Cells) -> None:
         """Add daily values, by names such as `rx_dbm:min`."""
         for at in sorted(cells):
             for field in self._fields:
-                parts: dict[str, Any] = {part: cells[at].get(f"{field}:{part}") for part in DAILY[FIELDS[field]]}
+                parts: dict[str, Any] = {part: cells[at].get(f"{field}:{part}") for part in DAILY[kind_of(field)]}
                 if any(value is not None for value in parts.values()):
-                    if FIELDS[field] is Kind.COUNTER:
-                        self._counters[field] = parts["last"]
+                    if kind_of(field) is Kind.COUNTER:
+                        self._counters[field] = at, parts["last"]
                     self._add(at, field, parts)
 
     def _add(self, at: int, field: str, parts: dict[str, Any]) -> None:
         bucket = self._buckets.setdefault(at // self._step * self._step, {})
-        have, kind = bucket.get(field), FIELDS[field]
+        have, kind = bucket.get(field), kind_of(field)
         if have is None or kind is Kind.WORD:
             bucket[field] = parts
         elif kind is Kind.COUNTER:
@@ -371,7 +393,7 @@ def growth(before: int, after: int) -> int:
 def _shown(field: str, parts: dict[str, Any] | None) -> Any:
     if parts is None:
         return None
-    kind = FIELDS[field]
+    kind = kind_of(field)
     if kind is Kind.WORD:
         return parts["last"]
     if kind is Kind.COUNTER:

@@ -198,7 +198,8 @@ class Onu(models.Model):
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     index = models.CharField(_("index"), max_length=120, help_text=_("The OID suffix that names it on its OLT."))
-    # Another ONU has this index now; this one was not found since and is missing.
+    # Another ONU has this index now, and this one is missing. If it is not missing, the device of the OLT was
+    # replaced, and no run found it on the new one yet. Either way it is not polled until a run finds its serial.
     place_taken = models.BooleanField(_("place taken"), default=False, db_default=False)
     slot = models.IntegerField(_("slot"), null=True)
     port = models.IntegerField(_("port"), null=True)
@@ -331,6 +332,11 @@ class Onu(models.Model):
     @property
     def is_missing(self) -> bool:
         return self.missing_since is not None
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Return whether the hardware of its OLT was replaced, and it was not found on the new one yet."""
+        return self.place_taken and self.missing_since is None
 
     @property
     def missing_cause(self) -> str:
@@ -557,7 +563,7 @@ class PackedChunk(models.Model):
     """One field of some ONUs over a period, packed by `engine/chunks.py`. Never changed, only replaced."""
 
     olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
-    field = models.CharField(max_length=24)
+    field = models.CharField(max_length=80)
     # Start of the period. Retention uses the time of the last value.
     start = models.DateTimeField()
     last_at = models.DateTimeField()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from facho.apps.telemetry.history import DAY, DAYS, growth, microseconds, moment, start_of_day, unpacked
+from facho.apps.telemetry.history import DAY, DAYS, growth, microseconds, moment, restarts, start_of_day, unpacked
 from facho.apps.telemetry.models import HistoryRun
 from facho.engine.batch import UNREAD
 from facho.engine.chunks import Chunk, Kind, RunColumns, decode, kind_of
@@ -172,7 +172,8 @@ def _last_readings(olt_id: int, onu_ids: Collection[int], now: datetime) -> dict
 
 def _runs_with_counters(olt_id: int, now: datetime) -> Iterator[tuple[datetime, RunColumns]]:
     """Return the last runs that read the counters, the latest first."""
-    rows = HistoryRun.objects.filter(olt_id=olt_id, at__range=(now - TRAFFIC_SPAN, now)).order_by("-at", "-pk")
+    since = max([now - TRAFFIC_SPAN, *restarts(olt_id, now - TRAFFIC_SPAN, now)])
+    rows = HistoryRun.objects.filter(olt_id=olt_id, at__range=(since, now)).order_by("-at", "-pk")
     start = 0
     while some := list(rows.values_list("pk", "at", "data")[start : start + RUNS_AT_ONCE]):
         start += RUNS_AT_ONCE

@@ -67,6 +67,8 @@ def refusal_of(onu: Onu) -> str:
         since = span((timezone.now() - olt.breaker_opened_at).total_seconds())
         said = _("%(olt)s does not answer: its breaker has been open for %(span)s.")
         return said % {"olt": olt, "span": since}
+    if onu.is_unplaced:
+        return _("The OLT was replaced, and this ONU was not found on the new one yet.")
     if onu.place_taken:
         return _("The place of this ONU belongs to another ONU now, so it cannot be asked.")
     return ""

@@ -17,7 +17,7 @@ from facho.apps.rest.strict import StrictSerializer, WholeNumber
 from facho.apps.telemetry.models import Onu, OnuEvent, OnuNote, PonPort
 from facho.apps.telemetry.search import MOST_FOUND
 from facho.engine.brand import ONU_FIELDS
-from facho.engine.chunks import FIELDS
+from facho.engine.chunks import FIELDS, RAW_OID
 
 # Maximum time span in hours.
 LONGEST_HISTORY = 366 * 24
@@ -182,11 +182,12 @@ class HistorySerializer(serializers.Serializer[Any]):
 
     def to_representation(self, row: Any) -> dict[str, Any]:
         """Omit the fields that were not requested."""
-        return {
+        known = {
             name: None if row[name] is None else field.to_representation(row[name])
             for name, field in self.fields.items()
             if name in row
         }
+        return known | {name: value for name, value in row.items() if name.startswith(RAW_OID)}
 
 
 class GaugeBucketSerializer(serializers.Serializer[Any]):
@@ -214,6 +215,10 @@ class HistoryBucketSerializer(HistorySerializer):
     out_octets = CounterBucketSerializer(allow_null=True, required=False)  # type: ignore[assignment]
 
 
+# The name of a raw OID in the history.
+RAW_NAME = re.compile(rf"{re.escape(RAW_OID)}[a-z][a-z0-9_]{{0,59}}")
+
+
 class FieldNames(serializers.ListField):
     """Fields with a history: the parameter repeated, or names with commas between them."""
 
@@ -221,10 +226,12 @@ class FieldNames(serializers.ListField):
 
     def to_internal_value(self, data: Any) -> list[str]:
         names = [name.strip() for text in data for name in str(text).split(",")]
-        if unknown := [name for name in names if name not in FIELDS]:
+        raw = [name for name in dict.fromkeys(names) if RAW_NAME.fullmatch(name)]
+        if unknown := [name for name in names if name not in FIELDS and name not in raw]:
             said = _("The field %(name)s has no history. Valid fields: %(fields)s.")
-            raise serializers.ValidationError(said % {"name": unknown[0], "fields": ", ".join(FIELDS)})
-        return [name for name in FIELDS if name in names]
+            known = ", ".join([*FIELDS, f"{RAW_OID}name"])
+            raise serializers.ValidationError(said % {"name": unknown[0], "fields": known})
+        return [*(name for name in FIELDS if name in names), *raw]
 
 
 @extend_schema_field(OpenApiTypes.STR)
@@ -252,7 +259,9 @@ class HistoryWish(serializers.Serializer[Any]):
         help_text="Number of hours before `to`. Cannot be combined with `from`.",
     )
     field = FieldNames(
-        required=False, help_text="Fields to return: repeat the parameter, or separate them by commas. All if omitted."
+        required=False,
+        help_text="Fields to return: repeat the parameter, or separate them by commas. All if omitted. A raw OID is "
+        "`oid.` and its name.",
     )
     to = serializers.DateTimeField(required=False, help_text="End of the period. Now if omitted.")
     step = HistoryStepField(

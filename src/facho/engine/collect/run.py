@@ -311,6 +311,7 @@ class Run:
             coverage=tuple(coverage),
             failed_onus=tuple(dict.fromkeys(onu for _, onu, _ in failures)),
             absent=tuple(absent),
+            is_whole=anchor is not None and anchor.is_whole and not anchor.broken and bool(readings),
             learned=self._learned.as_json(),
             excess=self._harvest.excess,
             had_values=had_values(

@@ -1,6 +1,7 @@
 """Template tags of values: ages, badges, powers. A script updates the ages."""
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -114,6 +115,8 @@ def badge(word: str, label: str = "") -> SafeString:
 @register.simple_tag
 def olt_badge(olt: Olt) -> SafeString:
     label = olt.get_reachability_display() if olt.enabled else _("disabled")
+    if olt.deleting_since is not None:
+        label = _("being deleted")
     return badge(olt.state, label)
 
 
@@ -239,6 +242,13 @@ def place(onu: Onu) -> str:
     """Return the place of an ONU, or its index if the place is unknown."""
     parts = (onu.slot, onu.port, onu.onu)
     return onu.index if None in parts else "/".join(map(str, parts))
+
+
+@register.simple_tag
+def unit_of(units: Mapping[str, str], name: str, value: object) -> str:
+    """Return the unit after a value of a raw OID, or nothing."""
+    unit = units.get(name, "")
+    return f" {unit}" if unit and value not in (None, "") else ""
 
 
 @register.filter

@@ -32,6 +32,7 @@ function rawOids() {
       name: part("name").value,
       oid: input.value,
       decode: part("decode").value,
+      unit: part("unit").value,
       scalar: part("scalar").checked,
     });
   }
@@ -64,7 +65,7 @@ function refusals(problems, path = "") {
   );
 }
 
-function table(column) {
+function table(column, unit) {
   const words = text();
   const rows = element("table");
   const head = rows.createTHead().insertRow();
@@ -72,7 +73,7 @@ function table(column) {
   const tbody = rows.createTBody();
   for (const row of column.rows) {
     const line = tbody.insertRow();
-    const value = row.value === null ? words.none : typeof row.value === "number" ? number(row.value) : String(row.value);
+    const value = row.value === null ? words.none : typeof row.value === "number" ? `${number(row.value)} ${unit}`.trim() : String(row.value);
     for (const cell of [row.onu || row.index || "–", row.type, row.raw, value]) line.append(element("td", cell));
   }
   return rows;
@@ -86,13 +87,14 @@ function show(target, { isOk, question }) {
     target.append(...sentences.map((sentence) => element("p", sentence, "grave")));
     return;
   }
+  const units = Object.fromEntries(rawOids().map(({ name, unit }) => [name, unit]));
   for (const problem of question.answer.problems) target.append(element("p", problem, "grave"));
   for (const column of question.answer.columns) {
     const title = element("h2", `${words.columns[column.name] ?? column.name} `);
     title.append(element("small", [column.oid, column.decode].filter(Boolean).join(" · "), "faint"));
     target.append(title);
     if (column.remark) target.append(element("p", column.remark, "grave"));
-    if (column.rows.length) target.append(table(column));
+    if (column.rows.length) target.append(table(column, units[column.name] ?? ""));
   }
   const cost = words.cost.replace("{n}", number(question.answer.requests)).replace("{seconds}", number(question.answer.seconds));
   target.append(element("p", cost, "faint"));
