@@ -7,7 +7,7 @@ from builders import HOUR, MIN, SEC, T0, make_node
 
 from facho.engine.forecast.failures import Failure, Habit, RunRecord
 from facho.engine.forecast.fleet import Fleet
-from facho.engine.forecast.question import Question, asked_fleet, with_copies, with_interval
+from facho.engine.forecast.question import FleetQuestion, asked_fleet, with_copies, with_interval
 from facho.engine.forecast.remedies import Search, first, simulated_hour, works_of
 from facho.engine.forecast.verdict import judge
 from facho.engine.quota.durations import Prediction
@@ -84,7 +84,7 @@ def test_only_the_chosen_nodes_get_the_interval():
 
 
 def test_new_olts_have_the_new_interval():
-    question = Question(more_olts=1, interval=2 * MIN, node_ids=frozenset({1}))
+    question = FleetQuestion(more_olts=1, interval=2 * MIN, node_ids=frozenset({1}))
 
     assert asked_fleet(fleet_of([10.0]), question, T0).fleet.nodes[-1].interval == 2 * MIN
 
@@ -142,29 +142,29 @@ def fits(fleet, question, pollers):
 
 def test_the_number_of_pollers_that_more_olts_need():
     fleet = fleet_of([60.0] * 20)
-    question = Question(more_olts=40)
+    question = FleetQuestion(more_olts=40)
 
     found = remedies(fleet, question, pollers=8)
 
     # 60 OLTs that are polled for a fifth of the time, and a reserve.
     assert 16 <= found.pollers <= 24
-    assert fits(fleet, Question(more_olts=40, more_pollers=found.pollers - 8), 8)
-    assert not fits(fleet, Question(more_olts=40, more_pollers=found.pollers - 9), 8)
+    assert fits(fleet, FleetQuestion(more_olts=40, more_pollers=found.pollers - 8), 8)
+    assert not fits(fleet, FleetQuestion(more_olts=40, more_pollers=found.pollers - 9), 8)
 
 
 def test_the_number_of_olts_that_fit():
     fleet = fleet_of([60.0] * 20)
 
-    found = remedies(fleet, Question(more_olts=40), pollers=8)
+    found = remedies(fleet, FleetQuestion(more_olts=40), pollers=8)
 
     assert 0 < found.olts < 40
-    assert fits(fleet, Question(more_olts=found.olts), 8)
-    assert not fits(fleet, Question(more_olts=found.olts + 1), 8)
+    assert fits(fleet, FleetQuestion(more_olts=found.olts), 8)
+    assert not fits(fleet, FleetQuestion(more_olts=found.olts + 1), 8)
 
 
 def test_the_shortest_interval_that_fits():
     fleet = fleet_of([100.0] * 4)
-    question = Question(interval=1 * MIN, node_ids=frozenset(range(1, 5)))
+    question = FleetQuestion(interval=1 * MIN, node_ids=frozenset(range(1, 5)))
 
     found = remedies(fleet, question, pollers=20)
 
@@ -175,7 +175,7 @@ def test_the_shortest_interval_that_fits():
 
 def test_the_pollers_that_one_fewer_leaves_too_few():
     fleet = fleet_of([60.0] * 20)
-    found = remedies(fleet, Question(more_pollers=-6), pollers=8)
+    found = remedies(fleet, FleetQuestion(more_pollers=-6), pollers=8)
 
     assert 2 < found.pollers <= 8
     assert found.olts is None
@@ -187,7 +187,7 @@ def test_an_olt_with_more_work_than_an_hour_allows_gets_an_advice():
         make_node(2, olt_id=1, interval=5 * MIN, next_check=T0 + 10 * SEC),
     )
     fleet = Fleet(nodes, lambda node, at: Prediction(100.0, 100.0, samples=5))
-    question = Question(interval=2 * MIN, node_ids=frozenset({1}))
+    question = FleetQuestion(interval=2 * MIN, node_ids=frozenset({1}))
 
     [advice] = remedies(fleet, question, pollers=5).advice
 
@@ -195,7 +195,7 @@ def test_an_olt_with_more_work_than_an_hour_allows_gets_an_advice():
 
 
 def test_a_search_stops_at_its_budget():
-    found = remedies(fleet_of([60.0] * 20), Question(more_olts=40), pollers=8, budget=500)
+    found = remedies(fleet_of([60.0] * 20), FleetQuestion(more_olts=40), pollers=8, budget=500)
 
     assert (found.pollers, found.olts) == (None, None)
 

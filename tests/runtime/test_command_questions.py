@@ -8,13 +8,13 @@ from builders import T0
 from facho.apps.inventory.models import Olt
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.engine.quota.durations import learn
-from facho.runtime import questions
+from facho.runtime import fleet_questions
 from facho.runtime.cli import main
 
 
 @pytest.fixture
 def facho(capsys, monkeypatch):
-    monkeypatch.setattr(questions, "MOST_HOURS", 1)
+    monkeypatch.setattr(fleet_questions, "MOST_HOURS", 1)
 
     def run(*options):
         with pytest.raises(SystemExit) as ended:

@@ -13,7 +13,7 @@ from facho.engine.scheduling.grid import GOLDEN_RATIO
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FleetQuestion:
     """What would be different. Pollers are not part of a fleet, and are added where it is simulated."""
 
     more_olts: int = 0
@@ -35,7 +35,7 @@ class AskedFleet:
     copies: Mapping[int, int] = field(default_factory=dict)
 
 
-def asked_fleet(fleet: Fleet, question: Question, start: datetime) -> AskedFleet:
+def asked_fleet(fleet: Fleet, question: FleetQuestion, start: datetime) -> AskedFleet:
     """Return the fleet of today as the question would change it: first the interval, then the OLTs."""
     if question.interval is not None:
         fleet = with_interval(fleet, question.node_ids, question.interval)

@@ -11,7 +11,7 @@ from math import ceil
 from typing import TypeVar
 
 from facho.engine.forecast.fleet import Fleet, asked, works
-from facho.engine.forecast.question import AskedFleet, Question, asked_fleet
+from facho.engine.forecast.question import AskedFleet, FleetQuestion, asked_fleet
 from facho.engine.forecast.verdict import IN_TIME, Figures, Missed, judge
 from facho.engine.model import CompositeNode
 from facho.engine.quota.hour_plan import HOUR, ROUND_MINUTES, Advice, Work, needed_seconds, plan_hour
@@ -162,7 +162,9 @@ def _missed(
 class Search:
     """Simulated hours of one question, within a budget of slots."""
 
-    def __init__(self, fleet: Fleet, question: Question, pollers: int, hour: datetime, budget: int = BUDGET) -> None:
+    def __init__(
+        self, fleet: Fleet, question: FleetQuestion, pollers: int, hour: datetime, budget: int = BUDGET
+    ) -> None:
         self._fleet = fleet
         self._question = question
         self._hour = hour
@@ -219,7 +221,7 @@ class Search:
         full.sort(key=lambda works: -needed_seconds(works, self._hour))
         return tuple(advice for works in full[:MOST_ADVICE] for advice in plan_hour(works, self._hour).advice)
 
-    def _ask(self, question: Question) -> AskedFleet:
+    def _ask(self, question: FleetQuestion) -> AskedFleet:
         return asked_fleet(self._fleet, question, self._hour)
 
     def _fits(self, asked: AskedFleet, pollers: int) -> bool:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from facho.engine.forecast.fleet import Fleet, asked, works
-from facho.engine.forecast.question import Question
+from facho.engine.forecast.question import FleetQuestion
 from facho.engine.quota.pollers_needed import pollers_needed
-from facho.runtime import forecasting, questions
+from facho.runtime import fleet_questions, forecasting
 from facho.runtime.commands import report, screen
 from facho.runtime.commands.screen import CommandError, ProgressBar, note, out, plural, span, table
 from facho.runtime.config import AUTOMATIC_POLLERS, MOST_POLLERS, Config, ConfigError
@@ -107,9 +107,12 @@ def _answer(options: argparse.Namespace) -> int:
         raise CommandError("A question is about this installation: leave out --olts, --pollers, --job and --dead.")
     if options.only_olts and not options.interval:
         raise CommandError("--only-olts needs --interval")
-    if not -MOST_POLLERS < options.more_pollers < MOST_POLLERS or not 0 <= options.more_olts <= questions.MOST_OLTS:
+    if (
+        not -MOST_POLLERS < options.more_pollers < MOST_POLLERS
+        or not 0 <= options.more_olts <= fleet_questions.MOST_OLTS
+    ):
         raise CommandError(
-            f"--more-pollers must be below {MOST_POLLERS}, and --more-olts between 0 and {questions.MOST_OLTS}"
+            f"--more-pollers must be below {MOST_POLLERS}, and --more-olts between 0 and {fleet_questions.MOST_OLTS}"
         )
     now, start = _now_and_start()
     fleet, config = _of_the_database([], 0, now, start)
@@ -121,7 +124,7 @@ def _answer(options: argparse.Namespace) -> int:
     pool = _pool(config, fleet, now, start)
     if pool.pollers + question.more_pollers < 1:
         raise CommandError(f"There are {plural(pool.pollers, 'poller')}, and at least one must remain.")
-    hours = options.hours or questions.hours_for(fleet, question, start)
+    hours = options.hours or fleet_questions.hours_for(fleet, question, start)
     today = forecasting.Wish(fleet, pool.pollers, hours, start, options.seed, config.breaker_after, config.auto_recover)
     began = time.monotonic()
     report_percent = _percent_reporter(options)
@@ -131,7 +134,7 @@ def _answer(options: argparse.Namespace) -> int:
             progress.show("forecast", int(share * 100), 100, "%")
             report_percent(share)
 
-        result = questions.answer(today, question, pool, show)
+        result = fleet_questions.answer(today, question, pool, show)
     result["took_seconds"] = round(time.monotonic() - began, 1)
     if options.json:
         out(report.dump(result))
@@ -166,10 +169,10 @@ def _percent_reporter(options: argparse.Namespace) -> Callable[[float], None]:
     return report_percent
 
 
-def _question(options: argparse.Namespace) -> Question:
+def _question(options: argparse.Namespace) -> FleetQuestion:
     """Return the question of the options. Only nodes that are polled can change."""
     if not options.interval:
-        return Question(options.more_olts, options.more_pollers)
+        return FleetQuestion(options.more_olts, options.more_pollers)
     job, _, text = options.interval.rpartition(":")
     try:
         seconds = forecasting.parse_seconds(text, options.interval) if job else 0
@@ -192,19 +195,19 @@ def _question(options: argparse.Namespace) -> Question:
             "The job of the question runs on none of these OLTs with a schedule of its own: it is not applied, it is "
             "disabled, or it follows another job."
         )
-    return Question(options.more_olts, options.more_pollers, timedelta(seconds=seconds), ids)
+    return FleetQuestion(options.more_olts, options.more_pollers, timedelta(seconds=seconds), ids)
 
 
-def _pool(config: Config, fleet: Fleet, now: datetime, start: datetime) -> questions.Pool:
+def _pool(config: Config, fleet: Fleet, now: datetime, start: datetime) -> fleet_questions.Pool:
     """Return the present pollers: those of the workers, those of the settings, or as many as the fleet makes grow."""
     from facho.apps.polling.models import Poller
 
     if config.is_scale:
         known = Poller.objects.filter(updated_at__gte=now - ALIVE).count()
-        return questions.Pool(known or config.pollers or AUTOMATIC_POLLERS[0])
+        return fleet_questions.Pool(known or config.pollers or AUTOMATIC_POLLERS[0])
     if config.pollers:
-        return questions.Pool(config.pollers)
-    return questions.Pool(questions.automatic_pool(fleet, start), is_automatic=True)
+        return fleet_questions.Pool(config.pollers)
+    return fleet_questions.Pool(fleet_questions.automatic_pool(fleet, start), is_automatic=True)
 
 
 def _now_and_start() -> tuple[datetime, datetime]:

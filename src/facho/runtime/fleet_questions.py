@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from facho.engine.forecast.fleet import Fleet
-from facho.engine.forecast.question import Question, asked_fleet
+from facho.engine.forecast.question import FleetQuestion, asked_fleet
 from facho.engine.forecast.remedies import Remedies, Search, simulated_hour, unlimited, works_of
 from facho.engine.forecast.verdict import Figures, judge
 from facho.engine.quota.hour_plan import HOUR
@@ -33,7 +33,7 @@ class Pool:
     pollers: int
     is_automatic: bool = False
 
-    def for_question(self, question: Question, fleet: Fleet, start: datetime) -> int:
+    def for_question(self, question: FleetQuestion, fleet: Fleet, start: datetime) -> int:
         """Return the number of pollers that a fleet would have."""
         if question.more_pollers or not self.is_automatic:
             return max(self.pollers + question.more_pollers, 1)
@@ -47,7 +47,7 @@ def automatic_pool(fleet: Fleet, start: datetime) -> int:
     return min(max(least, -(-4 * busiest // 3)), most)
 
 
-def hours_for(fleet: Fleet, question: Question, start: datetime) -> int:
+def hours_for(fleet: Fleet, question: FleetQuestion, start: datetime) -> int:
     """Return how many hours are simulated: fewer of a large fleet, or of one that is polled often."""
     works = works_of(asked_fleet(fleet, question, start).fleet, start)
     slots = sum(len(work.predictions) * (HOUR / work.interval) for work in works)
@@ -55,7 +55,7 @@ def hours_for(fleet: Fleet, question: Question, start: datetime) -> int:
 
 
 def answer(
-    today: Wish, question: Question, pool: Pool, progress: Callable[[float], None] = lambda share: None
+    today: Wish, question: FleetQuestion, pool: Pool, progress: Callable[[float], None] = lambda share: None
 ) -> dict[str, Any]:
     """Return the forecast of the changed fleet, with `answer` and, as `today`, the forecast of the present one."""
     asked = asked_fleet(today.fleet, question, today.start)
