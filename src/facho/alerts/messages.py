@@ -102,12 +102,13 @@ def _summary(delivery_id: str, alerts: Sequence[Alert], public_url: str) -> Mess
         lines.append(gettext("No longer found:"))
         lines += _list(gone, News.RAISED, public_url)[:-1]
     target = window.maintenance.target if window else ""
+    is_over = gettext("maintenance over")
     severities = [AlertSeverity(alert.severity) for alert in still_open or alerts]
     order = list(AlertSeverity)
     return Message(
         news=News.SUMMARY,
         delivery_id=delivery_id,
-        subject=f"[{gettext('maintenance over')}] {text.summary_subject(target, len(still_open))}",
+        subject=f"[{is_over}] {text.summary_subject(target, len(still_open))}",
         text="\n".join(lines),
         severity=max(severities, key=order.index),
         rule=first.rule_name,

@@ -228,6 +228,7 @@ SPECTACULAR_SETTINGS = {
         "JobKindEnum": "facho.apps.jobs.models.SnmpJob.Kind",
         "PortLevelEnum": "facho.apps.telemetry.port_levels.Level",
         "BulkActionEnum": "facho.apps.inventory.bulk.CHOICES",
+        "JobActionEnum": "facho.apps.jobs.bulk.JOB_ACTIONS",
         "ChangeActionEnum": "facho.apps.changes.models.Change.Action",
         "ProblemKindEnum": "facho.problems.models.Problem.Kind",
         "ProblemSeverityEnum": "facho.problems.models.Problem.Severity",
