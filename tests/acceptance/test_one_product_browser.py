@@ -62,3 +62,16 @@ def test_an_interval_is_set_on_the_page_of_a_job_and_its_settings_lead_back(brid
     expect(page.locator("#clock")).to_contain_text("UTC")
     page.locator("#dashboard-page").click()
     expect(page.locator("h1")).to_contain_text("Optical power")
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize("width", [1600, 1440, 1280, 1024, 800, 390])
+def test_the_header_fits(bridge, width, language):
+    page = bridge.page
+    page.set_extra_http_headers({"Accept-Language": language})
+    bridge.open("/")
+    page.set_viewport_size({"width": width, "height": 900})
+
+    box = page.locator(".avatar").bounding_box()
+
+    assert box["x"] + box["width"] <= width

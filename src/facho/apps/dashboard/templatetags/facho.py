@@ -32,6 +32,9 @@ STORED_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00")
 
 NOTHING = mark_safe('<span class="none">–</span>')
 
+# Changes of power below this are noise of the receivers.
+NOTABLE_DB = 1.0
+
 # Characters that fit into two lines.
 TWO_LINES = 160
 
@@ -179,10 +182,10 @@ def _earlier(value: str, at: datetime | None) -> SafeString:
 
 @register.simple_tag
 def decibels(change: float | None) -> SafeString:
-    """Show a change of power with its sign; a loss in its own colour."""
+    """Show a change of power with its sign; one that is more than noise in its own colour."""
     if change is None:
         return NOTHING
-    tone = "loss" if change < 0 else "gain" if change > 0 else "faint"
+    tone = "faint" if abs(change) < NOTABLE_DB else "loss" if change < 0 else "gain"
     return format_html('<span class="{}">{}{}</span>', tone, "+" * (change > 0), decimal(change, 2))
 
 
