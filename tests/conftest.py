@@ -13,6 +13,7 @@ from servestatic.middleware import ServeStaticMiddleware
 
 from examples import examples
 from facho.runtime.garbage import collect_rarely
+from server_victoria import LaunchedVictoria
 from servers import LaunchedPostgres, LaunchedRedis, NoServerError, postgres, redis
 
 # A busy machine is no reason to fail. Every run tries other examples, in CI too: one that fails is printed with the
@@ -47,7 +48,7 @@ def _list_files_once(middleware):
 ServeStaticMiddleware.add_files_from_finders = _list_files_once
 
 # Who asks for one of these waits for migrations or for a server.
-SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres"}
+SLOW_FIXTURES = {"django_db_setup", "redis_url", "postgres_url", "own_redis", "own_postgres", "victoria"}
 
 
 def pytest_collection_modifyitems(items):
@@ -85,6 +86,12 @@ def own_redis():
 def own_postgres():
     """A PostgreSQL for one test, which may stop, kill, pause and start it: what it committed is there again."""
     yield from launched(lambda: LaunchedPostgres(durable=True))
+
+
+@pytest.fixture
+def victoria():
+    """A VictoriaMetrics for one test, which may kill it: what it wrote is there again."""
+    yield from launched(LaunchedVictoria)
 
 
 def launched(launch):

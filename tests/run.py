@@ -25,6 +25,7 @@ from typing import Any
 
 from examples import LONG_NAME
 from server_ldap import slapd
+from server_victoria import victoria
 from servers import POSTGRES_URL_NAME, REDIS_URL_NAME, Server, postgres, redis
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="facho-check-") as folder:
             os.environ["FACHO_DATA_DIR"] = folder
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(install_ldap)
+                pool.submit(install_servers)
                 static_checks()
             tests()
         os.environ.pop("FACHO_DATA_DIR")
@@ -99,6 +100,8 @@ def tests() -> None:
             skip("tests that need Redis", messages.reason)
         if not has_ldap():
             skip("tests of LDAP", "install Debian's slapd, libldap2-dev and libsasl2-dev, and requirements/ldap.txt")
+        if victoria() is None:
+            skip("tests of VictoriaMetrics", "install Debian's victoria-metrics")
         # Whole installations: a file's is built once, and its tests mostly wait for it.
         acceptance = (*PYTEST_BY_FILE, "-m", f"{USUAL} and not browser", "tests/acceptance")
         with beside("types", "mypy"), beside("installations", *acceptance, **urls):
@@ -200,6 +203,12 @@ def install_ldap() -> None:
     if slapd() is not None and not has_ldap():
         pip = [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "--require-hashes", "-r", ROOT / "requirements" / "ldap.txt"])
+
+
+def install_servers() -> None:
+    install_ldap()
+    if victoria() is None:
+        apt_install("victoria-metrics")
 
 
 def has_ldap() -> bool:

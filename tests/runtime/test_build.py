@@ -58,6 +58,7 @@ def chores_of_two_minutes(settings, monkeypatch):
     monkeypatch.setattr(build.quotas, "settle", note("settle"))
     monkeypatch.setattr(build.maintenance, "step", note("maintenance"))
     monkeypatch.setattr(build.recovery, "reap", note("reap"))
+    monkeypatch.setattr(build.outbox, "clear", note("outbox"))
     monkeypatch.setattr(build.runs, "repair", note("identification"))
 
     class Plans:
@@ -126,7 +127,7 @@ def test_quotas_are_written_by_the_thread_that_writes_slots(chores_of_two_minute
     diary = chores_of_two_minutes
 
     doers = {work[0]: who for who, work in pairwise(diary) if isinstance(who, str)}
-    writers = dict.fromkeys(["open", "reap", "settle", "maintenance", "identification"], "writer")
+    writers = dict.fromkeys(["open", "reap", "settle", "maintenance", "identification", "outbox"], "writer")
     assert doers == writers
 
 
@@ -161,6 +162,7 @@ async def test_everything_stops_before_what_it_is_written_down_with():
         chores=part(stop=noting("chores")),
         alerts=part(close=noting("alerts")),
         problems=None,
+        push=part(close=lambda: diary.append("push")),
         journal=part(step=noting("journal")),
         events=events,
         bus=part(close=lambda: diary.append("bus")),
@@ -175,6 +177,6 @@ async def test_everything_stops_before_what_it_is_written_down_with():
     await engine.close()
 
     assert diary[-3:] == ["journal", "reader closed", "writer closed"]
-    assert set(diary[:-3]) == {"chores", "prober", "questions", "pollers", "alerts", "bus", "snmp", "spool"}
+    assert set(diary[:-3]) == {"chores", "prober", "questions", "pollers", "alerts", "push", "bus", "snmp", "spool"}
     assert diary.index("chores") < diary.index("pollers") < diary.index("snmp")
     assert events not in logging.getLogger("facho").handlers

@@ -47,6 +47,9 @@ FIELDS: Mapping[str, Kind] = {
 
 # Before the name of a raw OID: any number that it has is a gauge. Longer names do not fit into the tables.
 RAW_OID = "oid."
+# Fields without a history, which a time series store gets: see `engine/remote_write.py`.
+PUSHED_ONLY: Mapping[str, Kind] = {"distance_m": Kind.GAUGE, "voltage_v": Kind.GAUGE}
+KINDS: Mapping[str, Kind] = {**FIELDS, **PUSHED_ONLY}
 
 # Daily values of a field, as columns named `rx_dbm:min`.
 DAILY: Mapping[Kind, Mapping[str, Kind]] = {
@@ -90,7 +93,7 @@ class CorruptChunk(Exception):
 def kind_of(name: str) -> Kind:
     """Return the kind of a field or of a daily value."""
     field, _, part = name.partition(":")
-    kind = Kind.GAUGE if field.startswith(RAW_OID) else FIELDS[field]
+    kind = Kind.GAUGE if field.startswith(RAW_OID) else KINDS[field]
     return DAILY[kind][part] if part else kind
 
 

@@ -13,6 +13,9 @@ FachoError
 ├── UnknownBrand         no profile of that name
 ├── BadAddress           a text that is not an address
 ├── DeliveryFailed       a channel did not accept a message
+├── StoreUnavailable     a time series store did not answer, or reported that it cannot work now
+├── StoreRefuses         a time series store accepts nothing from us: address, path, credentials
+├── BatchRejected        a time series store does not accept these samples
 ├── UnreadableMessage    (adapters/wire) a message or spool record cannot be read
 ├── NotKept              (store/spool) the spool is full
 └── SpoolTaken           (store/spool) another process has this spool
@@ -101,3 +104,17 @@ class DeliveryFailed(FachoError):
         self.code = code
         # Seconds to wait, as requested by the channel.
         self.retry_after = retry_after
+
+
+class StoreUnavailable(FachoError):
+    """A time series store cannot take anything now."""
+
+
+class StoreRefuses(FachoError):
+    """A time series store would refuse any request like this one. It works after the setting is corrected."""
+
+
+class BatchRejected(FachoError):
+    """A time series store refuses the content of a request."""
+
+    is_temporary = False

@@ -127,6 +127,34 @@ class Event(Enum):
         gettext_noop("%(entry)s could not be stored and was moved to the rejected results of the spool: %(error)s"),
     )
 
+    # A time series store.
+    PUSH_INTERRUPTED = (
+        WARNING,
+        gettext_noop("the time series store is unavailable, runs are kept for it: %(error)s"),
+    )
+    PUSH_REFUSED = (
+        ERROR,
+        gettext_noop("the time series store refuses runs, check FACHO_TSDB_URL and FACHO_TSDB_TOKEN: %(error)s"),
+    )
+    PUSH_RESUMED = INFO, gettext_noop("the time series store accepts runs again")
+    PUSH_REJECTED = (
+        ERROR,
+        ngettext_lazy(
+            "the time series store rejected %(runs)d run, of %(olt)s at %(at)s; it is not sent again: %(error)s",
+            "the time series store rejected %(runs)d runs, the last one of %(olt)s at %(at)s; they are not sent again: "
+            "%(error)s",
+        ),
+        "runs",
+    )
+    PUSH_EXPIRED = (
+        ERROR,
+        ngettext_lazy(
+            "%(runs)d run waited for the time series store longer than %(hours)d h and is not sent",
+            "%(runs)d runs waited for the time series store longer than %(hours)d h and are not sent",
+        ),
+        "runs",
+    )
+
     # The pool.
     POOL_SATURATED = (
         WARNING,

@@ -50,3 +50,15 @@ class Observer:
 
         The variables of the answer may not have been decoded, and a hook must not ask for them.
         """
+
+    def values_pushed(self, values: int, seconds: float) -> None:
+        """A time series store accepted values; `seconds` from reading them to the answer."""
+
+    def push_failed(self, reason: str) -> None:
+        """A time series store did not accept a request: `unavailable`, `refused` or `rejected`."""
+
+    def push_dropped(self, reason: str, runs: int) -> None:
+        """Runs will never be pushed: `expired` or `rejected`."""
+
+    def push_waits(self, runs: int, seconds: float) -> None:
+        """So many runs are not pushed yet, the oldest of them for so many seconds."""

@@ -12,6 +12,7 @@ from facho.adapters.clock import SystemClock
 from facho.adapters.leases.local import LocalLeases
 from facho.adapters.resolver import Resolver
 from facho.adapters.snmp.client import SnmpByVersion
+from facho.adapters.tsdb.remote_write import RemoteWrite
 from facho.alerts.loop import AlertLoop
 from facho.apps.polling import live
 from facho.brands import BRANDS, brand, candidates
@@ -36,7 +37,7 @@ from facho.runtime.config import AUTOMATIC_POLLERS, Config
 from facho.runtime.forecasting import ForecastRuns
 from facho.runtime.metrics import Meters, OltCollector
 from facho.runtime.monitoring import Monitoring
-from facho.store import maintenance, quotas, recovery, runs
+from facho.store import maintenance, outbox, quotas, recovery, runs
 from facho.store.breakers import BreakerPolicy
 from facho.store.database import DbThread, is_away
 from facho.store.devices import DeviceWatch
@@ -46,6 +47,7 @@ from facho.store.history import Closing
 from facho.store.inventory import Inventories
 from facho.store.nodes import DbNodeSource
 from facho.store.plans import Planner
+from facho.store.push import Push
 from facho.store.questions import DbQuestions
 from facho.store.removal import Removal
 from facho.store.retention import Sweep, rules
@@ -81,6 +83,8 @@ class Engine:
     events: EventRows
     bus: LocalBus
     snmp: Snmp
+    # None: without a time series store.
+    push: Push | None
     observed: Monitoring
     delivery: ResultDelivery
     threads: tuple[DbThread, ...]
@@ -94,6 +98,8 @@ class Engine:
         await self.answerer.stop()
         await self.scheduler.manager.stop()
         await self.alerts.close()
+        if self.push is not None:
+            self.push.close()
         self.bus.close()
         await self.snmp.close()
         # Nothing is left that would report.
@@ -148,8 +154,8 @@ def engine(config: Config) -> Engine:
     clock, bus = SystemClock(), LocalBus()
     observed = Monitoring("run", clock, token=config.metrics_token)
     meters = observed.meters()
-    names = ("read", "write", "chores", "alerts", "spool")
-    reader, writer, helper, watcher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
+    names = ("read", "write", "chores", "alerts", "push", "spool")
+    reader, writer, helper, watcher, pusher, disk = threads = tuple(DbThread(f"store-{name}") for name in names)
     inventories = Inventories()
     commits = GroupCommit(writer, GATHERING)
     delivery = make_delivery(config, commits, disk, meters, inventories)
@@ -216,6 +222,7 @@ def engine(config: Config) -> Engine:
         chores=chores,
         alerts=alerts,
         problems=problems,
+        push=make_push(config, pusher, clock, meters),
         journal=Journal(bus=bus, clock=clock, thread=writer, events=events, pool=Pool()),
         events=events,
         bus=bus,
@@ -226,6 +233,14 @@ def engine(config: Config) -> Engine:
         clock=clock,
         clock_watch=ClockWatch(clock, f"{config.worker_name} (run)", scheduler.clock_set),
     )
+
+
+def make_push(config: Config, thread: DbThread, clock: Clock, observer: Observer) -> Push | None:
+    """Return the sender of runs to a time series store; None without a store."""
+    if not config.tsdb_url:
+        return None
+    client = RemoteWrite(config.tsdb_url, config.tsdb_token)
+    return Push(client=client, thread=thread, clock=clock, hours=config.tsdb_hours, observer=observer)
 
 
 def deliver(delivery: ResultDelivery) -> Chore:
@@ -298,6 +313,8 @@ def make_chores(
     def reap(now: datetime) -> int:
         return recovery.reap(now, gap()) if may_reap() else 0
 
+    # Runs for a store that is no longer set.
+    forgetting = [] if config.tsdb_url else [Chore("outbox", HOUR, in_thread(writer, outbox.clear), offset=45 * SECOND)]
     sweep = Sweep(thread=writer, clock=clock, rules=keep)
     return Chores(
         clock,
@@ -313,6 +330,7 @@ def make_chores(
             Chore("history", 10 * MINUTE, Closing(thread=helper, clock=clock).run, offset=20 * SECOND),
             Chore("removal", 5 * SECOND, Removal(thread=helper, clock=clock).run, offset=2 * SECOND),
             Chore("retention", 10 * MINUTE, sweep.run, offset=30 * SECOND),
+            *forgetting,
             *also,
         ],
     )

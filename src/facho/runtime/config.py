@@ -385,6 +385,43 @@ def _ldap_url(text: str) -> str:
     return text
 
 
+# Ends of the paths at which stores accept remote write: Prometheus and VictoriaMetrics, Mimir, Thanos.
+REMOTE_WRITE_ENDS = ("/api/v1/write", "/push", "/receive")
+
+
+def _tsdb_url(text: str) -> str:
+    """Read the address of a time series store. Without a path it is that of VictoriaMetrics and Prometheus."""
+    if not text:
+        return text
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_address = is_address and not parts.fragment and not re.search(r"[\s\x00-\x1f\x7f-\uffff]", text)
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ValueError(
+            "Write the address of a store that accepts Prometheus remote write, like http://127.0.0.1:8428/api/v1/write"
+        )
+    path = parts.path.rstrip("/") or REMOTE_WRITE_ENDS[0]
+    if not path.endswith(REMOTE_WRITE_ENDS) or "/loki/" in path:
+        raise ValueError(
+            f"Facho sends Prometheus remote write, but {path} is not a path for it. Write {REMOTE_WRITE_ENDS[0]} for "
+            "VictoriaMetrics and Prometheus, /api/v1/push for Mimir, /api/v1/receive for Thanos"
+        )
+    return parts._replace(path=path).geturl()
+
+
+def _tsdb_token(text: str, url: str) -> str:
+    if text and not url:
+        raise ConfigError("FACHO_TSDB_TOKEN is set, but FACHO_TSDB_URL is not. Set it, or unset the token.")
+    if text and urlsplit(url).username is not None:
+        raise ConfigError("FACHO_TSDB_URL has a user, and FACHO_TSDB_TOKEN is set. Use only one of them.")
+    if not re.fullmatch(r"[\x21-\x7e]*", text):
+        raise ValueError("Write a token without spaces and with ASCII characters only")
+    return text
+
+
 def _ldap_filter(text: str) -> str:
     try:
         filled = text % {"user": "ana"}
@@ -718,6 +755,33 @@ class Config:
         "token (bearer) requerido para `/metrics`. Sin él, solo se responde a solicitudes de la misma máquina",
         is_secret=True,
     )
+    tsdb_url: str = setting(
+        "FACHO_TSDB_URL",
+        "",
+        _tsdb_url,
+        "store that gets every run as [time series](docs/time-series.md), by Prometheus remote write: "
+        "`http://127.0.0.1:8428/api/v1/write`; also `https://` and `user:password@`",
+        "almacén que recibe cada ejecución como [series temporales](docs/time-series.es.md), por remote write de "
+        "Prometheus: `http://127.0.0.1:8428/api/v1/write`; también `https://` y `user:password@`",
+        is_secret=True,
+    )
+    tsdb_token: str = setting(
+        "FACHO_TSDB_TOKEN",
+        "",
+        _tsdb_token,
+        "bearer token for that store",
+        "token (bearer) para ese almacén",
+        needs=("tsdb_url",),
+        is_secret=True,
+    )
+    tsdb_hours: int = setting(
+        "FACHO_TSDB_HOURS",
+        "24",
+        Number(1, 168),
+        "hours for which runs are kept for that store while it is unavailable; older ones are only in the history",
+        "horas durante las que se guardan ejecuciones para ese almacén mientras no está disponible; las anteriores "
+        "solo quedan en el historial",
+    )
     oidc_issuer: str = setting(
         "FACHO_OIDC_ISSUER",
         "",
@@ -923,6 +987,12 @@ class Config:
         "modo scale: segundos hasta que otros workers puedan sondear las OLT de un worker caído; también cuánto "
         "continúa un worker sin la base de datos",
     )
+
+    @property
+    def tsdb_address(self) -> str:
+        """Return the address of the time series store without user and password."""
+        parts = urlsplit(self.tsdb_url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
     @property
     def key_file(self) -> Path:

@@ -52,6 +52,8 @@ async def _serve(
         asyncio.create_task(engine.clock_watch.run(), name="clock-watch"),
         asyncio.create_task(data.run(), name="data-watch"),
     }
+    if engine.push is not None:
+        tasks.add(asyncio.create_task(engine.push.run(), name="push"))
     web = asyncio.create_task(server.serve(sockets=[listener]), name="web")
     if lock is not None:
         tasks.add(asyncio.create_task(lock.keep(engine.clock), name="lock"))

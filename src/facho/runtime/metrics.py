@@ -92,6 +92,14 @@ class Meters(Observer):
         self.readings = counter("facho_readings_written", "Readings of ONUs that were written.")
         self.spool_entries = gauge("facho_spool_entries", "Results on disk waiting for the database.")
         self.spool_bytes = gauge("facho_spool_bytes", "Bytes of results on disk waiting for the database.")
+        self.pushed_values = counter("facho_tsdb_values", "Values that the time series store accepted.")
+        self.push_seconds = counter("facho_tsdb_push_seconds", "Time to push to the time series store, in seconds.")
+        self.push_failures = counter(
+            "facho_tsdb_failures", "Requests that the time series store did not accept.", ("reason",)
+        )
+        self.push_drops = counter("facho_tsdb_dropped_runs", "Runs that will not be pushed.", ("reason",))
+        self.push_pending = gauge("facho_tsdb_pending_runs", "Runs to be pushed to the time series store.")
+        self.push_lag = gauge("facho_tsdb_lag_seconds", "Age of the oldest run to be pushed, in seconds.")
         self.leases_held = gauge("facho_leases_held", "OLTs leased by this process.")
         self.lease_refusals = counter("facho_lease_refusals", "Due OLTs that were leased by another process.")
         self.lease_losses = counter("facho_lease_losses", "Leases lost while in use.", ("lease",))
@@ -110,6 +118,10 @@ class Meters(Observer):
             self.manual_runs.labels(status.value)
         for reason in ("lease_lost", "error"):
             self.write_failures.labels(reason)
+        for reason in ("unavailable", "refused", "rejected"):
+            self.push_failures.labels(reason)
+        for reason in ("expired", "rejected"):
+            self.push_drops.labels(reason)
         for lease in ("olt", "scheduler"):
             self.lease_losses.labels(lease)
 
@@ -156,6 +168,20 @@ class Meters(Observer):
 
     def lease_refused(self) -> None:
         self.lease_refusals.inc()
+
+    def values_pushed(self, values: int, seconds: float) -> None:
+        self.pushed_values.inc(values)
+        self.push_seconds.inc(seconds)
+
+    def push_failed(self, reason: str) -> None:
+        self.push_failures.labels(reason).inc()
+
+    def push_dropped(self, reason: str, runs: int) -> None:
+        self.push_drops.labels(reason).inc(runs)
+
+    def push_waits(self, runs: int, seconds: float) -> None:
+        self.push_pending.set(runs)
+        self.push_lag.set(seconds)
 
     def request_ended(self, operation: str, result: str, seconds: float, answer: Answer | None) -> None:
         self._requests.add(operation, result, seconds, answer)

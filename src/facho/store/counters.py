@@ -30,11 +30,15 @@ class PortCounters:
             # An ONU in a state that has no counter is only in the total.
             counts[name] = counts.get(name, 0) + step
 
+    def of(self, port: int) -> tuple[int, ...]:
+        """Return the counters of a port, in the order of `COUNTERS`."""
+        return tuple(map(self._counts[port].__getitem__, COUNTERS))
+
     def write(self, port_ids: Sequence[int]) -> None:
         """Write the counters that changed, in the open transaction."""
         rows = []
         for port in self._touched:
-            counts = tuple(map(self._counts[port].__getitem__, COUNTERS))
+            counts = self.of(port)
             if counts != self._stored[port]:
                 self._stored[port] = counts
                 rows.append((*counts, port_ids[port]))

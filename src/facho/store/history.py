@@ -64,17 +64,22 @@ MONTH_GRACE = timedelta(days=7)
 PAUSE_FACTOR = 3
 
 
-def append(olt_id: int, at: datetime, onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> None:
-    """Store the readings of a run in the open transaction. A cell is a value, None (no value) or UNREAD."""
+def append(olt_id: int, at: datetime, onu_ids: Sequence[int], columns: Mapping[str, Sequence[Cell]]) -> bytes:
+    """Store the readings of a run in the open transaction, and return them packed; empty if there are none.
+
+    A cell is a value, None (no value) or UNREAD.
+    """
     if not onu_ids or not columns:
-        return
+        return b""
+    data = pack_run(onu_ids, columns)
     table = connection.ops.quote_name(HistoryRun._meta.db_table)
     time = connection.ops.adapt_datetimefield_value(at)
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {table} (olt_id, at, data) VALUES (%s, %s, %s)",  # noqa: S608 - the name is ours
-            [olt_id, time, pack_run(onu_ids, columns)],
+            [olt_id, time, data],
         )
+    return data
 
 
 class Closing:

@@ -715,6 +715,15 @@ class Inventory:
         self._renew_known(changes)
         self._write_events(changes)
 
+    def counts_of_read_ports(self, changes: InventoryChanges) -> list[list[int | None]]:
+        """Return slot, port and counters of the ports that an applied run read; without counters if not their states.
+
+        None are returned for a run that read a single ONU.
+        """
+        read, counted = (changes.moved_times.get(time, set()) for time in ("read_at", "state_at"))
+        places = {number: place for place, number in self.port_numbers.items()}
+        return [[*places[each], *(self._counters.of(each) if each in counted else ())] for each in sorted(read)]
+
     def _count(self, positions: Iterable[int], step: int) -> None:
         """Add ONUs to the counters of their ports, or remove them with a step of -1."""
         for each in positions:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Protocol
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
@@ -24,7 +25,7 @@ from facho.apps.polling.models import Execution, ExecutionAttempt
 from facho.apps.telemetry.history import OLT_ITSELF
 from facho.brands import brand
 from facho.engine.batch import UNREAD
-from facho.engine.chunks import FIELDS, RAW_OID
+from facho.engine.chunks import KINDS, PUSHED_ONLY, RAW_OID
 from facho.engine.errors import LeaseLost, OltBusy
 from facho.engine.events import Event, log_event
 from facho.engine.model import (
@@ -46,7 +47,7 @@ from facho.engine.presence import USUAL_RULES, Rules
 from facho.engine.quota.durations import learn
 from facho.engine.quota.quota import hour_of
 from facho.engine.remarks import count_blank_runs
-from facho.store import breakers, history, leases, plans, quotas, sql
+from facho.store import breakers, history, leases, outbox, plans, quotas, sql
 from facho.store.breakers import USUAL_POLICY, Breaker, BreakerPolicy, BreakerTurn
 from facho.store.database import DbThread
 from facho.store.group_commit import GroupCommit
@@ -624,17 +625,23 @@ def write_columns(
     is_single: bool = False,
     raw: Sequence[str] = (),
 ) -> None:
-    """Write the changed cells and the presence of ONUs, and append the run to the history, with these raw OIDs.
+    """Write the changed cells and the presence of ONUs, and append the run to the history and to the outbox.
 
-    The inventory has the columns of `read`.
+    The history gets these raw OIDs too. The inventory has the columns of `read`.
     """
     decided = (verdict.census, verdict.known) if verdict else ()
-    inventory.apply(compare(inventory, read, now, *decided, is_single=is_single))
-    columns = {name: read.columns[name] for name in FIELDS if name in read.columns}
+    changes = compare(inventory, read, now, *decided, is_single=is_single)
+    inventory.apply(changes)
+    columns = {name: read.columns[name] for name in KINDS if name in read.columns}
     if raw:
         columns |= numbers_of({name: read.columns[name] for name in raw if name in read.columns})
     if columns and read.indexes:
-        history.append(inventory.olt_id, now, inventory.ids_of(read.indexes), columns)
+        ids = inventory.ids_of(read.indexes)
+        kept = {name: column for name, column in columns.items() if name not in PUSHED_ONLY}
+        packed = history.append(inventory.olt_id, now, ids, kept)
+        if settings.CONFIG.tsdb_url:
+            others = {name: column for name, column in columns.items() if name in PUSHED_ONLY}
+            outbox.append(inventory.olt_id, now, packed, ids, others, inventory.counts_of_read_ports(changes))
 
 
 def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:

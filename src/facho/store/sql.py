@@ -235,6 +235,14 @@ def moment(value: Any) -> datetime | None:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
+def known_moment(value: Any) -> datetime:
+    """Return a time from `fetch`, of a column that is never NULL."""
+    found = moment(value)
+    if found is None:
+        raise TypeError(f"{value!r} is not a time")
+    return found
+
+
 def in_seconds() -> str:
     """Return the time of the database's clock in so many seconds, which are a value of the statement."""
     if connection.vendor == "postgresql":

@@ -617,3 +617,26 @@ class HistoryMonth(PackedChunk):
         db_table = "onu_history_months"
         verbose_name = _("daily summaries of a month")
         verbose_name_plural = _("daily summaries of months")
+
+
+class OutboxRun(models.Model):
+    """A run that a time series store has not confirmed yet: see `store/outbox.py`.
+
+    It has all that is sent, so that the history can be closed and deleted independently.
+    """
+
+    olt = models.ForeignKey(Olt, models.CASCADE, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    # The run as in the history, and the fields that have none; empty if nothing of the kind was read.
+    data = models.BinaryField()
+    more = models.BinaryField()
+    # Ports that were read, with the names of the counters first.
+    ports = models.JSONField(default=list)
+
+    class Meta:
+        db_table = "tsdb_outbox"
+        default_permissions = ()
+        indexes = [models.Index(name="outbox_by_time", fields=["at"])]
+
+    def __str__(self) -> str:
+        return f"{self.olt_id} @ {self.at:%Y-%m-%d %H:%M}"

@@ -28,7 +28,7 @@ from facho.engine.scheduling.snapshot import snapshot
 from facho.engine.scheduling.workers import WorkerRegistry
 from facho.problems.loop import ProblemLoop
 from facho.runtime import logs
-from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, make_rules, olt_figures
+from facho.runtime.build import Ports, make_answerer, make_chores, make_policy, make_push, make_rules, olt_figures
 from facho.runtime.celery import Sender, make_app
 from facho.runtime.clocks import ClockWatch, skew_of_database
 from facho.runtime.config import Config, ConfigError
@@ -67,8 +67,10 @@ class Parts:
     def __init__(
         self, config: Config, turn: SchedulerTurn, bus: RedisBus, clock: Clock, meters: Meters, olts: OltCollector
     ) -> None:
-        names = ("read", "write", "chores", "alerts", "leases")
-        reader, writer, helper, watcher, keeper = self.threads = tuple(DbThread(f"store-{name}") for name in names)
+        names = ("read", "write", "chores", "alerts", "push", "leases")
+        reader, writer, helper, watcher, pusher, keeper = self.threads = tuple(
+            DbThread(f"store-{name}") for name in names
+        )
         policy = make_policy(config)
         slots = DbSlots(writer, policy=policy, fence=TurnFence(turn.fence), observer=meters)
         self.snmp = SnmpByVersion(observer=meters)
@@ -140,6 +142,7 @@ class Parts:
         self.journal = Journal(bus=bus, clock=clock, thread=writer, events=self.events, pool=Pool(owns_pollers=False))
         self.alerts = AlertLoop(clock, watcher, snapshot=partial(live.snapshot_of, bus), public_url=config.public_url)
         self.problems = ProblemLoop(clock, watcher, bus, snapshot=partial(live.snapshot_of, bus))
+        self.push = make_push(config, pusher, clock, meters)
 
     async def close(self) -> None:
         """Stop in an order that loses nothing. Workers continue their runs."""
@@ -149,6 +152,8 @@ class Parts:
         self.runner.leave()
         await self.scheduler.manager.stop()
         await self.alerts.close()
+        if self.push is not None:
+            self.push.close()
         await self.snmp.close()
         await self.journal.step()
         logs.remove_events(self.events)
@@ -259,6 +264,8 @@ class Standby:
             "problems": parts.problems.run(),
             "journal": parts.journal.run(),
         }
+        if parts.push is not None:
+            jobs["push"] = parts.push.run()
         tasks = {asyncio.create_task(job, name=name) for name, job in jobs.items()}
         keeping = asyncio.create_task(turn.keep(), name="turn")
         await asyncio.wait({*tasks, keeping, stop}, return_when=asyncio.FIRST_COMPLETED)
