@@ -5,7 +5,7 @@ it is sent again.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from facho.engine.errors import BatchRejected, StoreRefuses, StoreUnavailable
 
@@ -32,10 +32,10 @@ def unpacked(block: bytes) -> bytes:
     return bytes(content)
 
 
-def samples(block: bytes) -> list[tuple[Labels, int, float]]:
+def samples(body: Sequence[bytes]) -> list[tuple[Labels, int, float]]:
     """Return labels, time and value of each sample of a request."""
     found = []
-    for number, series in _fields(unpacked(block)):
+    for number, series in _fields(unpacked(b"".join(body))):
         assert number == 1, "a WriteRequest has only series"
         labels, read = [], []
         for part, content in _fields(series):

@@ -70,7 +70,7 @@ def test_requests_share_one_connection_and_say_what_they_are(receiver, client):
         client.post(BODY)
 
     path, headers, body = receiver.got[0]
-    assert (path, body, len(receiver.lines), client.connection) == ("/api/v1/write", BODY, 1, 1)
+    assert (path, body, len(receiver.lines), client.connection) == ("/api/v1/write", b"".join(BODY), 1, 1)
     assert headers["Content-Encoding"] == "snappy"
     assert headers["Content-Type"] == "application/x-protobuf"
     assert headers["X-Prometheus-Remote-Write-Version"] == "0.1.0"

@@ -7,7 +7,6 @@ again is the same. There is no cursor: ids of concurrent transactions become vis
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, NamedTuple
 
 from facho.apps.telemetry.models import COUNTERS, OutboxRun
@@ -16,14 +15,15 @@ from facho.store import sql
 
 
 class Pending(NamedTuple):
-    """A run in the outbox. `ports` are slot, port and counters by name."""
+    """A run in the outbox. `ports` are slot, port and mostly a number for each of the counters."""
 
     id: int
     olt_id: int
     at: datetime
     data: bytes
     more: bytes
-    ports: list[tuple[int | None, int | None, dict[str, int]]]
+    counters: list[str]
+    ports: list[list[int | None]]
 
 
 class Backlog(NamedTuple):
@@ -55,14 +55,13 @@ def pending(most: int, but: Collection[int] = ()) -> list[Pending]:
         *values,
     )
     return [
-        Pending(id_, olt_id, sql.known_moment(at), bytes(data), bytes(more), _ports(json.loads(ports)))
+        Pending(id_, olt_id, sql.known_moment(at), bytes(data), bytes(more), *_ports(json.loads(ports)))
         for id_, olt_id, at, data, more, ports in found
     ]
 
 
-def _ports(stored: Sequence[Sequence[Any]]) -> list[tuple[int | None, int | None, dict[str, int]]]:
-    names = stored[0] if stored else ()
-    return [(slot, port, dict(zip(names, counts, strict=False))) for slot, port, *counts in islice(stored, 1, None)]
+def _ports(stored: list[Any]) -> tuple[list[str], list[list[int | None]]]:
+    return (stored[0], stored[1:]) if stored else ([], [])
 
 
 def delete(ids: Collection[int]) -> int:

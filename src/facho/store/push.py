@@ -8,7 +8,7 @@ which stores keep once.
 
 import logging
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 # Runs per batch, and bytes of a request before a new one is begun.
 MOST_RUNS = 64
-LARGEST_REQUEST = 4_000_000
+LARGEST_REQUEST = 1_000_000
 # Seconds between looks at an empty outbox. The first pause after a failure, and the longest one.
 IDLE = 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -61,7 +61,7 @@ class Client(Protocol):
 
     connection: int
 
-    async def send(self, body: bytes) -> None: ...
+    async def send(self, body: Sequence[bytes]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -71,7 +71,7 @@ class Batch:
     """Runs with their requests."""
 
     runs: Sequence[Pending] = ()
-    bodies: Sequence[bytes] = ()
+    bodies: Sequence[Sequence[bytes]] = ()
     values: int = 0
 
 
@@ -109,7 +109,7 @@ class Encoder:
 
     def _add(self, work: "_Requests", run: Pending, olt: str, now: datetime) -> None:
         at = (run.at - EPOCH) // MILLISECOND
-        read = [(port_key(slot, port), counts) for slot, port, counts in run.ports]
+        ports = tuple(port_key(row[0], row[1]) for row in run.ports)
         for data in (run.data, run.more):
             if not data:
                 continue
@@ -124,10 +124,11 @@ class Encoder:
                 values, mask = doubles(kind_of(name), column), _mask(column, layout)
                 work.add(samples(ONU_METRICS[name], layout.labels, values, at, mask), _present(values, mask))
                 if name in PORT_POWERS:
-                    self._add_powers(work, olt, at, PORT_POWERS[name], layout, values, mask, [port for port, _ in read])
-        for port, counts in read:
-            if counts:
-                work.add(*_counters(olt, port, counts, at))
+                    self._add_powers(work, olt, at, PORT_POWERS[name], layout, values, mask, ports)
+        counted = [row for row in run.ports if len(row) > 2]
+        if counted:
+            for part, values_of_part in _counters(olt, run.counters, counted, at):
+                work.add(part, values_of_part)
 
     def _add_powers(
         self,
@@ -138,16 +139,16 @@ class Encoder:
         layout: Layout,
         values: "array[float]",
         mask: bytes,
-        ports: Iterable[PortKey],
+        ports: Sequence[PortKey],
     ) -> None:
         """Add lowest and mean power of each port that the run read."""
         cells = values.tolist()
         labels, lowest, means = [], array("d"), array("d")
-        for port in ports:
+        for port, encoded_port in zip(ports, _labels_of_ports(olt, ports), strict=True):
             places = layout.places_of.get(port, ())
             powers = [cells[place] for place in places if not mask[place]] if mask else [cells[each] for each in places]
             if powers:
-                labels.append(_port_labels(olt, port))
+                labels.append(encoded_port)
                 lowest.append(min(powers))
                 means.append(round(sum(powers) / len(powers), 3))
         for metric, column in zip(metrics, (lowest, means), strict=True):
@@ -165,7 +166,7 @@ class _Requests:
         self.parts.append(part)
         self.values += values
 
-    def bodies(self) -> list[bytes]:
+    def bodies(self) -> list[Sequence[bytes]]:
         return [request(parts) for parts in _groups(self.parts)]
 
 
@@ -194,20 +195,31 @@ def _present(values: "array[float]", mask: bytes) -> int:
     return mask.count(0) if mask else len(values)
 
 
-def _counters(olt: str, port: PortKey, counts: Mapping[str, int], at: int) -> tuple[bytes, int]:
-    states = [state for state in PORT_STATES if state in counts]
-    by_state = samples(
-        PORT_ONUS, [_port_labels(olt, port, state) for state in states], array("d", [counts[s] for s in states]), at
-    )
-    others = [
-        samples(metric, [_port_labels(olt, port)], array("d", [counts[name]]), at)
-        for name, metric in PORT_COUNTERS.items()
-        if name in counts
-    ]
-    return b"".join((by_state, *others)), len(states) + len(others)
+def _counters(
+    olt: str, names: Sequence[str], rows: Sequence[Sequence[int | None]], at: int
+) -> Iterator[tuple[bytes, int]]:
+    """Yield samples of counters of ports, given as slot, port and one number for each name; and how many they are."""
+    ports = tuple(port_key(row[0], row[1]) for row in rows)
+    states = tuple(name for name in names if name in PORT_STATES)
+    for metric, chosen, labels in (
+        (PORT_ONUS, states, _labels_of_states(olt, ports, states)),
+        *((metric, (name,), _labels_of_ports(olt, ports)) for name, metric in PORT_COUNTERS.items() if name in names),
+    ):
+        places = [names.index(name) + 2 for name in chosen]
+        values = array("d", [row[place] or 0 for row in rows for place in places])
+        yield samples(metric, labels, values, at), len(values)
 
 
-@lru_cache(maxsize=500_000)
+@lru_cache(maxsize=10_000)
+def _labels_of_states(olt: str, ports: Sequence[PortKey], states: Sequence[str]) -> list[bytes]:
+    return [_port_labels(olt, port, state) for port in ports for state in states]
+
+
+@lru_cache(maxsize=10_000)
+def _labels_of_ports(olt: str, ports: Sequence[PortKey]) -> list[bytes]:
+    return [_port_labels(olt, port) for port in ports]
+
+
 def _port_labels(olt: str, port: PortKey, state: str = "") -> bytes:
     return encoded({"olt": olt, "slot": port[0], "port": port[1], "state": state})
 
@@ -298,7 +310,7 @@ class Push:
         self._sent |= dict.fromkeys([run.id for run in batch.runs], sent)
         await self._settle(began)
 
-    async def _post(self, body: bytes) -> int:
+    async def _post(self, body: Sequence[bytes]) -> int:
         await self._client.send(body)
         return self._client.connection
 

@@ -7,7 +7,7 @@ stores keep what they accepted in memory for some seconds.
 import asyncio
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -49,11 +49,11 @@ class RemoteWrite:
         # Number of the current connection; higher for each new one.
         self.connection = 0
 
-    async def send(self, body: bytes) -> None:
-        """Send a request; `StoreUnavailable`, `StoreRefuses` or `BatchRejected` if it is not accepted."""
+    async def send(self, body: Sequence[bytes]) -> None:
+        """Send a request in parts; `StoreUnavailable`, `StoreRefuses` or `BatchRejected` if it is not accepted."""
         await asyncio.get_running_loop().run_in_executor(self._pool, self.post, body)
 
-    def post(self, body: bytes) -> None:
+    def post(self, body: Sequence[bytes]) -> None:
         """Send a request, and wait for the answer."""
         try:
             status, location, text = self._exchange(body)
@@ -81,7 +81,7 @@ class RemoteWrite:
         wait([self._pool.submit(self._hang_up)], CLOSE_PATIENCE)
         self._pool.shutdown(wait=False)
 
-    def _exchange(self, body: bytes) -> tuple[int, str, str]:
+    def _exchange(self, body: Sequence[bytes]) -> tuple[int, str, str]:
         if self._line is not None and self._line.sock is not None:
             try:
                 return self._request(self._line, body)
@@ -105,8 +105,8 @@ class RemoteWrite:
         self.connection += 1
         return line
 
-    def _request(self, line: HTTPConnection, body: bytes) -> tuple[int, str, str]:
-        line.request("POST", self._path, body, self._headers)
+    def _request(self, line: HTTPConnection, body: Sequence[bytes]) -> tuple[int, str, str]:
+        line.request("POST", self._path, body, {**self._headers, "Content-Length": str(sum(map(len, body)))})
         answer = line.getresponse()
         text = _first_line(answer)
         # The connection is of use only if the answer was read to its end.
