@@ -68,6 +68,25 @@ def test_passwords_without_encryption_are_found(settings):
     assert "ldaps://" in hint
 
 
+def test_a_time_series_store_that_does_not_answer_is_found(settings):
+    config = replace(settings.CONFIG, tsdb_url="http://ana:secret@127.0.0.1:9/api/v1/write")
+
+    [(id_, said, hint)] = found(checks.time_series(config))
+
+    assert id_ == "facho.W012"
+    assert said == ("The time series store at http://127.0.0.1:9/api/v1/write does not accept runs: Connection refused")
+    assert "FACHO_TSDB_URL" in hint
+    assert checks.time_series(settings.CONFIG) == []
+
+
+def test_a_real_store_accepts_runs(settings, victoria):
+    config = replace(settings.CONFIG, tsdb_url=victoria.url)
+
+    [(id_, said, _)] = found(checks.time_series(config))
+
+    assert (id_, said) == ("facho.I003", f"The time series store at {victoria.url} accepts runs.")
+
+
 def test_a_misspelt_setting_is_found_with_a_hint(monkeypatch):
     monkeypatch.setenv("FACHO_POLERS", "20")
 

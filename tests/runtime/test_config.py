@@ -261,6 +261,11 @@ def test_what_depends_on_a_bad_value_is_not_judged(load):
         {"FACHO_PUBLIC_URL": f"https://noc:{SECRET}@noc.example.net"},
         {"FACHO_OIDC_ISSUER": f"https://facho:{SECRET}@h"},
         {"FACHO_LDAP_URL": f"ldap://facho:{SECRET}@h"},
+        {"FACHO_TSDB_URL": f"http://facho:{SECRET}@h/api/v1/import"},
+        {"FACHO_TSDB_URL": f"http://facho:{SECRET}@h:port/"},
+        {"FACHO_TSDB_URL": "http://h/", "FACHO_TSDB_TOKEN": f"{SECRET} {SECRET}"},
+        {"FACHO_TSDB_URL": f"http://facho:{SECRET}@h/", "FACHO_TSDB_TOKEN": SECRET},
+        {"FACHO_TSDB_TOKEN": SECRET},
         {"FACHO_MODE": "scale", "DATABASE_URL": "postgresql://h/db", "FACHO_REDIS_URL": f"redis://:{SECRET}@[h"},
     ],
     ids=str,
@@ -278,6 +283,7 @@ def test_a_configuration_shows_no_secret(load):
             FACHO_MODE="scale",
             FACHO_SECRET_KEYS=KEY,
             FACHO_METRICS_TOKEN=SECRET,
+            FACHO_TSDB_URL=f"http://facho:{SECRET}@h/",
             FACHO_REDIS_URL=f"redis://:{SECRET}@h",
             FACHO_OIDC_CLIENT_SECRET=SECRET,
             FACHO_LDAP_BIND_PASSWORD=SECRET,
@@ -287,6 +293,42 @@ def test_a_configuration_shows_no_secret(load):
 
     assert KEY not in shown
     assert SECRET not in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "loaded", "shown"),
+    [
+        ("http://h:8428", "http://h:8428/api/v1/write", "http://h:8428/api/v1/write"),
+        ("http://h:8428/", "http://h:8428/api/v1/write", "http://h:8428/api/v1/write"),
+        ("https://a:b@h/api/v1/push", "https://a:b@h/api/v1/push", "https://h/api/v1/push"),
+        ("http://[::1]:80/insert/0/prometheus/api/v1/write", *["http://[::1]:80/insert/0/prometheus/api/v1/write"] * 2),
+        ("http://h/api/v1/receive?tenant=x", "http://h/api/v1/receive?tenant=x", "http://h/api/v1/receive"),
+    ],
+)
+def test_the_address_of_a_time_series_store_is_shown_without_credentials(load, url, loaded, shown):
+    config = load(FACHO_TSDB_URL=url)
+
+    assert (config.tsdb_url, config.tsdb_address) == (loaded, shown)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "victoria:8428",
+        "postgresql://h/db",
+        "http://h:8428/api/v1/import/prometheus",
+        "http://h:8086/write",
+        "http://h:8086/api/v2/write",
+        "http://h:3100/loki/api/v1/push",
+        "http://h:8428/vmui",
+        "http://h:0/api/v1/write",
+        "http://h /api/v1/write",
+        "http:///api/v1/write",
+    ],
+)
+def test_a_store_of_another_kind_is_refused(load, url):
+    with pytest.raises(ConfigError, match="remote write"):
+        load(FACHO_TSDB_URL=url)
 
 
 def test_sqlite_waits_for_its_lock_instead_of_failing(load):

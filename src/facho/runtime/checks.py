@@ -15,6 +15,7 @@ from django.db.models import Count, DateTimeField, ExpressionWrapper, Q, Value
 from django.db.models.functions import Now
 
 from facho.adapters.clock import SystemClock
+from facho.adapters.tsdb.remote_write import RemoteWrite
 from facho.apps.inventory.models import HOST_ADDRESS, Olt, host_address
 from facho.apps.jobs.models import SnmpJob, WorkflowNode
 from facho.apps.polling.models import Lease, Poller
@@ -22,6 +23,8 @@ from facho.apps.rest.fields import WrongKeyError, tables_with_secrets
 from facho.apps.telemetry.search_index import is_indexed
 from facho.brands import BRANDS
 from facho.engine.device import olts_by_device
+from facho.engine.errors import BatchRejected, StoreRefuses, StoreUnavailable
+from facho.engine.remote_write import request
 from facho.runtime.clocks import measure, skew_of_database
 from facho.runtime.config import KNOWN_NAMES, Config, unknown_names
 from facho.runtime.files import loose_paths
@@ -177,6 +180,27 @@ def _search() -> list[CheckMessage]:
             id="facho.W011",
         )
     ]
+
+
+def time_series(config: Config) -> list[CheckMessage]:
+    """Find a time series store that does not accept runs. Only in `facho check`: Facho keeps them for a while."""
+    if not config.tsdb_url:
+        return []
+    client = RemoteWrite(config.tsdb_url, config.tsdb_token, patience=PATIENCE)
+    try:
+        client.post(request([]))
+    except (StoreUnavailable, StoreRefuses, BatchRejected) as error:
+        return [
+            Warning(
+                f"The time series store at {config.tsdb_address} does not accept runs: {error}",
+                hint="Check that it is running and accepts Prometheus remote write, and check FACHO_TSDB_URL and "
+                "FACHO_TSDB_TOKEN.",
+                id="facho.W012",
+            )
+        ]
+    finally:
+        client.close()
+    return [Info(f"The time series store at {config.tsdb_address} accepts runs.", id="facho.I003")]
 
 
 def shared_devices() -> list[CheckMessage]:

@@ -345,9 +345,10 @@ def check(arguments: argparse.Namespace) -> None:
     config = prepare(is_check=True)
     from django.core import checks
 
-    from facho.runtime.checks import loose_files, servers, shared_devices
+    from facho.runtime.checks import loose_files, servers, shared_devices, time_series
 
     messages = [*checks.run_checks(databases=["default"]), *shared_devices(), *loose_files(config)]
+    messages += time_series(config)
     if config.is_scale:
         messages += servers(config)
     for message in messages:

@@ -406,8 +406,8 @@ def _tsdb_url(text: str) -> str:
     path = parts.path.rstrip("/") or REMOTE_WRITE_ENDS[0]
     if not path.endswith(REMOTE_WRITE_ENDS) or "/loki/" in path:
         raise ValueError(
-            f"Facho sends Prometheus remote write, but {path} is not a path for it. Write {REMOTE_WRITE_ENDS[0]} for "
-            "VictoriaMetrics and Prometheus, /api/v1/push for Mimir, /api/v1/receive for Thanos"
+            "Facho sends Prometheus remote write, and this path is for something else. The path is /api/v1/write for "
+            "VictoriaMetrics and Prometheus, /api/v1/push for Mimir, /api/v1/receive for Thanos. Write one of them"
         )
     return parts._replace(path=path).geturl()
 
