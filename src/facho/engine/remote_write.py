@@ -8,11 +8,16 @@ nothing to format. The block is stored without compression, which is valid snapp
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, compress, repeat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, compress
+from operator import add, itemgetter
+from typing import TypeVar
 
 from facho.engine.brand import ONU_STATES
 from facho.engine.chunks import FLOAT_BITS, VALUE, Kind, PackedColumn
+
+T = TypeVar("T")
 
 # By field of the history.
 ONU_METRICS: Mapping[str, str] = {
@@ -113,18 +118,47 @@ def doubles(kind: Kind, column: PackedColumn) -> "array[float]":
     return array("d", [number / factor for number in numbers])
 
 
-def samples(name: str, labels: Sequence[bytes], values: "array[float]", at: int, mask: bytes = b"") -> bytes:
-    """Return samples of a metric at one time, in milliseconds: one per encoded labels, if the cell has a value."""
+class SeriesLabels:
+    """Encoded labels of many series, grouped by size: between two samples of a group the bytes are always the same."""
+
+    def __init__(self, labels: Sequence[bytes]) -> None:
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        for place, each in enumerate(labels):
+            places[len(each)].append(place)
+        self.groups = [
+            (size, [labels[place] for place in chosen], _picker(chosen, len(labels))) for size, chosen in places.items()
+        ]
+
+
+def _picker(chosen: Sequence[int], count: int) -> Callable[[Sequence[T]], Sequence[T]]:
+    """Return the function that picks the entries at these places."""
+    if len(chosen) == count:
+        return lambda entries: entries
+    if len(chosen) == 1:
+        (place,) = chosen
+        return lambda entries: (entries[place],)
+    return itemgetter(*chosen)
+
+
+def samples(name: str, labels: SeriesLabels, values: "array[float]", at: int, mask: bytes = b"") -> list[bytes]:
+    """Return samples of a metric at one time, in milliseconds: one per series, if the cell has a value.
+
+    They are parts of a request, in no particular order of the series.
+    """
     if sys.byteorder == "big":
         values = array("d", values)
         values.byteswap()
-    heads = map(_HEADS[name].__getitem__, map(len, labels))
-    eights = chain.from_iterable(struct.iter_unpack("8s", values.tobytes()))
-    # As many as the shortest: labels and values have the same length.
-    rows: Iterable[Iterable[bytes]] = zip(heads, labels, eights, repeat(TIME_TAG + _time(at)), strict=False)
-    if mask:
-        rows = compress(rows, mask.translate(HAS_VALUE))
-    return b"".join(chain.from_iterable(rows))
+    eights = list(chain.from_iterable(struct.iter_unpack("8s", values.tobytes())))
+    has_value, tail, heads = mask.translate(HAS_VALUE), TIME_TAG + _time(at), _HEADS[name]
+    parts = []
+    for size, encoded_labels, pick in labels.groups:
+        rows: Iterable[bytes] = map(add, encoded_labels, pick(eights))
+        if mask:
+            rows = compress(rows, pick(has_value))
+        head = heads[size]
+        if joined := (tail + head).join(rows):
+            parts += [head, joined, tail]
+    return parts
 
 
 def request(parts: Sequence[bytes]) -> Sequence[bytes]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import Onu, OnuEvent
 from facho.engine.chunks import NOT_READ, RunColumns
-from facho.engine.remote_write import encoded
+from facho.engine.remote_write import SeriesLabels, encoded
 from facho.store.inventory import place_name
 
 Field = OnuEvent.Field
@@ -52,6 +52,10 @@ class Layout:
     ports: Sequence[PortKey]
     # Marks ONUs that were deleted; empty if there are none.
     gone: bytes = b""
+
+    @cached_property
+    def series(self) -> SeriesLabels:
+        return SeriesLabels(self.labels)
 
     @cached_property
     def places_of(self) -> Mapping[PortKey, list[int]]:

@@ -27,6 +27,7 @@ from facho.engine.remote_write import (
     PORT_ONUS,
     PORT_POWERS,
     PORT_STATES,
+    SeriesLabels,
     doubles,
     encoded,
     request,
@@ -122,13 +123,13 @@ class Encoder:
             for name in columns.forms:
                 column = columns.column(name)
                 values, mask = doubles(kind_of(name), column), _mask(column, layout)
-                work.add(samples(ONU_METRICS[name], layout.labels, values, at, mask), _present(values, mask))
+                work.add(samples(ONU_METRICS[name], layout.series, values, at, mask), _present(values, mask))
                 if name in PORT_POWERS:
                     self._add_powers(work, olt, at, PORT_POWERS[name], layout, values, mask, ports)
         counted = [row for row in run.ports if len(row) > 2]
         if counted:
-            for part, values_of_part in _counters(olt, run.counters, counted, at):
-                work.add(part, values_of_part)
+            for unit, count in _counters(olt, run.counters, counted, at):
+                work.add(unit, count)
 
     def _add_powers(
         self,
@@ -143,14 +144,15 @@ class Encoder:
     ) -> None:
         """Add lowest and mean power of each port that the run read."""
         cells = values.tolist()
-        labels, lowest, means = [], array("d"), array("d")
-        for port, encoded_port in zip(ports, _labels_of_ports(olt, ports), strict=True):
+        found, lowest, means = [], array("d"), array("d")
+        for port in ports:
             places = layout.places_of.get(port, ())
             powers = [cells[place] for place in places if not mask[place]] if mask else [cells[each] for each in places]
             if powers:
-                labels.append(encoded_port)
+                found.append(port)
                 lowest.append(min(powers))
                 means.append(round(sum(powers) / len(powers), 3))
+        labels = _labels_of_ports(olt, tuple(found))
         for metric, column in zip(metrics, (lowest, means), strict=True):
             work.add(samples(metric, labels, column, at), len(column))
 
@@ -159,27 +161,29 @@ class Encoder:
 class _Requests:
     """Samples, and how many they are."""
 
-    parts: list[bytes] = field(default_factory=list)
+    # Each is samples of one metric, which belong together.
+    units: list[list[bytes]] = field(default_factory=list)
     values: int = 0
 
-    def add(self, part: bytes, values: int) -> None:
-        self.parts.append(part)
+    def add(self, unit: list[bytes], values: int) -> None:
+        self.units.append(unit)
         self.values += values
 
     def bodies(self) -> list[Sequence[bytes]]:
-        return [request(parts) for parts in _groups(self.parts)]
+        return [request(parts) for parts in _groups(self.units)]
 
 
-def _groups(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield parts in groups of at most the size of a request. A larger part is a group of its own."""
+def _groups(units: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield the parts of units in groups of at most the size of a request. A larger unit is a group of its own."""
     group: list[bytes] = []
     size = 0
-    for part in filter(None, parts):
-        if group and size + len(part) > LARGEST_REQUEST:
+    for unit in filter(None, units):
+        length = sum(map(len, unit))
+        if group and size + length > LARGEST_REQUEST:
             yield group
             group, size = [], 0
-        group.append(part)
-        size += len(part)
+        group += unit
+        size += length
     if group:
         yield group
 
@@ -197,7 +201,7 @@ def _present(values: "array[float]", mask: bytes) -> int:
 
 def _counters(
     olt: str, names: Sequence[str], rows: Sequence[Sequence[int | None]], at: int
-) -> Iterator[tuple[bytes, int]]:
+) -> Iterator[tuple[list[bytes], int]]:
     """Yield samples of counters of ports, given as slot, port and one number for each name; and how many they are."""
     ports = tuple(port_key(row[0], row[1]) for row in rows)
     states = tuple(name for name in names if name in PORT_STATES)
@@ -211,13 +215,13 @@ def _counters(
 
 
 @lru_cache(maxsize=10_000)
-def _labels_of_states(olt: str, ports: Sequence[PortKey], states: Sequence[str]) -> list[bytes]:
-    return [_port_labels(olt, port, state) for port in ports for state in states]
+def _labels_of_states(olt: str, ports: Sequence[PortKey], states: Sequence[str]) -> SeriesLabels:
+    return SeriesLabels([_port_labels(olt, port, state) for port in ports for state in states])
 
 
 @lru_cache(maxsize=10_000)
-def _labels_of_ports(olt: str, ports: Sequence[PortKey]) -> list[bytes]:
-    return [_port_labels(olt, port) for port in ports]
+def _labels_of_ports(olt: str, ports: Sequence[PortKey]) -> SeriesLabels:
+    return SeriesLabels([_port_labels(olt, port) for port in ports])
 
 
 def _port_labels(olt: str, port: PortKey, state: str = "") -> bytes:
