@@ -27,7 +27,7 @@ AT = 1_790_000_000_123
 def test_a_request_has_the_series_the_time_and_the_value():
     labels = [encoded({"olt": "OLT-1", "slot": "0", "port": "1", "onu": str(n), "serial": ""}) for n in (7, 8)]
 
-    body = request(samples("facho_onu_rx_dbm", SeriesLabels(labels), array("d", [-21.53, 0.0]), AT))
+    body = request([samples("facho_onu_rx_dbm", SeriesLabels(labels), array("d", [-21.53, 0.0]), AT)])
 
     name, rest = ("__name__", "facho_onu_rx_dbm"), (("port", "1"), ("slot", "0"))
     assert read(body) == [
@@ -51,7 +51,7 @@ def test_any_text_and_any_value_arrive(onus, at):
     column = encode(Kind.GAUGE, [value for _, value in onus])
     labels = [encoded({"serial": serial}) for serial, _ in onus]
 
-    body = request(samples("facho_onu_rx_dbm", SeriesLabels(labels), doubles(Kind.GAUGE, column), at, column.mask))
+    body = request([samples("facho_onu_rx_dbm", SeriesLabels(labels), doubles(Kind.GAUGE, column), at, column.mask)])
 
     expected = []
     for serial, value in onus:
@@ -77,7 +77,7 @@ def test_values_are_exact(kind, cells, values):
 def test_a_column_of_words_without_any_is_nothing():
     column = encode(Kind.WORD, [None, UNREAD])
 
-    assert samples("facho_onu_state", SeriesLabels([b"", b""]), doubles(Kind.WORD, column), AT, column.mask) == []
+    assert samples("facho_onu_state", SeriesLabels([b"", b""]), doubles(Kind.WORD, column), AT, column.mask) == b""
 
 
 def test_every_state_has_its_number_and_every_field_its_metric():

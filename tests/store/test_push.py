@@ -1,6 +1,8 @@
 """Runs reach a time series store exactly as they were stored, whichever process dies in between."""
 
+import asyncio
 import random
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,7 +15,7 @@ from contracts.worlds import Inline, done
 from facho.apps.inventory.models import Olt
 from facho.apps.telemetry.models import HistoryRun, Onu, OutboxRun
 from facho.engine.batch import UNREAD, Batch
-from facho.engine.chunks import FIELDS, RunColumns, decode
+from facho.engine.chunks import FIELDS, RunColumns, decode, pack_run
 from facho.engine.events import Event
 from facho.engine.model import Collected, Completeness, JobKind, Reading
 from facho.engine.observer import Observer
@@ -500,3 +502,38 @@ def told(caplog):
         return [record.event for record in caplog.records if getattr(record, "event", None)]
 
     return events
+
+
+async def test_a_run_that_is_committed_after_a_later_one_is_sent(make_thread, settings):
+    """Ids of concurrent transactions become visible in any order; SQLite has one writer at a time."""
+    if connection.vendor != "postgresql":
+        pytest.skip("only PostgreSQL has concurrent writers")
+    first, second, third = (make_thread(name) for name in ("first", "second", "push"))
+    olt = await first.run(lambda: Olt.objects.create(name="OLT-1", brand="huawei", host="127.0.0.1", community="c").pk)
+
+    def add(number):
+        onu = Onu.objects.create(olt_id=olt, index=f"1.{number}", serial=f"S{number}", first_seen_at=T0, own_read_at=T0)
+        data = pack_run([onu.pk], {"state": ["online"]})
+        outbox.append(olt, T0 + number * MIN, data, [onu.pk], {}, [])
+
+    store = Store(Time())
+    push = Push(client=store, thread=third, clock=store._clock, hours=24)
+    added, may_commit = threading.Event(), threading.Event()
+
+    def add_and_wait():
+        with transaction.atomic():
+            add(1)
+            added.set()
+            may_commit.wait(30)
+
+    slow = asyncio.ensure_future(first.run(add_and_wait))
+    await asyncio.to_thread(added.wait, 30)
+    await second.run(lambda: add(2))
+    await push.step()
+    assert len(store.kept) == 1
+
+    may_commit.set()
+    await slow
+    await push.step()
+
+    assert sorted(dict(labels)["serial"] for labels, _ in store.kept) == ["S1", "S2"]

@@ -128,8 +128,8 @@ class Encoder:
                     self._add_powers(work, olt, at, PORT_POWERS[name], layout, values, mask, ports)
         counted = [row for row in run.ports if len(row) > 2]
         if counted:
-            for unit, count in _counters(olt, run.counters, counted, at):
-                work.add(unit, count)
+            for part, count in _counters(olt, run.counters, counted, at):
+                work.add(part, count)
 
     def _add_powers(
         self,
@@ -161,29 +161,27 @@ class Encoder:
 class _Requests:
     """Samples, and how many they are."""
 
-    # Each is samples of one metric, which belong together.
-    units: list[list[bytes]] = field(default_factory=list)
+    parts: list[bytes] = field(default_factory=list)
     values: int = 0
 
-    def add(self, unit: list[bytes], values: int) -> None:
-        self.units.append(unit)
+    def add(self, part: bytes, values: int) -> None:
+        self.parts.append(part)
         self.values += values
 
     def bodies(self) -> list[Sequence[bytes]]:
-        return [request(parts) for parts in _groups(self.units)]
+        return [request(parts) for parts in _groups(self.parts)]
 
 
-def _groups(units: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
-    """Yield the parts of units in groups of at most the size of a request. A larger unit is a group of its own."""
+def _groups(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield parts in groups of at most the size of a request. A larger part is a group of its own."""
     group: list[bytes] = []
     size = 0
-    for unit in filter(None, units):
-        length = sum(map(len, unit))
-        if group and size + length > LARGEST_REQUEST:
+    for part in filter(None, parts):
+        if group and size + len(part) > LARGEST_REQUEST:
             yield group
             group, size = [], 0
-        group += unit
-        size += length
+        group.append(part)
+        size += len(part)
     if group:
         yield group
 
@@ -201,7 +199,7 @@ def _present(values: "array[float]", mask: bytes) -> int:
 
 def _counters(
     olt: str, names: Sequence[str], rows: Sequence[Sequence[int | None]], at: int
-) -> Iterator[tuple[list[bytes], int]]:
+) -> Iterator[tuple[bytes, int]]:
     """Yield samples of counters of ports, given as slot, port and one number for each name; and how many they are."""
     ports = tuple(port_key(row[0], row[1]) for row in rows)
     states = tuple(name for name in names if name in PORT_STATES)
