@@ -17,7 +17,7 @@ from facho.apps.telemetry.models import HistoryRun, Onu, OutboxRun
 from facho.engine.batch import UNREAD, Batch
 from facho.engine.chunks import FIELDS, RunColumns, decode, pack_run
 from facho.engine.events import Event
-from facho.engine.model import Collected, Completeness, JobKind, Reading
+from facho.engine.model import Collected, Completeness, JobKind, RawOid, Reading
 from facho.engine.observer import Observer
 from facho.engine.presence import Rules
 from facho.engine.remote_write import ONU_METRICS, STATE_CODES
@@ -81,10 +81,10 @@ class World:
         """Start another sender: the last one was killed."""
         self.push = Push(client=self.store, thread=Inline(), clock=self.clock, hours=24, observer=self.tally)
 
-    def run(self, *readings, absent=None, is_single=False):
+    def run(self, *readings, absent=None, is_single=False, oids=()):
         collected = Collected(Completeness.COMPLETE, Batch.of(readings), absent=tuple(absent or ()))
         kind = JobKind.TABLE if absent is None else JobKind.DISCOVERY
-        node = replace(make_node(olt_id=self.olt.pk), kind=kind)
+        node = replace(make_node(olt_id=self.olt.pk), kind=kind, oids=tuple(oids))
         write_collected(self.inventory, node, collected, RULES, self.clock.now(), is_single=is_single)
         self.clock.seconds += 0.25
 
@@ -164,6 +164,17 @@ class TestWhatIsSent:
             "facho_onu_out_octets_total": 7.0,
         }
         assert list(world.store.values("facho_onu_state")) == [(("olt", "OLT-CENTRAL-01"), ("onu", "1"), *PLACE)]
+
+    def test_raw_oids_stay_in_the_history(self, world):
+        fans = RawOid("fans", (1, 3, 6), "number")
+        world.run(onu(1, state="online", fans=4), oids=[fans])
+
+        world.settle()
+
+        assert "oid.fans" in RunColumns(bytes(HistoryRun.objects.get().data)).forms
+        assert {dict(labels)["__name__"] for labels, _ in world.store.kept if ("serial", "S1") in labels} == {
+            "facho_onu_state"
+        }
 
     def test_a_port_has_its_onus_by_state_and_its_powers(self, world):
         powers = {1: -20.0, 2: -28.0, 3: None}

@@ -120,7 +120,8 @@ class Encoder:
                 logger.error("run %d of the outbox is damaged and is not sent: %s", run.id, error)
                 continue
             layout = self._labels.layout(run.olt_id, run.at, columns, now)
-            for name in columns.forms:
+            # Raw OIDs have no metric.
+            for name in filter(ONU_METRICS.__contains__, columns.forms):
                 column = columns.column(name)
                 values, mask = doubles(kind_of(name), column), _mask(column, layout)
                 work.add(samples(ONU_METRICS[name], layout.series, values, at, mask), _present(values, mask))

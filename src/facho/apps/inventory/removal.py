@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 # By label, because their apps depend on this one. Rows that others refer to come after those. What is not named here is
 # little, and goes with the OLT.
 PORTIONS = (
+    "telemetry.OutboxRun",
     "telemetry.HistoryRun",
     "telemetry.HistoryChunk",
     "telemetry.HistoryDay",

@@ -16,7 +16,7 @@ def widen(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0016_onu_positions")]
+    dependencies = [("telemetry", "0017_tsdb_outbox")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
