@@ -5,6 +5,7 @@ python3 dev.py demo [--port N] [--data DIR] [--olts N] [--onus N] [--remove]
 python3 dev.py scale [--port N] [--data DIR] [--olts N] [--onus N]
 python3 dev.py test [--fast | --long | --coverage] [pytest arguments]
 python3 dev.py settings
+python3 dev.py screenshots [picture ...]
 python3 dev.py bench [--quick] [--only CASE] [--help]
 python3 dev.py setup
 """
@@ -38,6 +39,9 @@ def main(arguments):
     elif command == "settings":
         prepare("dev")
         run_instead([PYTHON, ROOT / "tests" / "settings_tables.py"])
+    elif command == "screenshots":
+        prepare("dev")
+        run_instead([PYTHON, ROOT / "tests" / "screenshots.py", *rest])
     elif command == "setup":
         prepare("dev")
         print(f"Ready: {VENV / 'bin' / 'facho'}")

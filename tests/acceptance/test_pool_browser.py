@@ -154,12 +154,12 @@ def test_the_last_days_of_the_pool_can_be_looked_at(bridge):
     bridge.publish("snapshot", snapshot(poller(1)))
     page = open_pool(bridge)
 
-    page.get_by_role("button", name="24 h").click()
+    page.get_by_role("button", name="24 h", exact=True).click()
 
     # Two minutes with hours between them are two dots, each with the busiest of its minutes behind it.
     expect(page.locator("#busy-chart .chart-dot.busy")).to_have_count(2)
     expect(page.locator("#busy-chart .chart-dot.busiest")).to_have_count(2)
-    expect(page.get_by_role("button", name="24 h")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="24 h", exact=True)).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="15 min").click()
     expect(page.locator("#busy-chart .busiest")).to_have_count(0)
 

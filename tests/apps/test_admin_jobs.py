@@ -410,7 +410,8 @@ def test_jobs_are_disabled_by_their_action_and_the_engine_told(admin_page, node)
     before = Olt.objects.get().revision
 
     admin_page.post(
-        reverse("admin:jobs_snmpjob_changelist"), {"action": "disable_chosen", "_selected_action": [node.job_id]}
+        reverse("admin:jobs_snmpjob_changelist"),
+        {"action": "disable_chosen", "_selected_action": [node.job_id], "confirmed": "1"},
     )
 
     node = WorkflowNode.objects.get(pk=node.pk)

@@ -332,18 +332,19 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     ("path", "queries"),
     [
         # Each page counts the open problems for its menu.
-        # Problems, OLTs and those with a tile, ONUs by OLT, ports that are down, outcomes, masters, their links,
-        # minutes of the pool, weakest, dark by each of three states and the latest of them, excused slots, sums of the
-        # quotas and those of OLTs that missed slots, violations, maintenance.
-        pytest.param("/", 19, id="overview"),
-        # Problems, critical ones, OLTs and those with a tile, ONUs by OLT, ports that are down, dark by each of three
-        # states, weakest.
-        pytest.param("/?tv", 11, id="TV mode"),
+        # Problems, OLTs and those with a tile, their ONUs, all ONUs, ports that are down, outcomes, masters, their
+        # links, minutes of the pool, weakest, dark by each of three states and the latest of them, excused slots, sums of
+        # the quotas and those of OLTs that missed slots, violations, maintenance.
+        pytest.param("/", 20, id="overview"),
+        # Problems, critical ones, OLTs and those with a tile, their ONUs, all ONUs, ports that are down, dark by each
+        # of three states, weakest.
+        pytest.param("/?tv", 12, id="TV mode"),
         # Views, OLTs, ONUs and ports by OLT, their tags, and tags for the filter.
         pytest.param("/olts/", 8, id="OLTs"),
         # OLT, counters, masters, links, nodes, how they ended, what runs, quotas, the plan and what ran in its hour,
-        # other OLTs with its device, its tags, its changes, the power of its ports, its problems, and maintenance.
-        pytest.param("/olts/{olt}/", 19, id="one OLT"),
+        # other OLTs with its device, its tags, its changes, the power of its ports, its problems, raw OIDs, replaced
+        # devices, maintenance now and next.
+        pytest.param("/olts/{olt}/", 20, id="one OLT"),
         # Count, ports, their power, OLTs with their sites for the filter, and tags.
         pytest.param("/ports/", 6, id="ports"),
         # Port with OLT, its problems, ONUs, events, yesterday and a week ago in open and closed periods, runs, changes,

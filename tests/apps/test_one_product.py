@@ -22,7 +22,17 @@ def html(page, path):
     return page.get(path).content.decode()
 
 
-SETUP = ["/jobs/", "/alerts/", "/maintenance/", "/log/", "/users/", "/account/tokens/", "/changes/", "/admin/"]
+SETUP = [
+    "/jobs/",
+    "/alerts/",
+    "/maintenance/",
+    "/forecast/",
+    "/log/",
+    "/users/",
+    "/account/tokens/",
+    "/changes/",
+    "/admin/",
+]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +109,9 @@ def test_a_harmless_no_has_no_colour(admin_page, db):
 
 
 def test_an_empty_list_has_a_plain_sentence(admin_page, db):
-    assert "There are no forecasts yet." in html(admin_page, "/admin/coordinator/forecast/")
+    assert "There are no plans yet." in html(admin_page, "/admin/coordinator/executionplan/")
     assert "Nothing matches these filters." in html(admin_page, "/admin/inventory/olt/?q=nothing")
-    assert "yielded" not in html(admin_page, "/admin/coordinator/forecast/")
+    assert "yielded" not in html(admin_page, "/admin/coordinator/executionplan/")
 
 
 def test_every_word_that_a_page_explains_is_in_the_glossary(admin_page, node, onu):

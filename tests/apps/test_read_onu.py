@@ -106,7 +106,10 @@ def test_it_is_in_the_record_as_an_action_on_the_onu(support, onu):
             "OLT-CENTRAL-01 does not answer: its breaker has been open for",
             id="breaker open",
         ),
-        pytest.param({}, {"place_taken": True}, "belongs to another ONU now", id="replaced"),
+        pytest.param(
+            {}, {"place_taken": True, "missing_since": timezone.now()}, "belongs to another ONU now", id="replaced"
+        ),
+        pytest.param({}, {"place_taken": True}, "was not found on the new one yet", id="OLT replaced"),
     ],
 )
 def test_it_is_refused_in_words(support, onu, olt, own, said):

@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext, ngettext, pgettext_lazy
@@ -263,7 +263,9 @@ class OltAdmin(EnablingMixin, PeoplesAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """Lead to the page that tells what goes with the OLT and asks for its name."""
-        olt = get_object_or_404(self.get_queryset(request), pk=object_id)
+        olt = self.get_object(request, object_id)
+        if olt is None:
+            raise Http404
         if not self.has_delete_permission(request, olt):
             raise PermissionDenied
         return redirect("dashboard:delete-olt", olt.pk)
