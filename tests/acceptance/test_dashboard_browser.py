@@ -381,6 +381,30 @@ def test_the_marks_of_a_chart_differ(bridge: Bridge, node: WorkflowNode):
     assert values == ["0", "0.05", "0.1", "0.15", "0.2"]
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        pytest.param("2026-11-12T22:48:17Z", "2026-11-15T22:48:17Z", ["13", "14", "15"], id="midnights in Lima"),
+        pytest.param("2026-11-12T03:10:00Z", "2026-11-13T03:10:00Z", ["12", "12", "12", "12"], id="every six hours"),
+    ],
+)
+def test_the_times_of_a_chart_are_round_in_the_zone_of_the_user(bridge: Bridge, since, until, expected):
+    page = bridge.open("/")
+
+    found = page.evaluate(
+        """async ([since, until]) => {
+            const { roundTimes } = await import("/static/dashboard/chart.js");
+            return roundTimes(Date.parse(since), Date.parse(until), 4).map((ms) => new Date(ms).toISOString());
+        }""",
+        [since, until],
+    )
+
+    assert [each[8:10] for each in found] == expected
+    hours = {int(each[11:13]) for each in found}
+    assert hours <= {5, 11, 17, 23}
+    assert {each[13:] for each in found} == {":00:00.000Z"}
+
+
 def test_the_figures_of_an_olt_are_drawn_and_their_range_can_be_chosen(bridge: Bridge, node: WorkflowNode):
     now = timezone.now()
     for number in range(1, 40):

@@ -333,8 +333,8 @@ def fill(central: Olt, node: WorkflowNode, chained: WorkflowNode, times: int) ->
     [
         # Each page counts the open problems for its menu.
         # Problems, OLTs and those with a tile, their ONUs, all ONUs, ports that are down, outcomes, masters, their
-        # links, minutes of the pool, weakest, dark by each of three states and the latest of them, excused slots, sums of
-        # the quotas and those of OLTs that missed slots, violations, maintenance.
+        # links, minutes of the pool, weakest, dark by each of three states and the latest of them, excused slots, sums
+        # of the quotas and those of OLTs that missed slots, violations, maintenance.
         pytest.param("/", 20, id="overview"),
         # Problems, critical ones, OLTs and those with a tile, their ONUs, all ONUs, ports that are down, dark by each
         # of three states, weakest.

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from cast import make_onu
+from cast import make_job, make_onu
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -186,6 +186,15 @@ def test_viewers_see_no_forms(viewer, cut):
     assert "act/" not in text(viewer, "/problems/")
     assert "act/" not in text(viewer, f"/problems/{cut.pk}/")
     assert viewer.post(f"/problems/{cut.pk}/act/", {"action": "acknowledge"}).status_code == 403
+
+
+def test_a_violated_quota_leads_to_its_job(ana, central):
+    (node,) = make_job("Optical power").apply_to([central])
+    problem = make_problem(central, kind="quota_violated", evidence={"task": "Optical power", "completed": 1})
+    other = make_problem(central, key="other", kind="low_power", evidence={"weak": 1, "up": 2})
+
+    assert f'href="/nodes/{node.pk}/"' in ana.get(f"/problems/{problem.pk}/").content.decode()
+    assert "/nodes/" not in ana.get(f"/problems/{other.pk}/").content.decode()
 
 
 @pytest.mark.parametrize(("number", "said"), [(6, None), (7, "All 7 open problems")])

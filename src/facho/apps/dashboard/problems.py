@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -22,13 +23,14 @@ from facho.apps.dashboard.onu_list import ONUS, onu_page
 from facho.apps.dashboard.views import back_to, page, show
 from facho.apps.inventory.models import Tag
 from facho.apps.inventory.scopes import visible_olts
+from facho.apps.jobs.models import WorkflowNode
 from facho.apps.polling import live
 from facho.apps.rest.export import CONTENT_TYPES, Export
 from facho.apps.rest.filters import FilterSet, search_problem
 from facho.problems.columns import PROBLEM_COLUMNS
 from facho.problems.filters import ProblemFilter
 from facho.problems.models import CHANGE_PERMISSION, MOST_COMMENT_CHARACTERS, Problem
-from facho.problems.queries import assignable_users, problems_of, searched, with_comment
+from facho.problems.queries import OF_JOBS, assignable_users, problems_of, searched, with_comment
 
 PROBLEMS_PER_PAGE = 50
 
@@ -118,10 +120,17 @@ def problem(request: HttpRequest, problem_id: int) -> HttpResponse:
         "entries": found.entries.all(),
         "wanted": wanted,
         "page": onu_page(wanted, onus := queries.onus_of_problem(request.user, found)),
+        "nodes": nodes_of(found),
         "is_on_map": found.is_open and onus.filter(position__isnull=False).exists(),
         **_actions(request),
     }
     return show(request, "problem.html", context)
+
+
+def nodes_of(problem: Problem) -> QuerySet[WorkflowNode]:
+    """Return the nodes of a violated quota or a late job, by the name of the job."""
+    name = problem.evidence.get("task") if problem.kind in OF_JOBS else None
+    return WorkflowNode.objects.filter(olt=problem.olt_id, job__name=name) if name else WorkflowNode.objects.none()
 
 
 def _actions(request: HttpRequest) -> dict[str, Any]:

@@ -3,7 +3,16 @@
 import { number } from "./time.js";
 
 const PAD = { top: 10, right: 12, bottom: 22, left: 38 };
-const TICK_EVERY = 90;
+// Least room for a time on the x axis, in pixels.
+const TICK_ROOM = 80;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const TICK_STEPS = [
+  ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE),
+  ...[1, 2, 3, 6, 12].map((count) => count * HOUR),
+  ...[1, 2, 7, 14, 30, 60, 90].map((count) => count * DAY),
+];
 
 const svg = (name, attributes = {}, ...children) => {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -66,12 +75,29 @@ function marks({ marks: found = [], from, to }, { x, height }) {
     });
 }
 
+/** Return round times of the user's zone, such as midnights, with room for a label each. */
+export function roundTimes(from, to, most) {
+  const least = (to - from) / Math.max(1, most);
+  const step = TICK_STEPS.find((each) => each >= least) ?? Math.ceil(least / DAY) * DAY;
+  // Local midnights are not those of UTC.
+  const shift = (ms) => new Date(ms).getTimezoneOffset() * MINUTE;
+  const found = [];
+  for (let local = Math.ceil((from - shift(from)) / step) * step; ; local += step) {
+    const ms = local + shift(local + shift(from));
+    if (ms > to) return found;
+    if (ms >= from) found.push(ms);
+  }
+}
+
 function timeAxis(plot, { x, width, height }) {
-  const count = Math.max(2, Math.floor((width - PAD.left) / TICK_EVERY));
-  return Array.from({ length: count + 1 }, (_, index) => {
-    const ms = plot.from + ((plot.to - plot.from) * index) / count;
-    const anchor = index === 0 ? "start" : index === count ? "end" : "middle";
-    return svg("text", { class: "chart-tick", x: x(ms), y: height - 6, "text-anchor": anchor }, plot.xLabel(ms));
+  const labels = new Map();
+  for (const ms of roundTimes(plot.from, plot.to, Math.floor((width - PAD.left) / TICK_ROOM))) {
+    // Of several times of a day, the first gets its name.
+    if (!labels.has(plot.xLabel(ms))) labels.set(plot.xLabel(ms), ms);
+  }
+  return Array.from(labels, ([label, ms]) => {
+    const anchor = x(ms) < PAD.left + TICK_ROOM / 3 ? "start" : x(ms) > width - PAD.right - TICK_ROOM / 3 ? "end" : "middle";
+    return svg("text", { class: "chart-tick", x: x(ms), y: height - 6, "text-anchor": anchor }, label);
   });
 }
 
