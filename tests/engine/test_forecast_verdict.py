@@ -31,6 +31,15 @@ def missed(*node_ids):
         pytest.param({"on_time": 60.0}, {"on_time": 58.0}, [], id="busy OLTs are as late today"),
         pytest.param({"on_time": 60.0}, {"on_time": 57.9}, [Reason.LATE], id="busy OLTs get later"),
         pytest.param(
+            {"on_time": 90.0, "runs": 100}, {"on_time": 80.0, "runs": 50}, [], id="a longer interval, none is later"
+        ),
+        pytest.param(
+            {"on_time": 90.0, "runs": 100},
+            {"on_time": 80.0, "runs": 200},
+            [Reason.LATE],
+            id="a shorter interval, more are late",
+        ),
+        pytest.param(
             {"on_time": 60.0}, {"on_time": 60.0, "is_short": True}, [Reason.LATE], id="late for want of pollers"
         ),
         pytest.param(

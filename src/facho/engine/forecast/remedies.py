@@ -106,6 +106,7 @@ def simulated_hour(works: Sequence[Work], pollers: int, hour: datetime) -> Simul
     figures = Figures(
         pollers,
         on_time=100 * on_time / len(required) if required else 100.0,
+        runs=len(required),
         busy=100 * sum(minutes) / (HOUR.total_seconds() * pollers),
         saturated=_saturated(minutes, pollers),
         missed=_missed(by_id, required, begun),

@@ -131,9 +131,11 @@ class Score:
         """Return what decides whether the fleet fits."""
         seconds = (self.end - self.start).total_seconds()
         late = [each for task in self.lateness.values() for each in task]
+        lost = self._composites_lost(None)
         return Figures(
             pollers,
-            on_time=_on_time(late, self._composites_lost(None)),
+            on_time=_on_time(late, lost),
+            runs=(len(late) + lost) * 3600 / seconds,
             is_short=pollers_needed > pollers,
             busy=100 * self.busy_seconds / self.poller_seconds if self.poller_seconds else 0.0,
             saturated=100 * self.saturated_seconds / seconds,

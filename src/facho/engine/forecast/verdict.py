@@ -41,12 +41,19 @@ class Figures:
 
     pollers: int
     on_time: float = 100.0
+    # Runs with a schedule of their own that are due in an hour.
+    runs: float = 100.0
     # Whether a larger pool would start more runs in time.
     is_short: bool = False
     busy: float = 0.0
     # Share of the time in which the pool is saturated.
     saturated: float = 0.0
     missed: Mapping[int, Missed] = field(default_factory=dict)
+
+    @property
+    def late(self) -> float:
+        """Return the runs of an hour that are not in time."""
+        return self.runs * (100 - self.on_time) / 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +93,8 @@ def judge(
 def _is_late(today: Figures, asked: Figures) -> bool:
     if asked.on_time >= IN_TIME:
         return False
-    return asked.is_short or asked.on_time < today.on_time - LESS_IN_TIME
+    if asked.is_short:
+        return True
+    # With fewer runs in time, as with a longer interval, the share falls although no run is later than today.
+    has_more_late = asked.late - today.late > today.runs * LESS_IN_TIME / 100
+    return has_more_late and asked.on_time < today.on_time - LESS_IN_TIME
