@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+from datetime import timedelta
 
 import pytest
 from cast import make_execution, make_job, make_olt, make_onu, make_user
@@ -14,9 +15,11 @@ from facho.apps.changes.models import Change
 from facho.apps.inventory import removal
 from facho.apps.inventory.models import Olt, Replacement, Scope, Site
 from facho.apps.jobs.models import WorkflowNode
+from facho.apps.maintenance.models import Maintenance
 from facho.apps.polling.models import Execution
 from facho.apps.telemetry.history import OLT_ITSELF
 from facho.apps.telemetry.models import HistoryRun, Onu, OnuEvent, OnuNote
+from facho.runtime.commands.export import _olts
 from facho.store import history
 from problem_rows import make_problem
 
@@ -125,6 +128,29 @@ def test_an_olt_that_is_being_deleted_cannot_be_enabled_or_changed(api, admin_pa
     assert not Olt.objects.get(pk=full.pk).enabled
     assert admin_page.get(f"/olts/{full.pk}/delete/").status_code == 302
     assert api.get(f"/api/v1/olts/{full.pk}/").data["deleting_since"]
+
+
+def test_an_olt_that_is_being_deleted_gets_no_job_and_no_maintenance(api, engineer, full, running):
+    removal.delete_olt(full)
+    job = running.node.job
+
+    for change in ({"action": "interval", "interval_seconds": 900}, {"action": "disable"}, {"action": "remove"}):
+        told = api.post("/api/v1/nodes/bulk/", {"job": job.pk, "filter": {}, **change}, format="json").data
+        assert [each["result"] for each in told["results"]] == ["refused"]
+    now = timezone.now()
+    plan = {"olt": full.pk, "starts_at": now, "ends_at": now + timedelta(hours=1), "reason": "works"}
+    refused = api.post("/api/v1/maintenance/", plan, format="json")
+    assert (refused.status_code, "is being deleted" in str(refused.data)) == (400, True)
+    engineer.post(f"/olts/{full.pk}/maintenance/", {"minutes": "60", "reason": "works"})
+    assert not Maintenance.objects.exists()
+    assert "OLT-CENTRAL-01" not in engineer.get("/maintenance/new/").content.decode().split("<main")[1]
+
+
+def test_files_leave_out_an_olt_that_is_being_deleted(engineer, full, running):
+    removal.delete_olt(full)
+
+    assert "OLT-CENTRAL-01" not in engineer.get("/olts/import/olts/").content.decode()
+    assert _olts([]) == []
 
 
 def test_a_portion_ends_in_time_and_the_next_one_goes_on(full):

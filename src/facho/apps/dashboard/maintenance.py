@@ -72,7 +72,7 @@ class MaintenanceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic onl
         super().__init__(*args, **kwargs)
         fields: dict[str, Any] = self.fields
         scope = scope_of(user)
-        fields["olt"].queryset = visible_olts(user).only("name")
+        fields["olt"].queryset = visible_olts(user).filter(deleting_since=None).only("name")
         fields["site"].queryset = Site.objects.all() if scope is None else scope.sites.all()
         fields["tag"].queryset = Tag.objects.all() if scope is None else scope.tags.all()
         for name in ("site", "tag"):

@@ -169,7 +169,8 @@ class OltResource(ModelResource):
 
     def get_queryset(self) -> QuerySet[Olt]:
         """Return the OLTs that a row can change."""
-        return visible_olts(self._user) if self._user else super().get_queryset()
+        olts = visible_olts(self._user) if self._user else super().get_queryset()
+        return olts.filter(deleting_since=None)
 
     def import_instance(self, instance: Olt, row: Any, **kwargs: Any) -> None:
         before = instance.destinations()

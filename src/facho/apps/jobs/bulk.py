@@ -146,6 +146,7 @@ class JobChange:
 
     def _after(self, olt: Olt, node: WorkflowNode | None, before: NodeState) -> NodeState:
         """Return what the OLT will have; `ValidationError` explains why it cannot."""
+        olt.refuse_while_deleting()
         names = {"job": self.job, "master": self.job.follows, "brand": self.job.get_brand_display()}
         if olt.brand != self.job.brand:
             raise ValidationError(_("%(job)s is for %(brand)s, and this OLT has another brand.") % names)

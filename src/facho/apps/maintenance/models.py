@@ -209,6 +209,8 @@ class Maintenance(models.Model):
         # A form does not check the constraints of its empty fields.
         if sum(each is not None for each in (self.olt_id, self.site_id, self.tag_id)) != 1:
             raise ValidationError(_("Choose either an OLT, a site or a tag."))
+        if self.olt is not None and self._state.adding:
+            self.olt.refuse_while_deleting()
         if (self.slot is None) != (self.port is None) or (self.port is not None and self.olt_id is None):
             raise ValidationError(_("Write both the slot and the port, and choose their OLT."))
 

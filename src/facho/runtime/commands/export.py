@@ -333,7 +333,8 @@ def _olts(chosen: Sequence[str]) -> list[tuple[int, str, str]]:
     """Return id, name and folder of the chosen OLTs, or of all."""
     from facho.apps.inventory.models import Olt
 
-    rows = list(Olt.objects.order_by("name", "pk").values_list("pk", "name"))
+    # The history of an OLT that is being deleted is incomplete.
+    rows = list(Olt.objects.filter(deleting_since=None).order_by("name", "pk").values_list("pk", "name"))
     # Some file systems do not distinguish capital letters.
     spellings = Counter(name.casefold() for _pk, name in rows)
     olts = {}
