@@ -74,7 +74,9 @@ def test_a_time_series_store_that_does_not_answer_is_found(settings):
     [(id_, said, hint)] = found(checks.time_series(config))
 
     assert id_ == "facho.W012"
-    assert said == ("The time series store at http://127.0.0.1:9/api/v1/write does not accept runs: Connection refused")
+    assert said == (
+        "The time series store at http://127.0.0.1:9/api/v1/write does not accept runs: Connection refused."
+    )
     assert "FACHO_TSDB_URL" in hint
     assert checks.time_series(settings.CONFIG) == []
 

@@ -70,6 +70,7 @@ async def test_one_that_fails_says_why():
     failed = Forecast.objects.get()
     assert (failed.status, failed.result) == ("FAILED", None)
     assert "at least 10 seconds" in failed.error
+    assert not failed.error.startswith("facho: ")
 
 
 async def test_people_are_told_the_last_line_of_a_traceback_and_the_log_has_all_of_it(caplog):

@@ -192,7 +192,7 @@ def time_series(config: Config) -> list[CheckMessage]:
     except (StoreUnavailable, StoreRefuses, BatchRejected) as error:
         return [
             Warning(
-                f"The time series store at {config.tsdb_address} does not accept runs: {error}",
+                f"The time series store at {config.tsdb_address} does not accept runs: {str(error).rstrip('.')}.",
                 hint="Check that it is running and accepts Prometheus remote write, and check FACHO_TSDB_URL and "
                 "FACHO_TSDB_TOKEN.",
                 id="facho.W012",

@@ -385,7 +385,8 @@ class ForecastRuns:
         text = complaint.strip()
         if "\n" in text:
             logger.error("a forecast failed:\n%s", text)
-        return None, text.rpartition("\n")[2][-LONGEST_ERROR:] or f"status {process.returncode}"
+        reason = text.rpartition("\n")[2].removeprefix("facho: ")
+        return None, reason[-LONGEST_ERROR:] or f"status {process.returncode}"
 
     async def _read(self, process: asyncio.subprocess.Process, forecast: "Forecast") -> tuple[bytes, str]:
         """Return the output and the messages of the process; its progress is stored as it comes."""
