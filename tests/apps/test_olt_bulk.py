@@ -1,5 +1,7 @@
 """Actions on many OLTs: on the page with a confirmation, and in the API with a result for each."""
 
+import re
+
 import pytest
 from cast import make_job, make_olt
 from django.contrib.auth.models import User
@@ -218,3 +220,12 @@ def test_olts_are_many(api, db):
     answer = api.post(API, {"action": "disable", "filter": {}}, format="json")
 
     assert answer.json()["detail"] == "12 OLTs disabled."
+
+
+def test_a_preview_is_not_fetched_again_and_a_language_leads_back_to_the_list(admin_page, central):
+    # The address of the preview takes no GET.
+    shown = admin_page.post("/olts/bulk/", {"action": "disable", "id": central.pk, "back": "?q=OLT"}).content.decode()
+
+    assert re.search(r"<body[^>]* data-posted", shown)
+    assert re.search(r'name="next" value="/olts/\?q=OLT"', shown)
+    assert "data-posted" not in admin_page.get("/olts/").content.decode()

@@ -31,6 +31,8 @@ export function changed({ olt_id: olt }) {
 export function refreshSoon() {
   // A page about the past, such as a comparison, has no regions.
   if (!regions(document).length) return;
+  // The answer to a form is not at its address.
+  if ("posted" in document.body.dataset) return;
   isDue = true;
   if (timer || underway || document.hidden) return;
   const pause = Math.max(SHORTEST_PAUSE, COST_FACTOR * lastCost);
