@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from facho.apps.accounts.roles import Role
 from facho.apps.inventory.glossary import GLOSSARY
+from facho.apps.inventory.models import Scope
 from facho.apps.polling.models import PollerStats
 
 
@@ -20,6 +21,16 @@ def client_of(role):
 
 def html(page, path):
     return page.get(path).content.decode()
+
+
+def test_the_menu_has_no_page_that_a_scope_closes(db):
+    user = make_user(Role.ENGINEER)
+    Scope.objects.create(user=user)
+    client = Client()
+    client.force_login(user)
+
+    assert client.get("/forecast/").status_code == 403
+    assert 'href="/forecast/"' not in html(client, "/")
 
 
 SETUP = [

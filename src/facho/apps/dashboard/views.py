@@ -95,6 +95,7 @@ def show(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpRe
         {
             **context,
             "problem_count": _problem_count(request.user),
+            "sees_all_olts": visible_ids(request.user) is None,
             "now": now,
             "zone": timezone.get_current_timezone_name(),
             "boot": boot,
