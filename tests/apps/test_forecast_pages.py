@@ -66,9 +66,24 @@ def test_an_interval_is_asked(admin_page, job, central):
     whole = asked(admin_page, job=job.pk, interval="2", unit="min")
     some = asked(admin_page, job=job.pk, interval="90", unit="s", olts=str(central.pk), more_olts="3")
 
-    assert whole.params["question"]["interval"] == {"job": job.pk, "name": "State", "seconds": 120}
+    assert whole.params["question"]["interval"] == {
+        "job": job.pk,
+        "name": "State",
+        "brand": "huawei",
+        "seconds": 120,
+    }
     assert some.params["question"]["interval"]["olts"] == [central.pk]
-    assert "+3 OLTs like the present ones, State every 1 min 30 s on 1 OLT" in shown(admin_page)
+    assert "+3 OLTs like the present ones, State (Huawei MA5600T / MA5800) every 1 min 30 s on 1 OLT" in shown(
+        admin_page
+    )
+
+
+def test_the_record_of_changes_has_the_question_as_a_sentence(admin_page, job):
+    asked(admin_page, pollers="1", pollers_are="fewer")
+
+    record = shown(admin_page, "/changes/?object_type=coordinator.forecast")
+    assert "1 poller fewer" in record
+    assert "more_pollers" not in record
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from django.utils.translation import ngettext
 
 from facho.apps.inventory import labels
 from facho.apps.inventory.formats import decimal
+from facho.apps.inventory.models import brand_label
 from facho.apps.inventory.spans import interval
+from facho.brands import BRANDS
 
 # Names in a sentence. The rest is counted.
 MOST_NAMES = 3
@@ -31,7 +33,11 @@ def question_text(params: Mapping[str, Any]) -> str:
         fewer = ngettext("%(n)d poller fewer", "%(n)d pollers fewer", n)
         parts.append((more if pollers > 0 else fewer) % {"n": n})
     if asked := question.get("interval"):
-        values = {"job": labels.job(asked["name"]), "interval": interval(asked["seconds"])}
+        job = labels.job(asked["name"])
+        # Brands have jobs with the same names.
+        if brand := BRANDS.get(asked.get("brand", "")):
+            job = f"{job} ({brand_label(brand)})"
+        values = {"job": job, "interval": interval(asked["seconds"])}
         olts = len(asked.get("olts", ()))
         if olts:
             said = ngettext("%(job)s every %(interval)s on %(n)d OLT", "%(job)s every %(interval)s on %(n)d OLTs", olts)

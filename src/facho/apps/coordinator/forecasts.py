@@ -57,9 +57,9 @@ class IntervalQuestionSerializer(StrictSerializer):
         return job
 
     def to_stored(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the question as stored: with ids, and with the name of the job, which may be deleted later."""
+        """Return the question as stored: with ids, and with name and brand of the job, which may be deleted later."""
         job = values["job"]
-        stored = {"job": job.pk, "name": job.name, "seconds": values["seconds"]}
+        stored = {"job": job.pk, "name": job.name, "brand": job.brand, "seconds": values["seconds"]}
         return {**stored, "olts": sorted(olt.pk for olt in values["olts"])} if "olts" in values else stored
 
 

@@ -15,6 +15,7 @@ from django.utils.translation import pgettext
 
 from facho.apps.changes.fields import is_secret
 from facho.apps.changes.models import Change
+from facho.apps.coordinator.answers import question_text
 from facho.apps.inventory.formats import moment
 
 CHANGES_ON_OBJECT = 10
@@ -109,6 +110,8 @@ def _shown_fields(change: Change) -> list[ShownField]:
             shown.append(ShownField(label, "", pgettext("secret", "changed"), is_single=True))
         else:
             is_new = change.action == Change.Action.CREATED
+            if change.object_type == "coordinator.forecast" and name == "params" and isinstance(after, dict):
+                label, after = _("Question"), question_text(after)
             shown.append(ShownField(label, _text(field, before), _text(field, after), is_single=is_new))
     return shown
 
