@@ -77,7 +77,7 @@ def test_a_question_leads_from_the_preview_to_its_answer(bridge, job):
 
     expect(page.get_by_text("On 5 OLTs:")).to_be_visible()
     page.get_by_role("button", name="Ask").click()
-    expect(page.get_by_role("heading", name="State every 15 min on 5 OLTs")).to_be_visible()
+    expect(page.get_by_role("heading", name="State (Huawei MA5600T / MA5800) every 15 min on 5 OLTs")).to_be_visible()
     expect(page.get_by_text("The engine is not running")).to_be_visible()
     forecast = Forecast.objects.get()
     assert forecast.begin(timezone.now())
@@ -89,7 +89,7 @@ def test_a_question_leads_from_the_preview_to_its_answer(bridge, job):
     expect(page.get_by_text("Use 14 pollers instead of 9 (FACHO_POLLERS).")).to_be_visible(timeout=15000)
     page.get_by_role("link", name="Change the question").click()
     expect(page.locator("[name=interval]")).to_have_value("15")
-    expect(page.locator("#questions")).to_contain_text("State every 15 min on 5 OLTs")
+    expect(page.locator("#questions")).to_contain_text("State (Huawei MA5600T / MA5800) every 15 min on 5 OLTs")
 
 
 def test_the_preview_violates_no_rule_of_axe(bridge, job):
