@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.urls import URLPattern, get_resolver
+from django_filters import BooleanFilter
 
 from facho.alerts.models import Channel, Rule
 from facho.apps.coordinator.models import Forecast
@@ -107,6 +108,22 @@ def test_an_ordering_by_an_unknown_field_is_refused_with_the_known_ones(api, db,
 @pytest.mark.parametrize("ordering", ["name", "-name", "-onus_total,name", " name , -id", ""])
 def test_an_ordering_by_known_fields_is_followed(api, central, ordering):
     assert api.get("/api/v1/olts/", {"ordering": ordering}).status_code == 200
+
+
+YES_OR_NO = [
+    (route, name)
+    for route in LISTS
+    for name, each in getattr(getattr(route.view, "filterset_class", None), "base_filters", {}).items()
+    if isinstance(each, BooleanFilter)
+]
+
+
+@pytest.mark.parametrize(("route", "name"), [pytest.param(*each, id=f"{each[0].path}{each[1]}") for each in YES_OR_NO])
+def test_a_parameter_of_yes_or_no_takes_nothing_else(api, db, route, name):
+    answer = api.get(route.path, {name: "-1"})
+
+    assert answer.status_code == 400
+    assert answer.json()[name] == ["Write true or false."]
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ class OnuFilter(OltRowsFilter):
         exclude=True,
         label="whether it is missing: discoveries do not find it",
     )
-    is_replaced = django_filters.BooleanFilter(
+    is_replaced = YesNoFilter(
         field_name="replaced_by", lookup_expr="isnull", exclude=True, label="whether another ONU was found at its place"
     )
 
