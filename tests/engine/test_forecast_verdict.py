@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.engine.forecast.verdict import Figures, Missed, Reason, judge
+from facho.engine.forecast.verdict import ForecastFigures, Missed, Reason, judge
 
 STATE, POWER, COPY = 1, 2, 11
 
@@ -51,13 +51,13 @@ def missed(*node_ids):
     ],
 )
 def test_a_change_fits_or_does_not(today, asked, expected):
-    verdict = judge(Figures(4, **today), Figures(4, **asked), changed={POWER}, copies={COPY: STATE})
+    verdict = judge(ForecastFigures(4, **today), ForecastFigures(4, **asked), changed={POWER}, copies={COPY: STATE})
 
     assert list(verdict.reasons) == expected
     assert verdict.fits is not bool(expected)
 
 
 def test_the_worst_quota_comes_first():
-    asked = Figures(4, missed={1: Missed(1, "A", "State", 70.0), 2: Missed(2, "B", "State", 10.0)})
+    asked = ForecastFigures(4, missed={1: Missed(1, "A", "State", 70.0), 2: Missed(2, "B", "State", 10.0)})
 
-    assert [each.olt for each in judge(Figures(4), asked).missed] == ["B", "A"]
+    assert [each.olt for each in judge(ForecastFigures(4), asked).missed] == ["B", "A"]

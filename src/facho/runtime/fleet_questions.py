@@ -8,7 +8,7 @@ from typing import Any
 from facho.engine.forecast.fleet import Fleet
 from facho.engine.forecast.question import FleetQuestion, asked_fleet
 from facho.engine.forecast.remedies import Remedies, Search, simulated_hour, unlimited, works_of
-from facho.engine.forecast.verdict import Figures, judge
+from facho.engine.forecast.verdict import ForecastFigures, judge
 from facho.engine.quota.hour_plan import HOUR
 from facho.runtime.config import AUTOMATIC_POLLERS
 from facho.runtime.forecasting import Progress, Wish, forecast_with_figures
@@ -93,7 +93,7 @@ def answer(
     }
 
 
-def _shares(figures: Figures) -> dict[str, Any]:
+def _shares(figures: ForecastFigures) -> dict[str, Any]:
     return {"saturated": round(figures.saturated, 1), "missed_quotas": len(figures.missed)}
 
 

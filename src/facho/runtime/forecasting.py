@@ -21,7 +21,7 @@ from facho.brands import brand
 from facho.engine.forecast.fleet import Chance, Fleet, asked, works
 from facho.engine.forecast.forecast import ForecastNodes, ForecastSlots, SleepingProber, SleepingRunner, on_grid
 from facho.engine.forecast.report import Score
-from facho.engine.forecast.verdict import Figures
+from facho.engine.forecast.verdict import ForecastFigures
 from facho.engine.model import JobKind, Node, Status
 from facho.engine.ports import Clock
 from facho.engine.quota.durations import USUAL, Prediction
@@ -215,7 +215,9 @@ def forecast(wish: Wish, progress: Progress = lambda hours: None) -> dict[str, A
     return forecast_with_figures(wish, progress)[0]
 
 
-def forecast_with_figures(wish: Wish, progress: Progress = lambda hours: None) -> tuple[dict[str, Any], Figures]:
+def forecast_with_figures(
+    wish: Wish, progress: Progress = lambda hours: None
+) -> tuple[dict[str, Any], ForecastFigures]:
     """Return the result as plain values, and the figures that decide whether the fleet fits."""
     nodes = tuple(on_grid(node, wish.start - wish.warm_up) for node in wish.fleet.nodes)
     wish = replace(wish, fleet=replace(wish.fleet, nodes=nodes))

@@ -45,7 +45,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LabelLayout:
     """Labels of the ONUs of a run, in its order."""
 
     labels: Sequence[bytes]
@@ -81,7 +81,7 @@ class _Known:
     seen: set[int]
     # Time of the last run with these labels.
     used_until: datetime
-    layouts: OrderedDict[bytes, Layout] = field(default_factory=OrderedDict)
+    layouts: OrderedDict[bytes, LabelLayout] = field(default_factory=OrderedDict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class OnuLabels:
         known = self._known.get(olt_id)
         return known.olt if known else ""
 
-    def layout(self, olt_id: int, at: datetime, run: RunColumns, now: datetime) -> Layout:
+    def layout(self, olt_id: int, at: datetime, run: RunColumns, now: datetime) -> LabelLayout:
         """Return the labels that the ONUs of a run had at its time."""
         known = self._known[olt_id]
         layout = known.layouts.get(run.packed_ids)
@@ -204,22 +204,22 @@ def _has_all(ids: Sequence[int], wanted: Sequence[int]) -> bool:
     return ids == wanted or set(wanted) <= set(ids)
 
 
-def _layout(known: _Known, ids: Sequence[int]) -> Layout:
+def _layout(known: _Known, ids: Sequence[int]) -> LabelLayout:
     if ids == known.ids:
-        return Layout(known.labels, known.ports)
+        return LabelLayout(known.labels, known.ports)
     places = [bisect_left(known.ids, each) for each in ids]
     found = [place < len(known.ids) and known.ids[place] == each for place, each in zip(places, ids, strict=True)]
     if all(found):
-        return Layout([known.labels[place] for place in places], [known.ports[place] for place in places])
+        return LabelLayout([known.labels[place] for place in places], [known.ports[place] for place in places])
     nowhere = ("", "")
-    return Layout(
+    return LabelLayout(
         [known.labels[place] if is_known else b"" for place, is_known in zip(places, found, strict=True)],
         [known.ports[place] if is_known else nowhere for place, is_known in zip(places, found, strict=True)],
         bytes(0 if is_known else NOT_READ for is_known in found),
     )
 
 
-def _undone(olt: str, layout: Layout, ids: Sequence[int], later: Sequence[_Change]) -> Layout:
+def _undone(olt: str, layout: LabelLayout, ids: Sequence[int], later: Sequence[_Change]) -> LabelLayout:
     """Return a layout as it was before some changes."""
     before: dict[tuple[int, str], str] = {}
     for change in later:
@@ -232,4 +232,4 @@ def _undone(olt: str, layout: Layout, ids: Sequence[int], later: Sequence[_Chang
         was = before.get((pk, Field.SERIAL), serial) or before.get((pk, Field.MAC), mac) or ""
         one = _labelled(olt, before.get((pk, Field.PLACE), place_name(slot, port, onu, index)), was)
         labels[place_of[pk]], ports[place_of[pk]] = one.labels, one.port
-    return Layout(labels, ports, layout.gone)
+    return LabelLayout(labels, ports, layout.gone)

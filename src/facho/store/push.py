@@ -35,7 +35,7 @@ from facho.engine.remote_write import (
 )
 from facho.store import outbox
 from facho.store.database import DbThread
-from facho.store.onu_labels import Layout, OnuLabels, PortKey, port_key
+from facho.store.onu_labels import LabelLayout, OnuLabels, PortKey, port_key
 from facho.store.outbox import Pending
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PushBatch:
     """Runs with their requests."""
 
     runs: Sequence[Pending] = ()
@@ -90,11 +90,11 @@ class Encoder:
         self._clock = clock
         self._labels = OnuLabels()
 
-    def read(self, but: Collection[int]) -> Batch:
+    def read(self, but: Collection[int]) -> PushBatch:
         """Return the next runs of the outbox."""
         return self.encode(outbox.pending(MOST_RUNS, but))
 
-    def encode(self, runs: Sequence[Pending]) -> Batch:
+    def encode(self, runs: Sequence[Pending]) -> PushBatch:
         now = self._clock.now()
         self._labels.prepare([(run.olt_id, run.at) for run in runs], now)
         work = _Requests()
@@ -102,7 +102,7 @@ class Encoder:
             # Empty: the OLT was deleted in the meantime.
             if olt := self._labels.olt(run.olt_id):
                 self._add(work, run, olt, now)
-        return Batch(runs, work.bodies(), work.values)
+        return PushBatch(runs, work.bodies(), work.values)
 
     def olt(self, olt_id: int) -> str:
         """Return the name of an OLT of the last batch."""
@@ -138,7 +138,7 @@ class Encoder:
         olt: str,
         at: int,
         metrics: tuple[str, str],
-        layout: Layout,
+        layout: LabelLayout,
         values: "array[float]",
         mask: bytes,
         ports: Sequence[PortKey],
@@ -187,7 +187,7 @@ def _groups(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield group
 
 
-def _mask(column: PackedColumn, layout: Layout) -> bytes:
+def _mask(column: PackedColumn, layout: LabelLayout) -> bytes:
     """Return the mask of a column, with the ONUs that were deleted in the meantime."""
     if not layout.gone or not column.mask:
         return column.mask or layout.gone
@@ -294,7 +294,7 @@ class Push:
         current = self._client.connection
         return [id_ for id_, sent in self._sent.items() if sent.at <= time and sent.connection == current]
 
-    async def _send(self, batch: Batch) -> None:
+    async def _send(self, batch: PushBatch) -> None:
         """Send a batch. If the store rejects it, its halves are sent, down to the run that is the reason."""
         if not batch.bodies:
             # Without a value, or of a deleted OLT.
@@ -317,7 +317,7 @@ class Push:
         await self._client.send(body)
         return self._client.connection
 
-    async def _send_parts(self, batch: Batch, error: BatchRejected) -> None:
+    async def _send_parts(self, batch: PushBatch, error: BatchRejected) -> None:
         runs = batch.runs
         if len(runs) > 1:
             for half in (runs[: len(runs) // 2], runs[len(runs) // 2 :]):

@@ -62,7 +62,7 @@ def _imaginary(params: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FleetAnswer:
     """The answer of a finished question."""
 
     params: Mapping[str, Any]

@@ -10,7 +10,7 @@ from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from facho.apps.coordinator.answers import Answer
+from facho.apps.coordinator.answers import FleetAnswer
 from facho.apps.coordinator.models import Forecast
 from facho.apps.inventory.scopes import FleetView, OltChoice
 from facho.apps.jobs.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, SnmpJob
@@ -195,7 +195,7 @@ class ForecastSerializer(serializers.ModelSerializer[Forecast]):
     def get_said(self, forecast: Forecast) -> dict[str, Any] | None:
         if "answer" not in (forecast.result or {}):
             return None
-        return SaidSerializer(Answer(forecast.params, forecast.result or {})).data
+        return SaidSerializer(FleetAnswer(forecast.params, forecast.result or {})).data
 
 
 class ForecastViewSet(

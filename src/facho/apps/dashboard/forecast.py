@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.apps.accounts.permissions import missing
-from facho.apps.coordinator.answers import Answer, question_text
+from facho.apps.coordinator.answers import FleetAnswer, question_text
 from facho.apps.coordinator.forecasts import MOST_OLTS, MOST_POLLERS, ForecastParamsSerializer
 from facho.apps.coordinator.models import Forecast
 from facho.apps.dashboard import queries
@@ -127,8 +127,8 @@ def _row(each: Forecast) -> dict[str, Any]:
     return {"forecast": each, "text": question_text(each.params), "answer": _answer(each)}
 
 
-def _answer(each: Forecast) -> Answer | None:
-    return Answer(each.params, each.result) if each.result and "answer" in each.result else None
+def _answer(each: Forecast) -> FleetAnswer | None:
+    return FleetAnswer(each.params, each.result) if each.result and "answer" in each.result else None
 
 
 @page(Forecast.VIEW_PERMISSION)

@@ -107,7 +107,7 @@ class JobRow:
         self.remarks = remarks_on(job.nodes_with_blanks)
 
 
-class IntervalForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
+class JobIntervalForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
     """Interval of a job, and whether it runs."""
 
     class Meta:
@@ -159,7 +159,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponse:
     found = get_object_or_404(_counted(user).select_related("follows").prefetch_related(*related), pk=job_id)
     is_shared = found.is_applied_beyond(visible_ids(user))
     is_allowed = _may_set(user, "snmpjob") and not is_shared
-    form = IntervalForm(request.POST or None, instance=found) if is_allowed else None
+    form = JobIntervalForm(request.POST or None, instance=found) if is_allowed else None
     if request.method == "POST":
         if form is None:
             said = shared_refusal(found) if is_shared else missing(SnmpJob.OPERATE_PERMISSION)

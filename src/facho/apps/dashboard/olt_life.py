@@ -40,7 +40,7 @@ class ReplaceForm(OltSetupForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class ReplacementPreview:
     """What a replacement keeps, and what it resets."""
 
     onus: int
@@ -49,10 +49,10 @@ class Forecast:
     jobs: int
 
 
-def forecast_of(olt: Olt) -> Forecast:
+def preview_of(olt: Olt) -> ReplacementPreview:
     present = Onu.objects.filter(olt=olt, missing_since=None)
     has_no_name = (Q(serial=None) | Q(serial="")) & (Q(mac=None) | Q(mac=""))
-    return Forecast(
+    return ReplacementPreview(
         onus=present.count(),
         nameless=present.filter(has_no_name).count(),
         jobs=WorkflowNode.objects.filter(olt=olt, master=None).exclude(job__kind="identify").count(),
@@ -78,7 +78,7 @@ def replace_olt(request: HttpRequest, olt_id: int) -> HttpResponseBase:
                 messages.warning(request, note)
             return redirect("dashboard:olt", olt.pk)
     context = {"active": "olts", "form": form, "olt_id": olt.pk, "olt_name": olt.name, "before": before}
-    return show(request, "olt_replace.html", {**context, "forecast": forecast_of(olt)})
+    return show(request, "olt_replace.html", {**context, "preview": preview_of(olt)})
 
 
 @sensitive_post_parameters()

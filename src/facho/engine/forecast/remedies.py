@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from facho.engine.forecast.fleet import Fleet, asked, works
 from facho.engine.forecast.question import AskedFleet, FleetQuestion, asked_fleet
-from facho.engine.forecast.verdict import IN_TIME, Figures, Missed, judge
+from facho.engine.forecast.verdict import IN_TIME, ForecastFigures, Missed, judge
 from facho.engine.model import CompositeNode
 from facho.engine.quota.hour_plan import HOUR, ROUND_MINUTES, Advice, Work, needed_seconds, plan_hour
 from facho.engine.quota.pollers_needed import NEARLY
@@ -68,7 +68,7 @@ def unlimited(works: Sequence[Work]) -> int:
 class SimulatedHour:
     """The figures of an hour, and the largest number of runs at once."""
 
-    figures: Figures
+    figures: ForecastFigures
     busiest: int
 
 
@@ -103,7 +103,7 @@ def simulated_hour(works: Sequence[Work], pollers: int, hour: datetime) -> Simul
             if (fate.composite.id, fate.slot) in required:
                 begun[fate.composite.id] = begun.get(fate.composite.id, 0) + 1
                 on_time += fate.at - fate.slot <= DELAYED_AFTER
-    figures = Figures(
+    figures = ForecastFigures(
         pollers,
         on_time=100 * on_time / len(required) if required else 100.0,
         runs=len(required),
@@ -172,7 +172,7 @@ class Search:
         self._left = budget
         self._today_works = works_of(fleet, hour)
         self._today_pollers = pollers
-        self._today: Figures | None = None
+        self._today: ForecastFigures | None = None
 
     def remedies(self, pollers: int) -> Remedies:
         """Return what would turn the No into a Yes. `pollers`: those that the question has."""
@@ -231,14 +231,14 @@ class Search:
         figures = self._figures(works_of(asked.fleet, self._hour), pollers)
         return judge(self._today, figures, changed=self._question.node_ids, copies=asked.copies).fits
 
-    def _figures(self, works: Sequence[Work], pollers: int) -> Figures:
+    def _figures(self, works: Sequence[Work], pollers: int) -> ForecastFigures:
         figures = self._simulated(works, pollers)
         if figures.on_time >= IN_TIME:
             return figures
         best = self._simulated(works, unlimited(works)).on_time
         return replace(figures, is_short=figures.on_time < min(IN_TIME, best - 100 * NEARLY))
 
-    def _simulated(self, works: Sequence[Work], pollers: int) -> Figures:
+    def _simulated(self, works: Sequence[Work], pollers: int) -> ForecastFigures:
         self._left -= round(sum((HOUR + WARM_UP) / work.interval for work in works))
         if self._left < 0:
             raise BudgetSpent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from facho.engine.forecast.verdict import Figures, Missed
+from facho.engine.forecast.verdict import ForecastFigures, Missed
 from facho.engine.model import Cause, Node, Status
 from facho.engine.quota.quota import SHARES, Share, severity
 from facho.engine.scheduling.grid import DELAYED_AFTER
@@ -127,12 +127,12 @@ class Score:
             "worst_olts": self._worst(),
         }
 
-    def figures(self, pollers: int, pollers_needed: int) -> Figures:
+    def figures(self, pollers: int, pollers_needed: int) -> ForecastFigures:
         """Return what decides whether the fleet fits."""
         seconds = (self.end - self.start).total_seconds()
         late = [each for task in self.lateness.values() for each in task]
         lost = self._composites_lost(None)
-        return Figures(
+        return ForecastFigures(
             pollers,
             on_time=_on_time(late, lost),
             runs=(len(late) + lost) * 3600 / seconds,

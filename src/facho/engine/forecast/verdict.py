@@ -36,7 +36,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ForecastFigures:
     """What decides. Shares are in percent."""
 
     pollers: int
@@ -69,7 +69,11 @@ class Verdict:
 
 
 def judge(
-    today: Figures, asked: Figures, *, changed: Collection[int] = (), copies: Mapping[int, int] | None = None
+    today: ForecastFigures,
+    asked: ForecastFigures,
+    *,
+    changed: Collection[int] = (),
+    copies: Mapping[int, int] | None = None,
 ) -> Verdict:
     """Return whether a change fits.
 
@@ -90,7 +94,7 @@ def judge(
     return Verdict(tuple(reason for reason, holds in found.items() if holds), missed)
 
 
-def _is_late(today: Figures, asked: Figures) -> bool:
+def _is_late(today: ForecastFigures, asked: ForecastFigures) -> bool:
     if asked.on_time >= IN_TIME:
         return False
     if asked.is_short:

@@ -54,7 +54,7 @@ continue with --resume.
 Block = list[tuple[tuple[Any, ...], "Lines"]]
 
 
-class CsvFile:
+class HistoryCsv:
     """Lines with commas, as the files of lists."""
 
     SUFFIX = "csv"
@@ -94,7 +94,7 @@ class CsvFile:
         self._file.detach().flush()
 
 
-class ParquetFile:
+class HistoryParquet:
     """A table of Apache Parquet, with a row group for each block."""
 
     SUFFIX = "parquet"
@@ -143,8 +143,8 @@ class ParquetFile:
         self._writer.close()
 
 
-FileType = type[CsvFile] | type[ParquetFile]
-FILES: dict[str, FileType] = {"csv": CsvFile, "parquet": ParquetFile}
+FileType = type[HistoryCsv] | type[HistoryParquet]
+FILES: dict[str, FileType] = {"csv": HistoryCsv, "parquet": HistoryParquet}
 
 
 def _header(names: Sequence[str], *, is_daily: bool) -> list[str]:

@@ -139,9 +139,9 @@ def _answer(options: argparse.Namespace) -> int:
     if options.json:
         out(report.dump(result))
         return screen.COMPLETE
-    from facho.apps.coordinator.answers import Answer
+    from facho.apps.coordinator.answers import FleetAnswer
 
-    told = Answer(_params(options), result)
+    told = FleetAnswer(_params(options), result)
     out("\n".join([told.word, *told.reasons, *told.changes, *told.notes, ""]))
     _print(result)
     return screen.COMPLETE
