@@ -134,7 +134,7 @@ class Event(Enum):
     )
     PUSH_REFUSED = (
         ERROR,
-        gettext_noop("the time series store refuses runs, check FACHO_TSDB_URL and FACHO_TSDB_TOKEN: %(error)s"),
+        gettext_noop("the time series store refuses runs (%(error)s): check FACHO_TSDB_URL and FACHO_TSDB_TOKEN"),
     )
     PUSH_RESUMED = INFO, gettext_noop("the time series store accepts runs again")
     PUSH_REJECTED = (
